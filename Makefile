@@ -1,0 +1,65 @@
+# Everything sets itself up: `make test` on a fresh clone needs Python 3.11 or newer, git and make.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# The first interpreter that is new enough and can make virtual environments.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo "$$p" && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test format-check lint types imports pytest fix demo bench lock clean
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv with everything pinned; leaves .venv/bin/ralph working
+
+$(READY): requirements-dev.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Needs Python 3.11 or newer with venv; set PYTHON=/path/to/python3." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+test: format-check lint types imports pytest ## All checks: format, lint, types, layers, tests
+
+format-check: $(READY)
+	$(BIN)/ruff format --check .
+
+lint: $(READY) format-check
+	$(BIN)/ruff check .
+
+types: $(READY) lint
+	$(BIN)/mypy --strict
+
+imports: $(READY) types
+	$(BIN)/lint-imports
+
+pytest: $(READY) imports
+	$(BIN)/python -m pytest -n auto
+
+fix: $(READY) ## Format and repair what ruff can repair
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+demo: $(READY) ## Watch the circuit open on an agent that gets nowhere
+	$(BIN)/ralph simulate --scenario no_progress
+
+bench: $(READY) ## Run every benchmark
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+lock: ## Pin the newest allowed dependencies again, with hashes
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet pip-tools
+	$(VENV)-lock/bin/pip-compile $(LOCK) -o requirements.txt pyproject.toml
+	$(VENV)-lock/bin/pip-compile $(LOCK) -c requirements.txt --extra dev -o requirements-dev.txt pyproject.toml
+	rm -rf $(VENV)-lock
+
+LOCK := --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
