@@ -1,0 +1,29 @@
+"""The way in.
+
+What must be fast is answered here, before the command line framework is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command line and return its exit code."""
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        return _show_version()
+    from ralphloop.cli.main import run
+
+    return run(arguments)
+
+
+def _show_version() -> int:
+    from ralphloop import __version__
+
+    sys.stdout.write(f"ralph {__version__}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""The front door: which commands exist, and how every run of `ralph` ends.
+
+Commands are a table of name → where it lives → one line of help, so that `ralph --help` imports
+none of them.  A command returns nothing (all went well) or its exit code, and raises a
+`RalphError` for everything that has a next step; the translation to stderr and to an exit code
+happens here and nowhere else.
+
+    ralph --mode script …   is   ralph run …
+    ralph --cb-reset        is   ralph circuit reset
+    ralph --cb-status       is   ralph circuit status
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+import click
+
+from ralphloop import __version__
+from ralphloop.cli import output
+from ralphloop.errors import ExitCode, RalphError, UsageError
+
+_BROKEN_PIPE = 141  # what a shell reports for a program ended by SIGPIPE
+
+
+class Entry(NamedTuple):
+    target: str  # "module:attribute"
+    help: str
+
+
+COMMANDS = {
+    "analyze": Entry("ralphloop.cli.analyze:analyze", "Weigh one agent output and decide"),
+    "circuit": Entry("ralphloop.cli.circuit:circuit", "Show or reset the circuit breaker"),
+    "config": Entry("ralphloop.cli.config:config", "Show or check the settings and their origins"),
+    "eval": Entry("ralphloop.cli.eval:eval_cases", "Try the decisions on recorded cases"),
+    "simulate": Entry("ralphloop.cli.simulate:simulate", "Play a scripted night through the core"),
+}
+
+_ALIASES = {
+    "--cb-reset": ("circuit", "reset"),
+    "--cb-status": ("circuit", "status"),
+    "--mode=script": ("run",),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command only when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, attribute = entry.target.split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            _refuse_unknown(args[0])
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Also: --mode script (run), --cb-status and --cb-reset (circuit).",
+)
+@click.version_option(__version__, message="ralph %(version)s")
+@click.pass_context
+def ralph(ctx: click.Context) -> None:
+    """Run a headless coding agent over a story list until the work is really done."""
+    if ctx.invoked_subcommand is None:
+        output.emit_lines([ctx.get_help()])
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code, whatever happens."""
+    output.prepare_streams()
+    try:
+        code = _run_command(arguments)
+        sys.stdout.flush()  # here, where a reader that has left can still be handled
+    except BrokenPipeError:
+        output.silence_stdout()
+        return _BROKEN_PIPE
+    except (KeyboardInterrupt, click.Abort):
+        return ExitCode.INTERRUPTED
+    except RalphError as error:
+        output.error(error.message, error.next_step)
+        return error.exit_code
+    except click.ClickException as error:
+        return _report_click_error(error)
+    except Exception as error:  # noqa: BLE001 - the last place that can turn a bug into words
+        return _report_bug(error)
+    return code
+
+
+def _run_command(arguments: Sequence[str]) -> int:
+    result = ralph.main(_without_aliases(arguments), prog_name="ralph", standalone_mode=False)
+    return result if isinstance(result, int) else ExitCode.COMPLETE
+
+
+def _without_aliases(arguments: Sequence[str]) -> list[str]:
+    """The same wish in terms of commands; the old spellings come first on the line."""
+    match list(arguments):
+        case ["--mode", "script", *rest]:
+            return ["run", *rest]
+        case ["--mode", *_]:
+            raise UsageError("--mode takes only: script", "ralph run --help")
+        case [first, *rest] if first in _ALIASES:
+            return [*_ALIASES[first], *rest]
+        case unchanged:
+            return unchanged
+
+
+def _refuse_unknown(name: str) -> NoReturn:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name[:40], COMMANDS, n=1)
+    hint = f"ralph {close[0]}" if close else "ralph --help"
+    raise UsageError(f"there is no command {name[:40]!r}", hint)
+
+
+def _report_click_error(error: click.ClickException) -> int:
+    """Usage errors are 64: click's own 2 would mean "blocked"."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        output.note(error.format_message())
+        return ExitCode.USAGE
+    if not isinstance(error, click.UsageError):
+        output.error(error.format_message())
+        return ExitCode.BAD_INPUT
+    command = error.ctx.command_path if error.ctx else "ralph"
+    output.error(error.format_message(), f"{command} --help")
+    return ExitCode.USAGE
+
+
+def _report_bug(error: Exception) -> int:
+    if os.environ.get("RALPH_DEBUG"):
+        import traceback
+
+        output.note("".join(traceback.format_exception(error)).rstrip())
+        return ExitCode.INTERNAL
+    summary = f"{type(error).__name__}: {error}"[:300]
+    output.error(
+        f"internal error: {summary}",
+        "run the same command with RALPH_DEBUG=1 for the traceback, and report it",
+    )
+    return ExitCode.INTERNAL

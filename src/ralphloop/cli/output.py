@@ -1,0 +1,101 @@
+"""All that ralph prints.
+
+stdout carries what was asked for, stderr what a person should know besides.  Colour appears only
+on a terminal and never when `NO_COLOR` is set.  Nothing heavy is imported: every command passes
+through here.
+
+Words that come from files or agents may carry terminal control sequences; pass them through
+`safe` before they are shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import TextIO
+
+_STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "cyan": "36",
+}
+_UNSAFE = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
+
+
+def emit_json(value: object, *, indent: int | None = 2) -> None:
+    """Print a value as JSON; structs and enums are values like any other."""
+    import msgspec
+
+    plain = msgspec.to_builtins(value, str_keys=True)
+    text = json.dumps(plain, indent=indent, ensure_ascii=not _speaks_unicode(sys.stdout))
+    sys.stdout.write(text + "\n")
+
+
+def emit_lines(lines: Iterable[str]) -> None:
+    """Print lines that were asked for."""
+    for line in lines:
+        sys.stdout.write(line + "\n")
+
+
+def note(message: str) -> None:
+    """Tell something that is not part of the result."""
+    sys.stderr.write(safe(message) + "\n")
+
+
+def warn(message: str) -> None:
+    """Say what a person should look at, without stopping."""
+    _complain(paint("warning:", "yellow", stream=sys.stderr), message, "")
+
+
+def error(message: str, next_step: str = "") -> None:
+    """Say what went wrong and what to do next."""
+    _complain(paint("error:", "red", stream=sys.stderr), message, next_step)
+
+
+def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
+    """The text in colour where the stream (stdout by default) shows colour, else as it is."""
+    if not styles or not shows_colour(stream or sys.stdout):
+        return text
+    codes = ";".join(_STYLES[style] for style in styles)
+    return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def shows_colour(stream: TextIO) -> bool:
+    """Whether colour is wanted and understood there."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def safe(text: str) -> str:
+    """The text without characters that could move the cursor or change the terminal."""
+    return text.translate(_UNSAFE)
+
+
+def prepare_streams() -> None:
+    """Let no character a terminal cannot show end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # absent on replaced streams
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def silence_stdout() -> None:
+    """Give the interpreter's last flush a place to go after the reader has left."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+
+
+def _complain(label: str, message: str, next_step: str) -> None:
+    sys.stderr.write(f"{label} {safe(message)}\n")
+    if next_step:
+        sys.stderr.write(f"  next: {safe(next_step)}\n")
+
+
+def _speaks_unicode(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
