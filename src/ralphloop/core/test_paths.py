@@ -1,0 +1,35 @@
+"""Which paths hold tests, by their names alone.
+
+A directory named `test`, `tests`, `__tests__` or `spec`; a file named `test_*`, `*_test.*`,
+`*.test.*`, `*.spec.*` or `conftest.py`.  Letter case is ignored (`Tests/` is common in C# and
+Swift) and both kinds of slash separate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_DIRECTORIES = frozenset({"test", "tests", "__tests__", "spec"})
+_MARKS = ("_test.", ".test.", ".spec.")
+
+
+def is_test_path(path: str) -> bool:
+    """True where the path names a test by convention."""
+    *directories, name = path.lower().replace("\\", "/").rstrip("/").split("/")
+    return not _DIRECTORIES.isdisjoint(directories) or _is_test_name(name)
+
+
+def only_tests(paths: Iterable[str]) -> bool:
+    """True where there are paths and every one of them is a test's."""
+    found = False
+    for path in paths:
+        if not is_test_path(path):
+            return False
+        found = True
+    return found
+
+
+def _is_test_name(name: str) -> bool:
+    if name.startswith("test_") or name == "conftest.py":
+        return True
+    return any(mark in name for mark in _MARKS)
