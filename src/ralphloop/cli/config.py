@@ -1,0 +1,99 @@
+"""`ralph config`: which settings are in force, where each comes from, whether they are right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from ralphloop.cli import output
+from ralphloop.config import Loaded, Problem, check_config, default_user_file, load_config
+from ralphloop.config.model import Form, Setting, settings
+from ralphloop.config.render import toml_line
+from ralphloop.errors import ExitCode
+
+_COMMENT_COLUMN = 40
+_HIDDEN = "***"
+
+
+@click.group()
+def config() -> None:
+    """Show or check the settings and where they come from."""
+
+
+@config.command()
+@click.option("--json", "as_json", is_flag=True, help="One object: name → value and origin.")
+def show(as_json: bool) -> None:
+    """Print every setting in force with its origin, in the form of a ralph.toml."""
+    user_file = default_user_file(os.environ)
+    loaded = load_config(Path.cwd(), env=os.environ, user_file=user_file)
+    if as_json:
+        output.emit_json(_as_data(loaded))
+    else:
+        output.emit_lines(_as_toml(loaded))
+
+
+@config.command()
+@click.option("--json", "as_json", is_flag=True, help="One object: ok and the problems.")
+def validate(as_json: bool) -> int:
+    """Check ralph.toml, your own settings and the environment; name every problem."""
+    user_file = default_user_file(os.environ)
+    loaded, problems = check_config(Path.cwd(), env=os.environ, user_file=user_file)
+    if as_json:
+        output.emit_json({"ok": not problems, "problems": [_problem(each) for each in problems]})
+    elif problems:
+        _complain(problems)
+    else:
+        output.emit_lines([f"OK: {_summary(loaded)}"])
+    return ExitCode.BAD_INPUT if problems else ExitCode.COMPLETE
+
+
+def _as_data(loaded: Loaded) -> dict[str, dict[str, object]]:
+    return {
+        name: {"value": _visible(setting, loaded), "origin": loaded.origins[name]}
+        for name, setting in settings().items()
+    }
+
+
+def _as_toml(loaded: Loaded) -> Iterator[str]:
+    section = ""
+    for name, setting in settings().items():
+        if setting.section != section:
+            section = setting.section
+            yield output.paint(f"[{section}]", "bold")
+        line = output.safe(toml_line(setting, _visible(setting, loaded)))
+        origin = output.paint(f"# {output.safe(loaded.origins[name])}", "dim")
+        yield f"{line:<{_COMMENT_COLUMN}} {origin}"
+
+
+def _visible(setting: Setting, loaded: Loaded) -> object:
+    """The value, except that variables for the agent may be keys and are not shown."""
+    value: object = getattr(getattr(loaded.config, setting.section), setting.key)
+    if setting.form is Form.VARIABLES and isinstance(value, dict):
+        return dict.fromkeys(value, _HIDDEN)
+    return value
+
+
+def _problem(problem: Problem) -> dict[str, str]:
+    return {"place": problem.place, "message": problem.message}
+
+
+def _complain(problems: tuple[Problem, ...]) -> None:
+    for problem in problems:
+        output.error(f"{problem.place}: {problem.message}")
+    noun = "problem" if len(problems) == 1 else "problems"
+    output.note(
+        f"{len(problems)} {noun}. `ralph config show` prints the settings once they are right."
+    )
+
+
+def _summary(loaded: Loaded) -> str:
+    """Which sources were used, and for how many settings."""
+    counts: dict[str, int] = {}
+    for origin in loaded.origins.values():
+        counts[origin] = counts.get(origin, 0) + 1
+    defaults = counts.pop("default", 0)
+    parts = [f"{count} from {origin}" for origin, count in counts.items()]
+    return ", ".join([*parts, f"{defaults} by default"])

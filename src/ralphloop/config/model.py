@@ -1,0 +1,188 @@
+"""Every setting there is, with its default.
+
+A section of `ralph.toml` is a struct, a key is a field; adding a setting means adding a field
+here (and documenting it), nothing else.  Types say how a value is read: a `Duration` is written
+"15m" and held as seconds, an `Argv` is written as a list or as one string that is split the way
+a shell would, and never run by one.
+
+Zero means "no limit" wherever a limit, a time or a threshold may be switched off.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cache
+from typing import Annotated, dataclass_transform
+
+import msgspec
+
+from ralphloop.core.policy import ExitGate, OnUsageLimit, Preset
+
+
+class Form(StrEnum):
+    """How a value is written where that differs from how it is held."""
+
+    DURATION = "duration"
+    ARGV = "argv"
+    COMMANDS = "commands"
+    WORDS = "words"
+    VARIABLES = "variables"
+
+
+Duration = Annotated[float, msgspec.Meta(ge=0, extra={"form": Form.DURATION})]
+Argv = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.ARGV})]
+Commands = Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(extra={"form": Form.COMMANDS})]
+Words = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.WORDS})]
+Variables = Annotated[dict[str, str], msgspec.Meta(extra={"form": Form.VARIABLES})]
+Limit = Annotated[int, msgspec.Meta(ge=0)]
+Threshold = Annotated[int, msgspec.Meta(ge=1)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
+FileName = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class AgentName(StrEnum):
+    CLAUDE = "claude"
+    CODEX = "codex"
+    GEMINI = "gemini"
+    OPENCODE = "opencode"
+    COMMAND = "command"
+    SCRIPTED = "scripted"
+
+
+class ReaderName(StrEnum):
+    TEXT = "text"
+    CLAUDE = "claude"
+    CODEX = "codex"
+    GEMINI = "gemini"
+    OPENCODE = "opencode"
+
+
+class Context(StrEnum):
+    FRESH = "fresh"
+    RESUME = "resume"
+
+
+class Safety(StrEnum):
+    MINIMAL = "minimal"
+    MODERATE = "moderate"
+    STRICT = "strict"
+
+
+class Baseline(StrEnum):
+    STRICT = "strict"
+    TOLERATE = "tolerate"
+
+
+class CommitPolicy(StrEnum):
+    STORY = "story"
+    NEVER = "never"
+
+
+Fallbacks = Annotated[tuple[AgentName, ...], msgspec.Meta(extra={"form": Form.WORDS})]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all sections."""
+
+
+class AgentSection(Section):
+    name: AgentName = AgentName.CLAUDE
+    command: Argv = ()  # needed where the name is "command"
+    format: ReaderName = ReaderName.TEXT  # how its output is read
+    model: str = ""
+    binary: str = ""  # path of the CLI; empty: found on PATH
+    args: Argv = ()  # appended to our command line
+    env: Variables = {}  # added to the agent's environment
+    pass_env: Words = ()  # passed through although we would drop them
+    context: Context = Context.FRESH
+    safety: Safety = Safety.MODERATE
+    fallback: Fallbacks = ()
+
+
+class ChecksSection(Section):
+    commands: Commands = ()
+    timeout: Duration = 15 * 60.0
+    baseline: Baseline = Baseline.STRICT
+
+
+class LimitsSection(Section):
+    max_iterations: Limit = 50
+    max_cost_usd: Amount = 0.0
+    max_time: Duration = 10 * 3600.0
+    calls_per_hour: Limit = 100
+    iteration_timeout: Duration = 60 * 60.0
+    stall_timeout: Duration = 10 * 60.0
+    max_attempts: Limit = 3
+    on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
+
+
+class CircuitSection(Section):
+    preset: Preset = Preset.STANDARD
+    no_progress_threshold: Threshold = 3
+    same_error_threshold: Threshold = 5
+    output_decline_percent: Percent = 70
+    cooldown_minutes: Amount = 0.0  # 0: manual reset only
+    test_saturation: Limit = 3
+
+
+class ExitSection(Section):
+    gate: ExitGate = ExitGate.DUAL
+
+
+class GitSection(Section):
+    commit: CommitPolicy = CommitPolicy.STORY
+
+
+class StoriesSection(Section):
+    prd: FileName = "prd.json"
+
+
+class Config(Section):
+    """All settings of one project."""
+
+    agent: AgentSection = AgentSection()
+    checks: ChecksSection = ChecksSection()
+    limits: LimitsSection = LimitsSection()
+    circuit: CircuitSection = CircuitSection()
+    exit: ExitSection = ExitSection()
+    git: GitSection = GitSection()
+    stories: StoriesSection = StoriesSection()
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One key: where it stands and what it holds."""
+
+    section: str
+    key: str
+    kind: object  # the annotated type
+    default: object
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.key}"
+
+    @property
+    def form(self) -> Form | None:
+        for meta in getattr(self.kind, "__metadata__", ()):
+            if meta.extra:
+                return Form(meta.extra["form"])
+        return None
+
+
+@cache
+def settings() -> dict[str, Setting]:
+    """Every setting by its dotted name, in the order of the documentation."""
+    found = {}
+    for section in msgspec.structs.fields(Config):
+        for field in msgspec.structs.fields(section.type):
+            default = getattr(section.default, field.encode_name)
+            setting = Setting(section.encode_name, field.encode_name, field.type, default)
+            found[setting.name] = setting
+    return found
+
+
+@cache
+def sections() -> tuple[str, ...]:
+    return tuple(field.encode_name for field in msgspec.structs.fields(Config))

@@ -1,0 +1,181 @@
+"""One written value → one checked value.
+
+Files carry TOML types; environment variables and `key=value` flags carry text, so numbers and
+lists are read from text there.  Everything that is wrong becomes a `ValueError` whose words say
+what was expected and what was found.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+import shlex
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from enum import EnumType
+from typing import get_args
+
+import msgspec
+
+from ralphloop.config.model import Form, Setting
+from ralphloop.core.durations import parse_duration
+
+_LONGEST_SHOWN = 60
+_TYPE_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
+_TYPE = re.compile(r"`(\w+)`")
+_ITEM = re.compile(r" - at `\$\[(\d+)\].*")
+
+
+def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
+    """The setting's value, or a ValueError that says what was expected."""
+    refuse_nul(raw)
+    prepared = _prepare(setting.form, raw, from_text=from_text)
+    try:
+        value = msgspec.convert(prepared, setting.kind, strict=not isinstance(prepared, str))
+    except msgspec.ValidationError as error:
+        raise ValueError(_in_words(str(error), setting, raw)) from error
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {shown(raw)}; 0 means no limit")
+    return value
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question naming the closest known word, or nothing."""
+    candidates = {name.lower(): name for name in known}
+    wanted = word[:_LONGEST_SHOWN].lower().replace("-", "_")
+    close = get_close_matches(wanted, candidates, n=1, cutoff=0.6)
+    return f"; did you mean {candidates[close[0]]}?" if close else ""
+
+
+def shown(value: object) -> str:
+    """A value much as a person wrote it, cut to a readable length."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        return reprlib.repr(value)
+    return f'"{value}"' if len(value) <= _LONGEST_SHOWN else f'"{value[:_LONGEST_SHOWN]}…"'
+
+
+def refuse_nul(raw: object) -> None:
+    """A NUL can be written in TOML but neither in a command line nor in a file name."""
+    if isinstance(raw, str) and "\0" in raw:
+        raise ValueError("contains a NUL character")
+    if isinstance(raw, list | tuple):
+        for item in raw:
+            refuse_nul(item)
+    if isinstance(raw, dict):
+        refuse_nul(list(raw.values()))
+
+
+def _prepare(form: Form | None, raw: object, *, from_text: bool) -> object:
+    if form is None:
+        return raw.strip() if from_text and isinstance(raw, str) else raw
+    if isinstance(raw, str) and from_text and form in _FROM_TEXT:
+        raw = _FROM_TEXT[form](raw)
+    return _FROM_TOML[form](raw) if form in _FROM_TOML else raw
+
+
+def _duration(raw: object) -> object:
+    if isinstance(raw, str | int | float) and not isinstance(raw, bool):
+        return parse_duration(raw)
+    raise ValueError(f'expected a duration such as "15m" or "1h30m", got {shown(raw)}')
+
+
+def _argv(raw: object) -> object:
+    return _split(raw) if isinstance(raw, str) else raw
+
+
+def _commands(raw: object) -> object:
+    if isinstance(raw, str):
+        raw = [raw]
+    if not isinstance(raw, list | tuple):
+        return raw
+    commands = [_argv(item) for item in raw]
+    for position, command in enumerate(commands, 1):
+        _refuse_no_command(position, command, single_words=isinstance(raw[position - 1], str))
+    return commands
+
+
+def _refuse_no_command(position: int, command: object, *, single_words: bool) -> None:
+    if not isinstance(command, list | tuple):
+        return
+    if not command or not command[0]:
+        raise ValueError(f"item {position} is an empty command")
+    if single_words and str(command[0]).startswith("-"):
+        raise ValueError(
+            f"item {position} is {shown(command[0])}, which is an option and no command; "
+            'one command is a list in the list: [["pytest", "-q"]]'
+        )
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        reason = str(error).lower()
+        raise ValueError(f"cannot split {shown(text)} into arguments: {reason}") from error
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _variables(text: str) -> dict[str, str]:
+    variables = {}
+    for pair in _split(text):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"expected NAME=value pairs, got {shown(pair)}")
+        variables[name] = value
+    return variables
+
+
+def _named_variables(raw: object) -> object:
+    for name in raw if isinstance(raw, dict) else ():
+        if not name or "=" in name or "\0" in name:
+            raise ValueError(f"{shown(name)} cannot be the name of an environment variable")
+    return raw
+
+
+_FROM_TEXT: dict[Form, Callable[[str], object]] = {Form.WORDS: _words, Form.VARIABLES: _variables}
+_FROM_TOML: dict[Form, Callable[[object], object]] = {
+    Form.DURATION: _duration,
+    Form.ARGV: _argv,
+    Form.COMMANDS: _commands,
+    Form.VARIABLES: _named_variables,
+}
+
+
+def _in_words(problem: str, setting: Setting, raw: object) -> str:
+    """What msgspec says, in the words of the file."""
+    item = _ITEM.search(problem)
+    words = _enum_words(setting.kind)
+    if problem.startswith("Invalid enum value") and words:
+        got = raw[int(item[1])] if item and isinstance(raw, list | tuple) else raw
+        hint = did_you_mean(str(got), words)
+        return f"expected one of {', '.join(words)}, got {shown(got)}{hint}"
+    expected = _TYPE.sub(_type_in_words, re.split(", got | - at ", problem)[0])
+    where = f" as item {int(item[1]) + 1}" if item else ""
+    # Variables may hold keys, and an error message may end up anywhere.
+    got = "something else" if setting.form is Form.VARIABLES else shown(raw)
+    return f"{expected[0].lower()}{expected[1:]}{where}, got {got}"
+
+
+def _type_in_words(match: re.Match[str]) -> str:
+    return _TYPE_WORDS.get(match[1], match[1])
+
+
+def _enum_words(kind: object) -> tuple[str, ...]:
+    if isinstance(kind, EnumType):
+        members: dict[str, object] = dict(kind.__members__)
+        return tuple(str(member) for member in members.values())
+    return next((words for part in get_args(kind) if (words := _enum_words(part))), ())
