@@ -1,0 +1,41 @@
+"""Text as models and terminals really emit it, made plain.
+
+Every step is guarded by a cheap test, so ordinary text passes at the speed of a few searches and
+hostile text still costs linear time.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ANSI = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links
+    r"|\x1b[@-Z\\-_]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_SPACES = "\u00a0\u2007\u202f\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u3000"
+_INVISIBLE = (
+    "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # zero-width, byte order mark, soft hyphen
+    "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # direction marks
+)
+_CONTROL = "".join(chr(code) for code in range(32) if chr(code) not in "\t\n") + "\x7f"
+_ODD = re.compile(f"[{_SPACES}{_INVISIBLE}{re.escape(_CONTROL)}]")
+_TABLE = {ord(char): " " for char in _SPACES} | {ord(char): None for char in _INVISIBLE + _CONTROL}
+
+
+def clean(text: str) -> str:
+    """Take off colours, invisible characters and foreign line ends; keep the words."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text or "\x9b" in text:
+        text = _ANSI.sub("", text)
+    if _ODD.search(text):
+        text = text.translate(_TABLE)
+    return text
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """The text on one line, cut to `limit` characters with an ellipsis."""
+    line = " ".join(clean(text[: limit * 8]).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"

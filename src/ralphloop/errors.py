@@ -1,0 +1,72 @@
+"""Every error a user can meet: what happened, what to do next, and the exit code it ends with.
+
+    RalphError
+    ├── UsageError         64  bad command line
+    ├── InputError         65  bad input file, with the place in it
+    ├── RepositoryError    66  repository not ready
+    ├── AgentUnavailable   69  agent missing, not logged in, or a fatal API answer
+    ├── JournalError       70  unreadable journal: a run never goes on without its truth
+    └── LockedError        75  another run holds the project
+
+The numbers are a contract with scripts; click's own 2 is our "blocked", so usage errors are 64.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ExitCode(IntEnum):
+    COMPLETE = 0
+    HALTED = 1
+    BLOCKED = 2
+    LIMIT = 3
+    NOTHING_RUNNABLE = 4
+    USAGE = 64
+    BAD_INPUT = 65
+    REPO_NOT_READY = 66
+    AGENT_UNAVAILABLE = 69
+    INTERNAL = 70
+    LOCKED = 75
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class RalphError(Exception):
+    """An error with a next step for the person who reads it."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
+
+    def __init__(self, message: str, next_step: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.next_step = next_step
+
+
+class UsageError(RalphError):
+    exit_code = ExitCode.USAGE
+
+
+class InputError(RalphError):
+    exit_code = ExitCode.BAD_INPUT
+
+    def __init__(self, message: str, next_step: str = "", *, place: str = "") -> None:
+        super().__init__(f"{place}: {message}" if place else message, next_step)
+        self.place = place
+
+
+class RepositoryError(RalphError):
+    exit_code = ExitCode.REPO_NOT_READY
+
+
+class AgentUnavailable(RalphError):
+    exit_code = ExitCode.AGENT_UNAVAILABLE
+
+
+class JournalError(RalphError):
+    exit_code = ExitCode.INTERNAL
+
+
+class LockedError(RalphError):
+    exit_code = ExitCode.LOCKED
