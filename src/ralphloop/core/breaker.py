@@ -1,0 +1,152 @@
+"""The circuit breaker: pure transitions over what an iteration showed.
+
+    CLOSED ──[no progress × threshold]──► HALF_OPEN ──[still none]──► OPEN
+       ▲                                      │                        │
+       └──────────────[progress]──────────────┘      [reset] ► CLOSED, [cool-down] ► HALF_OPEN
+
+The same error `same_error_threshold` times opens it from any state.  Preset `strict` skips
+HALF_OPEN and also opens on an output decline.  Infrastructure endings never count; progress made
+before one still closes HALF_OPEN.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ralphloop.core.model import Circuit, Transition, Value
+from ralphloop.core.policy import Policy
+
+MAX_HISTORY = 50
+
+
+class BreakerState(Value, kw_only=True):
+    circuit: Circuit = Circuit.CLOSED
+    reason: str = ""
+    since: float | None = None
+    no_progress: int = 0
+    same_error: int = 0
+    last_error: str | None = None
+    opened_count: int = 0
+    history: tuple[Transition, ...] = ()
+
+
+class Observation(Value, kw_only=True):
+    """What one iteration showed, as far as the breaker cares."""
+
+    iteration: int
+    progress: bool
+    infrastructure: bool = False
+    error: str | None = None
+    relieved: bool = False  # a story or check newly passed: the error's row starts anew
+    output_declined: str | None = None  # the words, if output fell
+    at: float | None = None
+
+
+def step(state: BreakerState, seen: Observation, policy: Policy) -> BreakerState:
+    """The state after an iteration; a change is the last entry of its history."""
+    state = cool_down(state, iteration=seen.iteration, at=seen.at, policy=policy)
+    if state.circuit is Circuit.OPEN:
+        return state
+    if seen.infrastructure and not seen.progress:
+        return state
+    state = _count(state, seen)
+    target, reason = _target(state, seen, policy)
+    if target is state.circuit:
+        return state
+    return _move(state, target, reason, iteration=seen.iteration, at=seen.at)
+
+
+def cool_down(
+    state: BreakerState, *, iteration: int, at: float | None, policy: Policy
+) -> BreakerState:
+    """OPEN -> HALF_OPEN once the optional cool-down has passed; a clock set back never locks."""
+    if state.circuit is not Circuit.OPEN or policy.cooldown_minutes <= 0:
+        return state
+    if at is None or state.since is None or at - state.since < policy.cooldown_minutes * 60:
+        return state
+    reason = f"cool-down of {policy.cooldown_minutes:g} minutes is over"
+    return _move(state, Circuit.HALF_OPEN, reason, iteration=iteration, at=at)
+
+
+def reset(
+    state: BreakerState, *, iteration: int, at: float | None = None, reason: str = "manual reset"
+) -> BreakerState:
+    """Back to CLOSED with both counts at zero; the history stays."""
+    moved = _move(state, Circuit.CLOSED, reason, iteration=iteration, at=at)
+    return msgspec.structs.replace(moved, no_progress=0, same_error=0, last_error=None)
+
+
+def open_now(
+    state: BreakerState, reason: str, *, iteration: int, at: float | None = None
+) -> BreakerState:
+    """OPEN for a reason found outside the counts."""
+    if state.circuit is Circuit.OPEN:
+        return state
+    return _move(state, Circuit.OPEN, reason, iteration=iteration, at=at)
+
+
+def note(
+    state: BreakerState, reason: str, *, iteration: int, at: float | None = None
+) -> BreakerState:
+    """An entry in the history that changes nothing, such as a BLOCKED story."""
+    entry = Transition(
+        iteration=iteration, before=state.circuit, after=state.circuit, reason=reason, at=at
+    )
+    return msgspec.structs.replace(state, history=_append(state.history, entry))
+
+
+def _count(state: BreakerState, seen: Observation) -> BreakerState:
+    no_progress = 0 if seen.progress else state.no_progress + 1
+    if seen.infrastructure:  # only its progress counts
+        return msgspec.structs.replace(state, no_progress=no_progress)
+    return msgspec.structs.replace(
+        state,
+        no_progress=no_progress,
+        same_error=_same_error(state, seen),
+        last_error=seen.error,
+    )
+
+
+def _same_error(state: BreakerState, seen: Observation) -> int:
+    if seen.error is None:
+        return 0
+    if seen.relieved or seen.error != state.last_error:
+        return 1
+    return state.same_error + 1
+
+
+def _target(state: BreakerState, seen: Observation, policy: Policy) -> tuple[Circuit, str]:
+    """Where the counts lead, and why."""
+    if not seen.infrastructure and 0 < policy.same_error_threshold <= state.same_error:
+        return Circuit.OPEN, f"same error {state.same_error} times in a row: {state.last_error}"
+    if seen.output_declined and policy.decline_opens and not seen.progress:
+        return Circuit.OPEN, seen.output_declined
+    if state.circuit is Circuit.HALF_OPEN:
+        if seen.progress:
+            return Circuit.CLOSED, "progress was made"
+        return Circuit.OPEN, f"still no progress after {state.no_progress} iterations"
+    if 0 < policy.no_progress_threshold <= state.no_progress:
+        reason = f"no progress in {state.no_progress} iterations in a row"
+        return (Circuit.HALF_OPEN if policy.probes_before_opening else Circuit.OPEN), reason
+    return state.circuit, ""
+
+
+def _move(
+    state: BreakerState, target: Circuit, reason: str, *, iteration: int, at: float | None
+) -> BreakerState:
+    entry = Transition(
+        iteration=iteration, before=state.circuit, after=target, reason=reason, at=at
+    )
+    opened = target is Circuit.OPEN and state.circuit is not Circuit.OPEN
+    return msgspec.structs.replace(
+        state,
+        circuit=target,
+        reason=reason,
+        since=at,
+        opened_count=state.opened_count + opened,
+        history=_append(state.history, entry),
+    )
+
+
+def _append(history: tuple[Transition, ...], entry: Transition) -> tuple[Transition, ...]:
+    return (*history, entry)[-MAX_HISTORY:]

@@ -1,0 +1,123 @@
+"""Named signs of going in circles, over a bounded window of the agent's iterations.
+
+Each pattern says what it saw, so that the nudge and the report can repeat it.  Being stuck is a
+flag, never a decision; infrastructure endings are not in the window at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from statistics import median
+
+from ralphloop.core.model import StuckPattern, Value
+from ralphloop.core.policy import (
+    DECLINE_HISTORY,
+    STUCK_ALTERNATION,
+    STUCK_ERRORS,
+    STUCK_REPLIES,
+    STUCK_REVISITS,
+)
+
+WINDOW = 8
+MAX_LENGTHS = 50
+_REPLY_CHARS = 1_500
+_SIMILAR = 0.85
+_NOISE = re.compile(r"\d+|[^\w\s]+")
+
+
+class Glimpse(Value, kw_only=True):
+    """What the window keeps of one iteration."""
+
+    error: str | None = None
+    reply: str = ""  # normalised, bounded
+    tree: str | None = None
+    progress: bool = False
+    revisited: bool = False
+
+
+def normalise_reply(prose: str) -> str:
+    """A reply without numbers, punctuation and case: what is left is what it says."""
+    head, tail = prose[:_REPLY_CHARS], prose[_REPLY_CHARS:][-_REPLY_CHARS:]
+    return " ".join(_NOISE.sub(" ", f"{head} {tail}").lower().split())
+
+
+def detect_stuck_loop(window: Sequence[Glimpse]) -> tuple[StuckPattern, ...]:
+    """All patterns that the newest iterations show."""
+    patterns = (_same_error(window), _same_reply(window), _alternation(window), _revisit(window))
+    return tuple(pattern for pattern in patterns if pattern)
+
+
+def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPattern | None:
+    """A fall of the agent's own text by more than `percent` against the median before."""
+    if percent <= 0 or len(earlier) < DECLINE_HISTORY:
+        return None
+    usual = median(earlier)
+    if usual <= 0 or chars >= usual * (100 - percent) / 100:
+        return None
+    fall = 100 - 100 * chars / usual
+    return StuckPattern(
+        name="output_decline",
+        detail=f"output fell by {fall:.0f} %: {chars} characters, usually {usual:.0f}",
+    )
+
+
+def _same_error(window: Sequence[Glimpse]) -> StuckPattern | None:
+    """Three iterations with the same error; progress in between does not excuse it."""
+    last = window[-STUCK_ERRORS:]
+    errors = {glimpse.error for glimpse in last}
+    if len(last) < STUCK_ERRORS or len(errors) != 1 or None in errors:
+        return None
+    return StuckPattern(
+        name="same_error", detail=f"the same error {len(last)} times: {last[-1].error}"
+    )
+
+
+def _same_reply(window: Sequence[Glimpse]) -> StuckPattern | None:
+    last = window[-STUCK_REPLIES:]
+    if len(last) < STUCK_REPLIES or any(g.progress or not g.reply for g in last):
+        return None
+    if not all(similar(last[-1].reply, glimpse.reply) for glimpse in last[:-1]):
+        return None
+    return StuckPattern(
+        name="same_reply", detail=f"nearly the same reply {len(last)} times: {last[-1].reply[:80]}"
+    )
+
+
+def _alternation(window: Sequence[Glimpse]) -> StuckPattern | None:
+    """A B A B in trees, errors or replies, where the second round made no progress."""
+    last = window[-STUCK_ALTERNATION:]
+    if len(last) < STUCK_ALTERNATION or any(glimpse.progress for glimpse in last[2:]):
+        return None
+    views: tuple[tuple[str, list[str | None]], ...] = (
+        ("states of the work tree", [g.tree for g in last]),
+        ("errors", [g.error for g in last]),
+        ("replies", [g.reply or None for g in last]),
+    )
+    for what, values in views:
+        if None not in values and values[0] == values[2] != values[1] == values[3]:
+            return StuckPattern(name="alternation", detail=f"to and fro between two {what}")
+    return None
+
+
+def _revisit(window: Sequence[Glimpse]) -> StuckPattern | None:
+    last = window[-STUCK_REVISITS:]
+    if len(last) < STUCK_REVISITS or not all(g.revisited and not g.progress for g in last):
+        return None
+    return StuckPattern(
+        name="state_revisit", detail=f"{len(last)} times back to a work tree seen before"
+    )
+
+
+def similar(one: str, other: str) -> bool:
+    """Near-identical by their three-word sequences."""
+    if one == other:
+        return True
+    first, second = _shingles(one), _shingles(other)
+    union = len(first | second)
+    return bool(union) and len(first & second) / union >= _SIMILAR
+
+
+def _shingles(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return {tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))}

@@ -1,0 +1,114 @@
+"""Named patterns of going in circles."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralphloop.core.stuck import (
+    Glimpse,
+    detect_stuck_loop,
+    normalise_reply,
+    output_decline,
+    similar,
+)
+
+
+def names(*window: Glimpse) -> list[str]:
+    return [pattern.name for pattern in detect_stuck_loop(window)]
+
+
+def error(text: str | None, *, progress: bool = True) -> Glimpse:
+    return Glimpse(error=text, progress=progress)
+
+
+def reply(text: str, *, progress: bool = False) -> Glimpse:
+    return Glimpse(reply=normalise_reply(text), progress=progress)
+
+
+def test_S02_AC9_the_same_error_three_times_is_stuck_even_with_progress() -> None:
+    """Three iterations with the same error signature are stuck, two are not."""
+    assert names(*[error("boom")] * 3) == ["same_error"]
+    assert names(*[error("boom")] * 2) == []
+
+
+def test_S03_AC3_detect_stuck_loop_says_what_it_saw() -> None:
+    """The pattern names the error, so that the nudge can repeat it."""
+    pattern = detect_stuck_loop([error("TypeError: x")] * 3)[0]
+    assert pattern.detail == "the same error 3 times: TypeError: x"
+
+
+def test_three_clean_iterations_are_not_stuck() -> None:
+    """No error three times is not the same error three times."""
+    assert names(*[error(None)] * 6) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [["a", "b", "a"], ["a", "a", "b"], ["a", None, "a", "a"], ["a", "a", None]],
+    ids=["mixed", "solved by another", "interrupted", "solved"],
+)
+def test_broken_rows_of_errors_are_not_stuck(row: list[str | None]) -> None:
+    """Only the newest three count, and all of them must agree."""
+    assert "same_error" not in names(*[error(text) for text in row])
+
+
+def test_near_identical_replies_without_progress_are_stuck() -> None:
+    """Numbers and punctuation do not make a reply a new one."""
+    replies = [reply(f"Should I use Postgres or SQLite? Please confirm ({n}).") for n in range(3)]
+    assert names(*replies) == ["same_reply"]
+
+
+def test_the_same_reply_with_progress_is_not_stuck() -> None:
+    """Short honest reports may repeat as long as the work moves."""
+    assert names(*[reply("Moved another piece out.", progress=True)] * 3) == []
+
+
+def test_different_replies_are_not_similar() -> None:
+    """Two ordinary reports about different things are far apart."""
+    assert not similar(
+        normalise_reply("Pulled the retry policy out of the client and gave it its own tests."),
+        normalise_reply("The exporter writes to a temporary name and renames at the end."),
+    )
+
+
+def test_alternation_between_two_trees_is_seen_at_the_fourth() -> None:
+    """A B A B without new progress is going in circles."""
+    row = [Glimpse(tree=t, progress=n < 2) for n, t in enumerate("ABAB")]
+    assert names(*row) == ["alternation"]
+    assert names(*row[:3]) == []
+
+
+def test_red_green_refactor_is_no_alternation() -> None:
+    """Alternating errors with progress every time is honest work."""
+    row = [Glimpse(error=e, tree=str(n), progress=True) for n, e in enumerate("ABAB")]
+    assert names(*row) == []
+
+
+def test_three_revisits_in_a_row_are_stuck() -> None:
+    """Going back to trees seen before, three times in a row."""
+    revisit = Glimpse(tree="A", revisited=True)
+    assert names(revisit, revisit, revisit) == ["state_revisit"]
+    assert names(revisit, Glimpse(tree="N", progress=True), revisit) == []
+
+
+def test_SKILL_stuck_output_declining_by_seventy_percent() -> None:
+    """A fall of more than 70 % against the median of the earlier ones is named with numbers."""
+    pattern = output_decline(100, [1000, 1100, 900, 5000], 70)
+    assert pattern is not None
+    assert pattern.detail == "output fell by 90 %: 100 characters, usually 1050"
+
+
+@pytest.mark.parametrize(
+    ("chars", "earlier", "percent"),
+    [
+        (100, [1000, 1000], 70),
+        (300, [1000, 1000, 1000], 70),
+        (0, [0, 0, 0], 70),
+        (10, [1000] * 9, 0),
+        (150, [200, 200, 100_000], 70),
+    ],
+    ids=["too little history", "exactly 70 %", "always silent", "switched off", "one outlier"],
+)
+def test_no_decline(chars: int, earlier: list[int], percent: int) -> None:
+    """Too little history, a smaller fall or one huge answer before are no decline."""
+    assert output_decline(chars, earlier, percent) is None
