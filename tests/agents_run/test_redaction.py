@@ -1,0 +1,217 @@
+"""Secrets are taken out of text and streams, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralphloop.redaction import Redactor, redact, redact_bytes, secret_values
+
+# Put together here so that no scanner mistakes this file for a leak.
+ANTHROPIC = "sk-ant-" + "api03-Zx8Kq2LmN4pR7sT1vW3yB6dF9hJ0"
+OPENAI = "sk-" + "proj-9fK2mQ7xR4tV1zB8cN5wL3hJ6gD0sA"
+GITHUB = "ghp" + "_1a2B3c4D5e6F7g8H9i0JkLmNoPqRsTuVwXyZ"
+GITHUB_FINE = "github" + "_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz0123456789"
+GITLAB = "glpat" + "-x7Yz3Kq9Lm2Np5Rt8Vw1"
+AWS = "AKIA" + "IOSFODNN7EXAMPLE"
+SLACK = "xoxb" + "-123456789012-abcdefGHIJKL"
+GOOGLE = "AIza" + "SyD4x7Kq2LmN8pR1sT5vW9yB3dF6hJ0aC2e"
+STRIPE = "sk" + "_live_4eC39HqLyjWDarjtT1zdp7dc"
+JWT = "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0In0" + ".dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
+RANDOM = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzq8"
+PEM = (
+    "-----BEGIN RSA PRIVATE KEY-----\n"
+    + "MIIEpAIBAAKCAQEA7v2Jp4n8Xq5rT9uW3yB6dF1hJ0kLmN4pR7sT2vZ8cX5eG9iK\n" * 6
+    + "-----END RSA PRIVATE KEY-----"
+)
+
+TOKENS = [
+    ANTHROPIC, OPENAI, GITHUB, GITHUB_FINE, GITLAB, AWS, SLACK, GOOGLE, STRIPE, JWT, PEM,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("secret", TOKENS)
+@pytest.mark.parametrize(
+    "around", ["{}", "key is {}.", '{{"text":"see {} here"}}', "export X={}\n"]
+)
+def test_a_known_kind_of_token_is_taken_out_wherever_it_stands(secret: str, around: str) -> None:
+    """A token of a known kind is replaced, its surroundings stay."""
+    redacted = redact(around.format(secret))
+    assert secret[6:] not in redacted
+    assert "[redacted]" in redacted
+    before, after = around.format("\0").split("\0")
+    assert redacted.startswith(before)
+    assert redacted.endswith(after)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"AWS_SECRET_ACCESS_KEY={RANDOM}",
+        f'password = "{RANDOM}"',
+        f"password: '{RANDOM}'",
+        f'"client_secret": "{RANDOM}"',
+        f'{{"text":"\\"apiKey\\": \\"{RANDOM}\\""}}',
+        f"DB_PASSWORD={RANDOM}",
+        f"x-api-key: {RANDOM}",
+        f"access_token={RANDOM}&scope=all",
+        f"Authorization: Bearer {RANDOM}",
+        f"authorization: token {RANDOM}",
+        f'curl -H "Authorization: Basic {RANDOM}"',
+        f"Bearer {RANDOM}",
+        f"postgres://app:{RANDOM.replace('/', 'x')}@db.example.com/app",
+        f'"refreshToken":"{RANDOM}"',
+        f"--token={RANDOM}",
+    ],
+)
+def test_a_random_value_next_to_a_secret_name_is_taken_out(line: str) -> None:
+    """Assignments, headers and addresses lose the value and keep the rest."""
+    redacted = redact(line)
+    assert RANDOM[5:] not in redacted
+    assert "[redacted]" in redacted
+    assert redacted[:5] == line[:5]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        "index 83db48f..bf269f4 100644",
+        "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "token = request.headers.get('X-Token')",
+        "const token = generateToken2FA();",
+        "const token = createToken256Bits",
+        "let token: TokenV2Response;",
+        "password = os.environ['DB_PASSWORD_2']",
+        "password: str = Field(min_length=12)",
+        'api_key = "your-api-key-here"',
+        'secret_name = "my_app_secrets"',
+        "token=process.env.GITHUB_TOKEN_2",
+        '"input_tokens":123456789012345,"output_tokens":5',
+        '{"cache_creation_input_tokens": 0, "service_tier": "standard"}',
+        "max_tokens: 128000",
+        "def test_password_reset_token_expires_after_24_hours(): ...",
+        "for key in sorted(api_keys): print(key)",
+        "https://github.com/example/project.git",
+        "git@github.com:example/project.git",
+        "http://localhost:8080/@scope/package",
+        "class sk-spinner-three-bounce-and-more",
+        "the bearer of bad news",
+        "PublicKeyToken=null",
+        "-----BEGIN CERTIFICATE-----",
+        'startswith("-----BEGIN PRIVATE KEY-----") and endswith("-----END PRIVATE KEY-----")',
+        "tests/test_tokens.py::test_access_token_is_refreshed_once PASSED",
+        "import { npm_config_registry } from './npm_config'",
+        "uuid 123e4567-e89b-12d3-a456-426614174000",
+    ],
+)
+def test_code_hashes_and_prose_survive(line: str) -> None:
+    """What is no secret is not touched, byte for byte."""
+    assert redact(line) == line
+
+
+def test_json_lines_stay_json() -> None:
+    """Redaction inside a JSON string leaves a JSON line that says the rest."""
+    text = f'key {ANTHROPIC}, password="{RANDOM}", and\n{PEM}\nend'
+    line = json.dumps({"type": "assistant", "text": text})
+    read = json.loads(redact(line))
+    assert read["text"].startswith("key [redacted], password=")
+    assert read["text"].endswith("end")
+    assert "MIIE" not in read["text"]
+    assert RANDOM not in read["text"]
+
+
+def test_values_of_secret_looking_variables_are_taken_out() -> None:
+    """A value that only the environment names as secret is found, also when JSON-escaped."""
+    env = {
+        "MY_SERVICE_TOKEN": 'correct"horse\\battery',
+        "DEPLOY_KEY": "line-one-of-the-key\nline-two-of-the-key",
+        "SSH_AUTH_SOCK": "/tmp/ssh-XXXX/agent.1",
+        "KEYBOARD": "de-latin1-nodeadkeys",
+        "PIN_TOKEN": "12345678",
+        "API_TOKEN": "short",
+        "TOKEN_FILE": "/run/secrets/token",
+    }
+    secrets = secret_values(env)
+    assert set(secrets) == {env["MY_SERVICE_TOKEN"], env["DEPLOY_KEY"]}
+    said = f"used {env['MY_SERVICE_TOKEN']} and {env['DEPLOY_KEY']} on de-latin1-nodeadkeys"
+    for form in (said, json.dumps(said)):
+        redacted = redact(form, secrets)
+        assert "battery" not in redacted
+        assert "line-two" not in redacted
+        assert "de-latin1-nodeadkeys" in redacted
+
+
+def _stream(data: bytes, sizes: list[int], secrets: tuple[str, ...] = ()) -> bytes:
+    redactor = Redactor(secrets)
+    out, at = [], 0
+    for size in sizes:
+        out.append(redactor.feed(data[at : at + size]))
+        at += size
+    out.append(redactor.feed(data[at:]))
+    out.append(redactor.finish())
+    return b"".join(out)
+
+
+PIECES = st.sampled_from(
+    [ANTHROPIC, OPENAI, GITHUB, JWT, PEM, f'token="{RANDOM}"', "\n", " ", "plain words ", "x" * 9000,
+     "a" * 300, "é", "9fceb02d0ae598e95dc970b74767f19372d61af8", "hidden-by-name-only"]
+)  # fmt: skip
+
+
+@given(pieces=st.lists(PIECES, max_size=12), sizes=st.lists(st.integers(0, 5000), max_size=8))
+def test_any_chunking_hides_the_same_as_the_whole(pieces: list[str], sizes: list[int]) -> None:
+    """Where a stream is cut makes no difference to what is passed on."""
+    data = "".join(pieces).encode()
+    secrets = ("hidden-by-name-only",)
+    assert _stream(data, sizes, secrets) == redact_bytes(data, secrets)
+
+
+@pytest.mark.parametrize("secret", TOKENS)
+def test_a_secret_cut_at_every_place_is_still_hidden(secret: str) -> None:
+    """A token split over two chunks leaves no part of itself behind."""
+    data = f"before {secret} after\n".encode()
+    for cut in range(len(data)):
+        assert _stream(data, [cut]) == b"before [redacted] after\n"
+
+
+def test_whole_lines_are_passed_on_at_once() -> None:
+    """A finished line is not held back, so a log can be followed and survives a crash."""
+    redactor = Redactor()
+    assert redactor.feed(b"one\ntwo\nthr") == b"one\ntwo\n"
+    assert redactor.feed(b"ee\n") == b"three\n"
+    assert redactor.finish() == b""
+
+
+def test_an_endless_line_is_held_back_by_a_bounded_part_only() -> None:
+    """A line without end flows, but for the last few kilobytes."""
+    redactor = Redactor()
+    passed = sum(len(redactor.feed(b"x" * 65536)) for _ in range(20))
+    assert 20 * 65536 - passed <= 16 * 1024
+    assert passed + len(redactor.finish()) == 20 * 65536
+
+
+@given(st.binary(max_size=3000))
+def test_arbitrary_bytes_never_raise(data: bytes) -> None:
+    """Any bytes can be redacted, whole or in pieces."""
+    redact_bytes(data)
+    _stream(data, [7, 100])
+
+
+@pytest.mark.parametrize(
+    "unit", ["token", "token=", "sk-", "eyJ", "://a:", "-----BEGIN PRIVATE KEY-----", "bearer ", "ghp_",
+             'password="aB3dE5gH7jK9mN1pQ" ', "apikey=\\\"", "-----BEGIN ", "AIza", "=", "\\"],
+)  # fmt: skip
+def test_time_is_linear_on_hostile_text(unit: str) -> None:
+    """Text made of nothing but beginnings of secrets costs time in proportion to its size."""
+    redactor = Redactor()
+    data = (unit * (1_000_000 // len(unit))).encode()
+    started = time.process_time()
+    for at in range(0, len(data), 65536):
+        redactor.feed(data[at : at + 65536])
+    redactor.finish()
+    assert time.process_time() - started < 5.0
