@@ -109,11 +109,16 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run_command(arguments: Sequence[str]) -> int:
-    result = ralph.main(_without_aliases(arguments), prog_name="ralph", standalone_mode=False)
+    """The steps of click's `main`, which would end a broken pipe with a code of its own."""
+    try:
+        with ralph.make_context("ralph", spelled_out(arguments)) as ctx:
+            result = ralph.invoke(ctx)
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
     return result if isinstance(result, int) else ExitCode.COMPLETE
 
 
-def _without_aliases(arguments: Sequence[str]) -> list[str]:
+def spelled_out(arguments: Sequence[str]) -> list[str]:
     """The same wish in terms of commands; the old spellings come first on the line."""
     match list(arguments):
         case ["--mode", "script", *rest]:

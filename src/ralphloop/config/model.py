@@ -29,14 +29,18 @@ class Form(StrEnum):
     VARIABLES = "variables"
 
 
-Duration = Annotated[float, msgspec.Meta(ge=0, extra={"form": Form.DURATION})]
+# Upper bounds keep every value printable and every timer within what the system can count.
+_TEN_YEARS = 10 * 365 * 24 * 3600
+_BILLION = 1_000_000_000
+
+Duration = Annotated[float, msgspec.Meta(ge=0, le=_TEN_YEARS, extra={"form": Form.DURATION})]
 Argv = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.ARGV})]
 Commands = Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(extra={"form": Form.COMMANDS})]
 Words = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.WORDS})]
 Variables = Annotated[dict[str, str], msgspec.Meta(extra={"form": Form.VARIABLES})]
-Limit = Annotated[int, msgspec.Meta(ge=0)]
-Threshold = Annotated[int, msgspec.Meta(ge=1)]
-Amount = Annotated[float, msgspec.Meta(ge=0)]
+Limit = Annotated[int, msgspec.Meta(ge=0, le=_BILLION)]
+Threshold = Annotated[int, msgspec.Meta(ge=1, le=_BILLION)]
+Amount = Annotated[float, msgspec.Meta(ge=0, le=_BILLION)]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 FileName = Annotated[str, msgspec.Meta(min_length=1)]
 

@@ -7,6 +7,7 @@ to a list that is handed in, so that one reading serves both `load_config`, whic
 
 from __future__ import annotations
 
+import errno
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -89,7 +90,7 @@ def _read_toml(path: Path) -> dict[str, object]:
     with path.open("rb") as file:
         data = file.read(_LARGEST_FILE + 1)
     if len(data) > _LARGEST_FILE:
-        raise ValueError(f"larger than {_LARGEST_FILE // 1024} KiB, which no settings file needs")
+        raise OSError(errno.EFBIG, f"larger than {_LARGEST_FILE // 1024} KiB")
     # Some editors write a byte order mark; it carries no meaning.
     return tomllib.loads(data.decode("utf-8-sig"))
 
@@ -101,8 +102,7 @@ def _unreadable(error: OSError | ValueError | RecursionError) -> str:
         return f"is not UTF-8 text (byte {error.start})"
     if isinstance(error, RecursionError):
         return "is nested too deeply"
-    prefix = "is not valid TOML: " if isinstance(error, tomllib.TOMLDecodeError) else "is "
-    return f"{prefix}{error}"
+    return f"is not valid TOML: {error}"
 
 
 def _from_table(section: str, table: object, file: str, problems: list[Problem]) -> Iterator[Given]:

@@ -7,7 +7,6 @@ what was expected and what was found.
 
 from __future__ import annotations
 
-import math
 import re
 import reprlib
 import shlex
@@ -40,11 +39,9 @@ def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
     refuse_nul(raw)
     prepared = _prepare(setting.form, raw, from_text=from_text)
     try:
-        value = msgspec.convert(prepared, setting.kind, strict=not isinstance(prepared, str))
+        value: object = msgspec.convert(prepared, setting.kind, strict=not from_text)
     except msgspec.ValidationError as error:
         raise ValueError(_in_words(str(error), setting, raw)) from error
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"expected a finite number, got {shown(raw)}; 0 means no limit")
     return value
 
 
@@ -58,11 +55,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def shown(value: object) -> str:
     """A value much as a person wrote it, cut to a readable length."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str):
+    if isinstance(value, list | tuple | dict):
         return reprlib.repr(value)
-    return f'"{value}"' if len(value) <= _LONGEST_SHOWN else f'"{value[:_LONGEST_SHOWN]}…"'
+    try:
+        text = str(value)
+    except ValueError:  # Python refuses to print integers of thousands of digits
+        return "a number of thousands of digits"
+    text = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    if isinstance(value, str):
+        return f'"{text}"'
+    return text.lower() if isinstance(value, bool) else text
 
 
 def refuse_nul(raw: object) -> None:

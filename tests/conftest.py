@@ -1,0 +1,75 @@
+"""What every test gets: a home, a git identity and an environment that are not the developer's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from hypothesis import settings
+
+# Machines under load miss deadlines; slowness is measured by benchmarks, not by chance.
+settings.register_profile("ralph", deadline=None, print_blob=True)
+settings.register_profile("thorough", parent=settings.get_profile("ralph"), max_examples=2_000)
+settings.load_profile("ralph")
+
+_GIT_IDENTITY = """\
+[user]
+    name = Test
+    email = test@example.com
+[init]
+    defaultBranch = main
+[commit]
+    gpgSign = false
+"""
+
+
+class RunRalph(Protocol):
+    """The real command as a function."""
+
+    def __call__(
+        self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it with these arguments in that directory."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing of the person who runs the tests leaks in or gets changed."""
+    home = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text(_GIT_IDENTITY)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("RALPH_", "CB_", "GIT_"))]:
+            patch.delenv(name)
+        for name in ("NO_COLOR", "FORCE_COLOR", "XDG_CONFIG_HOME"):
+            patch.delenv(name, raising=False)
+        patch.setenv("HOME", str(home))
+        patch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        yield
+
+
+@pytest.fixture(scope="session")
+def run_ralph() -> RunRalph:
+    """Run the real command in a process of its own."""
+
+    def run(
+        *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        command: Sequence[str] = [sys.executable, "-m", "ralphloop", *arguments]
+        return subprocess.run(
+            command,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+
+    return run
