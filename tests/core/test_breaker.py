@@ -24,6 +24,7 @@ def run(*seen: str, policy: Policy = STANDARD, state: BreakerState | None = None
 
 
 def observe(word: str, number: int) -> Observation:
+    """One happening in short: its kind, and the error after a colon."""
     kind, _, error = word.partition(":")
     return Observation(
         iteration=number,
@@ -139,7 +140,11 @@ def test_cool_down_leads_to_half_open_and_a_clock_set_back_does_not_lock() -> No
     """OPEN -> HALF_OPEN after the cool-down; time running backwards just waits."""
     policy = Policy(cooldown_minutes=30)
     state = breaker.open_now(BreakerState(), "test", iteration=1, at=1_000.0)
-    for at, expected in ((900.0, Circuit.OPEN), (2_799.0, Circuit.OPEN), (2_800.0, Circuit.HALF_OPEN)):
+    for at, expected in (
+        (900.0, Circuit.OPEN),
+        (2_799.0, Circuit.OPEN),
+        (2_800.0, Circuit.HALF_OPEN),
+    ):
         assert breaker.cool_down(state, iteration=2, at=at, policy=policy).circuit is expected
     assert breaker.cool_down(state, iteration=2, at=1e9, policy=STANDARD).circuit is Circuit.OPEN
 
@@ -167,6 +172,7 @@ class BreakerMachine(RuleBasedStateMachine):
         strict=st.booleans(), idle=st.integers(1, 5), same=st.integers(2, 6), cooldown=st.booleans()
     )
     def begin(self, strict: bool, idle: int, same: int, cooldown: bool) -> None:
+        """Choose a policy and start CLOSED."""
         self.policy = Policy(
             preset=Preset.STRICT if strict else Preset.STANDARD,
             no_progress_threshold=idle,
@@ -196,6 +202,7 @@ class BreakerMachine(RuleBasedStateMachine):
         relieved: bool,
         minutes: int,
     ) -> None:
+        """One iteration of any kind, some minutes later."""
         self.number += 1
         self.clock += minutes * 60
         before = self.state
@@ -252,22 +259,26 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @rule()
     def reset(self) -> None:
+        """A person resets the circuit."""
         self.state = breaker.reset(self.state, iteration=self.number, at=self.clock)
         self.expected = Circuit.CLOSED
         self.idle_row, self.error_row = 0, []
 
     @invariant()
     def agrees_with_the_model(self) -> None:
+        """State and model never part."""
         assert self.state.circuit is self.expected
 
     @invariant()
     def every_opening_has_a_rule_as_its_reason(self) -> None:
+        """OPEN only by a rule."""
         for transition in self.state.history:
             if transition.after is Circuit.OPEN:
                 assert transition.reason.startswith(("same error", "still no", "no progress"))
 
     @invariant()
     def open_is_left_only_by_reset_or_cool_down(self) -> None:
+        """OPEN is never left by itself."""
         for transition in self.state.history:
             if transition.before is Circuit.OPEN:
                 assert transition.reason.startswith(("manual reset", "cool-down"))

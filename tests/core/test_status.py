@@ -13,6 +13,7 @@ from tests.core.blocks import block, without
 
 
 def find(text: str) -> StatusBlock | None:
+    """The block that counts in one message."""
     finder = StatusFinder()
     finder.feed(text)
     return finder.finish()
@@ -60,7 +61,9 @@ def test_S02_AC12_each_unreadable_field_is_named(key: str, value: str, words: st
     assert words in problems[0]
 
 
-@pytest.mark.parametrize("value", ["true", "TRUE", "True", "**true**", "`true`", '"true"', "'true'"])
+@pytest.mark.parametrize(
+    "value", ["true", "TRUE", "True", "**true**", "`true`", '"true"', "'true'"]
+)
 @pytest.mark.parametrize("comment", ["", " # all stories pass", "\t# done"])
 def test_S03_AC2_exit_signal_true_in_any_dress(value: str, comment: str) -> None:
     """Emphasis, quotes, case and a trailing comment do not hide a true signal."""

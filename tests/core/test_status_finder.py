@@ -17,6 +17,7 @@ HEADING = "## RALPH_STATUS\n- **STATUS:** COMPLETE\n- **EXIT_SIGNAL:** true"
 
 
 def fenced(text: str, info: str = "") -> str:
+    """The text in a code fence."""
     return f"```{info}\n{text}\n```"
 
 

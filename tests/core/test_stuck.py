@@ -14,14 +14,17 @@ from ralphloop.core.stuck import (
 
 
 def names(*window: Glimpse) -> list[str]:
+    """The patterns seen in a window."""
     return [pattern.name for pattern in detect_stuck_loop(window)]
 
 
 def error(text: str | None, *, progress: bool = True) -> Glimpse:
+    """An iteration that ended in this error."""
     return Glimpse(error=text, progress=progress)
 
 
 def reply(text: str, *, progress: bool = False) -> Glimpse:
+    """An iteration that answered this."""
     return Glimpse(reply=normalise_reply(text), progress=progress)
 
 
@@ -73,9 +76,10 @@ def test_different_replies_are_not_similar() -> None:
 
 def test_alternation_between_two_trees_is_seen_at_the_fourth() -> None:
     """A B A B without new progress is going in circles."""
-    row = [Glimpse(tree=t, progress=n < 2) for n, t in enumerate("ABAB")]
+    row = [Glimpse(tree=tree) for tree in "ABAB"]
     assert names(*row) == ["alternation"]
     assert names(*row[:3]) == []
+    assert names(Glimpse(tree="A", progress=True), *row[1:]) == []
 
 
 def test_red_green_refactor_is_no_alternation() -> None:

@@ -13,10 +13,12 @@ handed in by the caller.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import dataclass_transform
 
 import msgspec
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     """Base of all values: immutable, compared by content, JSON without its defaults."""
 

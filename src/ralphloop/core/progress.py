@@ -7,6 +7,8 @@ be measured.
 
 from __future__ import annotations
 
+import msgspec
+
 from ralphloop.core.model import CheckResult, CheckStatus, Evidence, StatusBlock, Value
 
 MAX_TREES = 2_000
@@ -17,7 +19,7 @@ class Memory(Value, kw_only=True):
     """What earlier iterations showed, as far as progress needs it."""
 
     trees: tuple[str, ...] = ()
-    checks: dict[str, CheckStatus] = {}
+    checks: dict[str, CheckStatus] = msgspec.field(default_factory=dict)
     greened: tuple[tuple[str, str], ...] = ()  # (check, tree): a turn counts once in each tree
 
 

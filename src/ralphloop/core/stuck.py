@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from statistics import median
 
 from ralphloop.core.model import StuckPattern, Value
@@ -64,13 +65,11 @@ def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPat
 
 def _same_error(window: Sequence[Glimpse]) -> StuckPattern | None:
     """Three iterations with the same error; progress in between does not excuse it."""
-    last = window[-STUCK_ERRORS:]
-    errors = {glimpse.error for glimpse in last}
-    if len(last) < STUCK_ERRORS or len(errors) != 1 or None in errors:
+    error = window[-1].error if window else None
+    row = list(takewhile(lambda glimpse: glimpse.error == error, reversed(window)))
+    if error is None or len(row) < STUCK_ERRORS:
         return None
-    return StuckPattern(
-        name="same_error", detail=f"the same error {len(last)} times: {last[-1].error}"
-    )
+    return StuckPattern(name="same_error", detail=f"the same error {len(row)} times: {error}")
 
 
 def _same_reply(window: Sequence[Glimpse]) -> StuckPattern | None:
@@ -85,9 +84,9 @@ def _same_reply(window: Sequence[Glimpse]) -> StuckPattern | None:
 
 
 def _alternation(window: Sequence[Glimpse]) -> StuckPattern | None:
-    """A B A B in trees, errors or replies, where the second round made no progress."""
+    """A B A B in trees, errors or replies, none of the four with progress."""
     last = window[-STUCK_ALTERNATION:]
-    if len(last) < STUCK_ALTERNATION or any(glimpse.progress for glimpse in last[2:]):
+    if len(last) < STUCK_ALTERNATION or any(glimpse.progress for glimpse in last):
         return None
     views: tuple[tuple[str, list[str | None]], ...] = (
         ("states of the work tree", [g.tree for g in last]),

@@ -1,0 +1,186 @@
+"""One iteration weighed: what the agent claims against what was measured.
+
+Nothing here decides; it states facts, each with the side it came from.  Facts come from evidence
+where there is any and from the claim where there is none; unknown is not a fact.
+"""
+
+from __future__ import annotations
+
+from ralphloop.core import statements
+from ralphloop.core.errors import error_signature
+from ralphloop.core.model import (
+    Analysis,
+    CheckStatus,
+    Evidence,
+    Indicators,
+    Outcome,
+    Response,
+    Status,
+    StatusBlock,
+    StoryFacts,
+    TestsStatus,
+    WorkType,
+)
+from ralphloop.core.progress import Progress, failed_checks
+from ralphloop.core.status_finder import without_blocks
+from ralphloop.core.test_paths import only_tests
+from ralphloop.core.text import one_line
+
+_UNTRUSTED_TEXT = 20_000  # characters of final words that are searched for statements and errors
+
+
+def analyze(
+    response: Response,
+    evidence: Evidence,
+    facts: StoryFacts,
+    *,
+    iteration: int,
+    outcome: Outcome,
+    progress: Progress,
+    passes_set: bool = False,
+) -> Analysis:
+    """Everything one iteration says, before history is added."""
+    block = response.status
+    words = final_words(response)
+    return Analysis(
+        iteration=iteration,
+        outcome=outcome,
+        status=block,
+        exit_signal=bool(block and block.exit_signal and response.status_is_final),
+        story_claimed=passes_set or _claims_story(block, words),
+        already_done=statements.says_already_done(words) is not None,
+        indicators=_indicators(evidence, facts, block, words),
+        confidence=_confidence(response, evidence, outcome),
+        progress=progress.made,
+        progress_reasons=progress.reasons,
+        error_signature=_signature(words, evidence),
+        test_only=_is_test_only(evidence, block, facts),
+        question=statements.question_to_person(words),
+        warnings=_warnings(response, evidence, outcome, words),
+    )
+
+
+def final_words(response: Response) -> str:
+    """The agent's last own words, bounded: what a claim in prose may be read from."""
+    words = response.final_text if response.final_text is not None else response.text
+    if len(words) <= 2 * _UNTRUSTED_TEXT:
+        return words
+    return words[:_UNTRUSTED_TEXT] + "\n\n" + words[-_UNTRUSTED_TEXT:]
+
+
+def says_promise(response: Response) -> bool:
+    """The completion promise stands at the end of the final message."""
+    return response.final_text is not None and statements.has_promise(response.final_text)
+
+
+def _claims_story(block: StatusBlock | None, words: str) -> bool:
+    if statements.has_promise(words):
+        return True
+    if block is None:
+        return statements.claims_completion(words) is not None
+    if block.status is Status.BLOCKED:
+        return False
+    return block.status is Status.COMPLETE or (block.tasks_completed or 0) >= 1
+
+
+def _indicators(
+    evidence: Evidence, facts: StoryFacts, block: StatusBlock | None, words: str
+) -> Indicators:
+    passed = facts.passed + (evidence.stories_passed or 0)
+    all_passed = None if facts.total is None else passed >= facts.total
+    return Indicators(
+        all_tasks_done=all_passed,
+        no_pending_stories=all_passed,
+        tests_passing=_tests_passing(evidence, block),
+        status_complete=None if block is None else block.status is Status.COMPLETE,
+        text_says_done=statements.has_promise(words) or statements.says_done(words) is not None,
+    )
+
+
+def _tests_passing(evidence: Evidence, block: StatusBlock | None) -> bool | None:
+    """Measured where a check ran, claimed where none did."""
+    if evidence.checks:
+        states = {check.status for check in evidence.checks}
+        if CheckStatus.FAILED in states:
+            return False
+        return True if CheckStatus.PASSED in states else None
+    if block is None or block.tests_status in (None, TestsStatus.NOT_RUN):
+        return None
+    return block.tests_status is TestsStatus.PASSING
+
+
+def _signature(words: str, evidence: Evidence) -> str | None:
+    """The error in the agent's own last words, else in the output of the last failing check."""
+    found = error_signature(without_blocks(words))
+    if found is not None:
+        return found
+    failed = failed_checks(evidence)
+    return error_signature(failed[-1].output_tail) if failed else None
+
+
+def _is_test_only(evidence: Evidence, block: StatusBlock | None, facts: StoryFacts) -> bool:
+    """Changed paths beat the claimed work type; a story about tests is never test-only."""
+    if facts.about_tests:
+        return False
+    if evidence.work_files:
+        return only_tests(evidence.work_files)
+    return block is not None and block.work_type is WorkType.TESTING
+
+
+def _confidence(response: Response, evidence: Evidence, outcome: Outcome) -> float:
+    """How far claim and evidence agree, 0 to 1; it informs and never decides."""
+    if outcome.is_infrastructure:
+        return 0.0
+    block = response.status
+    score = 0.3
+    if block is not None:
+        score += 0.3 if not block.problems and not block.truncated else 0.1
+    if evidence.files_changed is not None:
+        score += 0.2
+    if evidence.checks:
+        score += 0.2
+    if _files_contradict(evidence, block):
+        score -= 0.3
+    if failed_checks(evidence) and block and block.tests_status is TestsStatus.PASSING:
+        score -= 0.3
+    return round(min(1.0, max(0.0, score)), 2)
+
+
+def _files_contradict(evidence: Evidence, block: StatusBlock | None) -> bool:
+    """A different world, not a different way of counting."""
+    if block is None or block.files_modified is None or evidence.files_changed is None:
+        return False
+    claimed, measured = block.files_modified, evidence.files_changed
+    return (claimed == 0) != (measured == 0) or claimed >= 2 * measured + 3
+
+
+def _warnings(
+    response: Response, evidence: Evidence, outcome: Outcome, words: str
+) -> tuple[str, ...]:
+    """Each warning contains its word: status, truncated, files, denied, evidence, question."""
+    found = list(response.warnings)
+    if response.denials:
+        tools = ", ".join(sorted({denial.tool for denial in response.denials}))
+        found.append(f"denied: {len(response.denials)} tool calls were refused ({tools})")
+    if not outcome.is_infrastructure:
+        found += _claim_warnings(response.status, evidence)
+        if question := statements.question_to_person(words):
+            found.append(f"question to a person, nobody is there: {one_line(question)}")
+    return tuple(found)
+
+
+def _claim_warnings(block: StatusBlock | None, evidence: Evidence) -> list[str]:
+    if block is None:
+        warnings = ["no status block (RALPH_STATUS) in the answer; its words were used instead"]
+        if evidence == Evidence():
+            warnings.append("no evidence either: nothing was measured and nothing was reported")
+        return warnings
+    warnings = []
+    if block.truncated:
+        warnings.append("the status block is truncated (no end marker): EXIT_SIGNAL counts false")
+    if _files_contradict(evidence, block):
+        warnings.append(
+            f"files: the agent reports {block.files_modified} modified,"
+            f" {evidence.files_changed} changed"
+        )
+    return warnings

@@ -1,0 +1,191 @@
+"""The exit gate: whether to go on, and why, in words.
+
+Order when several apply:
+error › circuit_open › blocked › project_complete › test_saturation › limits › continue,
+except that after OPEN everything is circuit_open until a reset.
+"""
+
+from __future__ import annotations
+
+from ralphloop.core.model import (
+    Analysis,
+    Circuit,
+    Decision,
+    ExitDecision,
+    Indicators,
+    Outcome,
+    Status,
+    TestsStatus,
+    Value,
+)
+from ralphloop.core.policy import (
+    MIN_INDICATORS,
+    PAID_FAILURES,
+    STARTUP_ERRORS,
+    ExitGate,
+    Mode,
+    OnUsageLimit,
+    Policy,
+)
+
+
+class Situation(Value, kw_only=True):
+    """Everything the gate looks at."""
+
+    analysis: Analysis
+    policy: Policy
+    was_open: bool = False  # the circuit was OPEN before this iteration
+    circuit: Circuit = Circuit.CLOSED
+    circuit_reason: str = ""
+    total: int | None = None  # stories; None: there is no list
+    open_stories: int = 0  # not passed
+    runnable: int = 1  # open and neither waiting nor set aside
+    waiting: int = 0  # stories that wait for a person
+    saturated: bool = False  # this iteration completed a test-only row
+    may_end_run: bool = False  # tasks.yaml permission of a task that was claimed and passed
+    promise: bool = False
+    checks_failed: bool = False
+    checks_ran: bool = False
+    startup_errors: int = 0
+    paid_failures: int = 0
+    iterations: int = 0
+    fatal_reason: str = ""
+    limit: Decision | None = None  # budget, time: measured by the loop
+
+
+def decide(at: Situation) -> Decision:
+    """What to do next."""
+    if at.was_open:
+        return _decision(ExitDecision.CIRCUIT_OPEN, "the circuit is OPEN until it is reset")
+    for rule in (_error, _circuit, _blocked, _complete, _saturation, _limits):
+        if decision := rule(at):
+            return decision
+    return _continue(at)
+
+
+def veto(at: Situation) -> str | None:
+    """Why the project cannot be complete, whatever EXIT_SIGNAL says."""
+    block = at.analysis.status
+    if at.checks_failed:
+        return "a check failed"
+    if not at.checks_ran and block and block.tests_status is TestsStatus.FAILING:
+        return "no check ran and the agent reports failing tests"
+    if block and block.status is Status.BLOCKED:
+        return "the agent reports BLOCKED"
+    if at.total is not None and at.open_stories > 0 and not at.may_end_run:
+        return f"{at.open_stories} of {at.total} stories are open"
+    return None
+
+
+def _error(at: Situation) -> Decision | None:
+    if at.analysis.outcome is Outcome.FATAL:
+        return _decision(ExitDecision.ERROR, at.fatal_reason or "the agent cannot work")
+    if at.analysis.outcome is Outcome.STARTUP_ERROR and at.startup_errors >= STARTUP_ERRORS:
+        return _decision(
+            ExitDecision.ERROR, f"the agent failed to start {at.startup_errors} times in a row"
+        )
+    if at.paid_failures >= PAID_FAILURES:
+        return _decision(
+            ExitDecision.ERROR,
+            f"{at.paid_failures} paid starts in a row ended in infrastructure failures",
+        )
+    return None
+
+
+def _circuit(at: Situation) -> Decision | None:
+    if at.circuit is not Circuit.OPEN:
+        return None
+    return _decision(ExitDecision.CIRCUIT_OPEN, at.circuit_reason)
+
+
+def _blocked(at: Situation) -> Decision | None:
+    """No story can run any more; the run waits for a person, or for nothing."""
+    if at.total is None:
+        block = at.analysis.status
+        if block is None or block.status is not Status.BLOCKED or _is_infrastructure(at):
+            return None
+        return _decision(ExitDecision.BLOCKED, block.recommendation or "the agent is blocked")
+    if at.open_stories == 0 or at.runnable > 0 or at.may_end_run:
+        return None
+    if at.waiting:
+        return _decision(
+            ExitDecision.BLOCKED, f"{at.waiting} open stories wait for a person, none can run"
+        )
+    if at.saturated:
+        return None  # said by its own rule
+    return _decision(ExitDecision.NO_RUNNABLE_STORY, "every open story is set aside")
+
+
+def _complete(at: Situation) -> Decision | None:
+    if _is_infrastructure(at) or veto(at):
+        return None
+    if at.may_end_run:
+        rest = f", {at.open_stories} stories stay open" if at.open_stories else ""
+        return _decision(ExitDecision.PROJECT_COMPLETE, f"the passed task may end the run{rest}")
+    if at.promise and at.policy.mode is Mode.HOOK:
+        return _decision(ExitDecision.PROJECT_COMPLETE, "the completion promise was given")
+    if not at.analysis.exit_signal:
+        return None
+    count = at.analysis.indicators.count
+    if at.policy.exit_gate is ExitGate.DUAL and count < MIN_INDICATORS:
+        return None
+    return _decision(
+        ExitDecision.PROJECT_COMPLETE,
+        f"EXIT_SIGNAL is true and {count} indicators say done ({_named(at.analysis.indicators)})",
+    )
+
+
+def _saturation(at: Situation) -> Decision | None:
+    if not at.saturated or (at.total is not None and at.runnable > 0):
+        return None
+    return _decision(
+        ExitDecision.TEST_SATURATION,
+        f"{at.policy.test_saturation} iterations in a row only worked on tests",
+    )
+
+
+def _limits(at: Situation) -> Decision | None:
+    if at.analysis.outcome is Outcome.USAGE_LIMIT and at.policy.on_usage_limit is OnUsageLimit.STOP:
+        return _decision(ExitDecision.USAGE_LIMIT, "the usage limit is reached")
+    if 0 < at.policy.max_iterations <= at.iterations:
+        return _decision(
+            ExitDecision.MAX_ITERATIONS, f"{at.iterations} iterations were allowed and are used"
+        )
+    return at.limit
+
+
+def _continue(at: Situation) -> Decision:
+    return _decision(ExitDecision.CONTINUE, _why_go_on(at))
+
+
+def _why_go_on(at: Situation) -> str:
+    analysis, count = at.analysis, at.analysis.indicators.count
+    if _is_infrastructure(at):
+        return f"the start ended {analysis.outcome}, which says nothing about the work"
+    if analysis.exit_signal:
+        if reason := veto(at):
+            return f"EXIT_SIGNAL is true, but {reason}"
+        return f"EXIT_SIGNAL is true, but only {count} of {MIN_INDICATORS} needed indicators agree"
+    who = "the agent set EXIT_SIGNAL false" if analysis.status else "there is no EXIT_SIGNAL"
+    if count >= MIN_INDICATORS:
+        return f"{who}, although {count} indicators say done ({_named(analysis.indicators)})"
+    return who
+
+
+def _named(indicators: Indicators) -> str:
+    names = {
+        "all tasks done": indicators.all_tasks_done,
+        "tests passing": indicators.tests_passing,
+        "no pending stories": indicators.no_pending_stories,
+        "STATUS is COMPLETE": indicators.status_complete,
+        "the text says done": indicators.text_says_done,
+    }
+    return ", ".join(name for name, fact in names.items() if fact)
+
+
+def _is_infrastructure(at: Situation) -> bool:
+    return at.analysis.outcome.is_infrastructure
+
+
+def _decision(word: ExitDecision, reason: str) -> Decision:
+    return Decision(word=word, reasons=(reason,) if reason else ())

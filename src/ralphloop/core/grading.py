@@ -1,0 +1,87 @@
+"""Whether a claimed story passes, and how well that is proven.
+
+Only green checks that we ran ourselves make a story pass; the grade says how much they prove.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from ralphloop.core.model import CheckResult, CheckStatus, Value
+
+
+class Grade(StrEnum):
+    VERIFIED = "verified"  # its own proof, a check that turned green, or new tests
+    CHECKED = "checked"  # all green, nothing of that
+    CLAIMED = "claimed"  # there was nothing to check it with
+    NEEDS_REVIEW = "needs review"  # green, but tests or stories were weakened on the way
+    BY_HAND = "by hand"  # a person said so
+
+
+class Proof(Value, kw_only=True):
+    """Everything a story's pass is judged on."""
+
+    claimed: bool
+    already_done: bool = False  # the agent says the work was there before
+    changed: bool = True  # something changed since the story began
+    checks: tuple[CheckResult, ...] = ()
+    tolerated: tuple[str, ...] = ()  # checks that are red only in ways they were before
+    verify: CheckResult | None = None
+    turned_green: bool = False  # a check or a named test went red -> green in this story
+    tests_added: bool = False
+    tampering: tuple[str, ...] = ()
+    challenged: bool = False  # the same findings were put to the agent before
+
+
+class StoryVerdict(Value, kw_only=True):
+    passed: bool
+    grade: Grade | None = None
+    reasons: tuple[str, ...] = ()
+
+
+def judge_story(proof: Proof) -> StoryVerdict:
+    """Pass or not, with the grade and the reasons in words."""
+    if not proof.claimed:
+        return _no("the agent does not claim it")
+    if red := _red(proof):
+        return _no(*(f"{name} failed" for name in red))
+    if not proof.changed and not proof.already_done:
+        return _no("nothing changed since the story began")
+    if proof.tampering and not proof.challenged:
+        return _no(*(f"challenged: {finding}" for finding in proof.tampering))
+    if proof.tampering:
+        return _yes(Grade.NEEDS_REVIEW, *proof.tampering)
+    return _graded(proof)
+
+
+def _graded(proof: Proof) -> StoryVerdict:
+    green = [check.name for check in proof.checks if check.status is CheckStatus.PASSED]
+    verified = proof.verify is not None and proof.verify.status is CheckStatus.PASSED
+    if not green and not verified:
+        return _yes(Grade.CLAIMED, "no check could prove it")
+    if not proof.changed:
+        return _yes(Grade.CHECKED, "already there before the story began, checks are green")
+    if verified:
+        return _yes(Grade.VERIFIED, "its own verify command passed")
+    if proof.turned_green:
+        return _yes(Grade.VERIFIED, "a check or test turned from red to green")
+    if proof.tests_added:
+        return _yes(Grade.VERIFIED, "tests were added and all is green")
+    return _yes(Grade.CHECKED, f"{', '.join(green)} green")
+
+
+def _red(proof: Proof) -> list[str]:
+    checks = [*proof.checks, *([proof.verify] if proof.verify else [])]
+    return [
+        check.name
+        for check in checks
+        if check.status is CheckStatus.FAILED and check.name not in proof.tolerated
+    ]
+
+
+def _yes(grade: Grade, *reasons: str) -> StoryVerdict:
+    return StoryVerdict(passed=True, grade=grade, reasons=reasons)
+
+
+def _no(*reasons: str) -> StoryVerdict:
+    return StoryVerdict(passed=False, reasons=reasons)
