@@ -1,0 +1,1 @@
+"""Recorded or scripted iterations played through the readers and the core."""

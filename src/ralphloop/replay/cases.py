@@ -1,0 +1,250 @@
+"""Labelled decision cases: one JSON object a line, played through the readers and the core.
+
+The format is how decisions are tested, how thresholds are tried on recorded nights, and how a wrong
+decision is reported.  A case is a list of iterations, each with raw agent output, the evidence
+there was, and what is expected of the analysis; see `docs/reference/cases.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ralphloop.core.model import (
+    Analysis,
+    CheckResult,
+    CheckStatus,
+    Decision,
+    Evidence,
+    ProcessEnd,
+    StoryFacts,
+    Value,
+)
+from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import Happening, RunState, advance, reset_circuit
+from ralphloop.errors import InputError
+from ralphloop.readers import read
+
+MAX_LINE = 256 * 1024 * 1024
+
+
+class CaseEvidence(Value, kw_only=True):
+    files_changed: int | None = None
+    commits: int | None = None
+    checks: Literal["passed", "failed", "no_tests", "none"] | None = None
+    stories_passed: int | None = None
+    tree: str | None = None
+
+
+class CaseIteration(Value, kw_only=True):
+    output: str = ""
+    stderr: str = ""
+    exit_code: int | None = 0
+    timed_out: bool = False
+    stalled: bool = False
+    duration_s: float = 0.0
+    story: str | None = None
+    story_about_tests: bool = False
+    story_exit_signal: bool = False
+    work_files: tuple[str, ...] | None = None
+    evidence: CaseEvidence | None = None
+    action: Literal["reset"] | None = None
+    expect: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class CaseStories(Value, kw_only=True):
+    total: int
+    passed: int = 0
+
+
+class Case(Value, kw_only=True):
+    id: str
+    title: str = ""
+    source: str = ""
+    policy: dict[str, Any] = msgspec.field(default_factory=dict)
+    agent: str | None = None
+    stories: CaseStories | None = None
+    iterations: tuple[CaseIteration, ...]
+
+
+class Mismatch(Value, kw_only=True):
+    iteration: int
+    key: str
+    expected: Any
+    got: Any
+
+
+class CaseResult(Value, kw_only=True):
+    id: str
+    ok: bool
+    mismatches: tuple[Mismatch, ...]
+    decisions: tuple[str, ...]
+
+
+class Played(Value, kw_only=True):
+    """One step of a case: an iteration's verdict, or None where an action was taken."""
+
+    state: RunState
+    analysis: Analysis | None = None
+    decision: Decision | None = None
+
+
+def parse_cases(lines: Iterator[bytes], place: str) -> Iterator[Case]:
+    """Cases of a JSON Lines file; a bad line is an error with its number."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield msgspec.json.decode(line, type=Case)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise InputError(
+                str(error) or "nested too deeply",
+                "One JSON object a line: id, iterations[{output, evidence, expect}], policy, …",
+                place=f"{place}:{number}",
+            ) from None
+
+
+def case_policy(case: Case, overrides: Mapping[str, Any]) -> Policy:
+    """The case's thresholds with the overrides on top; a wrong key or type is an input error."""
+    merged = {**case.policy, **overrides}
+    try:
+        return msgspec.convert(merged, type=Policy, strict=False)
+    except msgspec.ValidationError as error:
+        known = ", ".join(Policy.__struct_fields__)
+        raise InputError(
+            str(error), f"Known keys: {known}.", place=f"policy of {case.id}"
+        ) from None
+
+
+def play(case: Case, policy: Policy) -> Iterator[Played]:
+    """Fold the case's iterations, yielding every step."""
+    state = RunState()
+    passed = case.stories.passed if case.stories else 0
+    clock = 0.0
+    for iteration in case.iterations:
+        clock += iteration.duration_s
+        if iteration.action == "reset":
+            state = reset_circuit(state, at=clock)
+            yield Played(state=state)
+            continue
+        happening = _happening(case, iteration, passed, clock)
+        step = advance(state, happening, policy)
+        state = step.state
+        passed += happening.evidence.stories_passed or 0
+        yield Played(state=state, analysis=step.analysis, decision=step.decision)
+
+
+def judge(case: Case, overrides: Mapping[str, Any]) -> CaseResult:
+    """Play a case and compare every expectation."""
+    mismatches: list[Mismatch] = []
+    decisions: list[str] = []
+    steps = play(case, case_policy(case, overrides))
+    for number, (iteration, step) in enumerate(zip(case.iterations, steps, strict=True), start=1):
+        decisions.append(str(step.decision.word) if step.decision else "reset")
+        for key, expected in iteration.expect.items():
+            got, agrees = _compare(key, expected, step)
+            if not agrees:
+                mismatches.append(Mismatch(iteration=number, key=key, expected=expected, got=got))
+    return CaseResult(
+        id=case.id, ok=not mismatches, mismatches=tuple(mismatches), decisions=tuple(decisions)
+    )
+
+
+def _happening(case: Case, iteration: CaseIteration, passed: int, clock: float) -> Happening:
+    response = read(
+        iteration.output.encode("utf-8", "surrogatepass"),
+        agent=case.agent or "auto",
+        exit_code=iteration.exit_code,
+        stderr=iteration.stderr,
+    )
+    return Happening(
+        response=response,
+        evidence=_evidence(iteration),
+        end=ProcessEnd(
+            exit_code=iteration.exit_code,
+            timed_out=iteration.timed_out,
+            stalled=iteration.stalled,
+            duration_s=iteration.duration_s,
+        ),
+        facts=StoryFacts(
+            total=case.stories.total if case.stories else None,
+            passed=passed,
+            current=iteration.story,
+            about_tests=iteration.story_about_tests,
+            exit_signal=iteration.story_exit_signal,
+        ),
+        at=clock,
+    )
+
+
+def _evidence(iteration: CaseIteration) -> Evidence:
+    given = iteration.evidence or CaseEvidence()
+    checks = None
+    if given.checks and given.checks != "none":
+        checks = (CheckResult(name="checks", status=CheckStatus(given.checks)),)
+    return Evidence(
+        files_changed=given.files_changed,
+        commits=given.commits,
+        tree=given.tree,
+        checks=checks,
+        stories_passed=given.stories_passed,
+        work_files=iteration.work_files,
+    )
+
+
+def _compare(key: str, expected: Any, step: Played) -> tuple[Any, bool]:
+    """What was got for an expectation, and whether it agrees."""
+    if key == "circuit":
+        return step.state.breaker.circuit, _same_word(expected, step.state.breaker.circuit)
+    if step.analysis is None or step.decision is None:
+        return None, expected is None
+    if key not in _GOT:
+        return f"unknown expectation {key!r}", False
+    got = _GOT[key](step.analysis, step.decision)
+    return got, _AGREES.get(key, _same)(expected, got)
+
+
+_GOT: dict[str, Callable[[Analysis, Decision], Any]] = {
+    "decision": lambda _, decision: decision.word,
+    "outcome": lambda analysis, _: analysis.outcome,
+    "stuck": lambda analysis, _: analysis.stuck_loop_detected,
+    "progress": lambda analysis, _: analysis.progress,
+    "status_found": lambda analysis, _: analysis.status is not None,
+    "exit_signal": lambda analysis, _: analysis.exit_signal,
+    "error": lambda analysis, _: analysis.error_signature,
+    "indicators_min": lambda analysis, _: analysis.indicators.count,
+    "indicators_max": lambda analysis, _: analysis.indicators.count,
+    "warning": lambda analysis, _: list(analysis.warnings),
+    "no_warning": lambda analysis, _: list(analysis.warnings),
+}
+
+
+def _same(expected: Any, got: Any) -> bool:
+    return bool(expected == got)
+
+
+def _same_word(expected: Any, got: Any) -> bool:
+    return str(expected).lower() == str(got).lower()
+
+
+def _contains(expected: Any, got: Any) -> bool:
+    if expected is None or got is None:
+        return expected is got
+    return str(expected).lower() in str(got).lower()
+
+
+def _in_some(expected: Any, got: Any) -> bool:
+    return any(_contains(expected, each) for each in got)
+
+
+_AGREES: dict[str, Callable[[Any, Any], bool]] = {
+    "decision": _same_word,
+    "outcome": _same_word,
+    "error": _contains,
+    "indicators_min": lambda least, got: bool(got >= least),
+    "indicators_max": lambda most, got: bool(got <= most),
+    "warning": _in_some,
+    "no_warning": lambda expected, got: not _in_some(expected, got),
+}
