@@ -1,0 +1,178 @@
+"""One prompt from its parts.
+
+Order: what never changes comes first (instructions, status section, spec, skills, patterns), so
+that a provider's prompt cache hits; then the story, what failed last, what happened lately.  The
+prompt file is included as it is.  Everything else is cut to the budget by whole lines, and what was
+left out is said.  Text from agents, checks and earlier runs is data: it stands in fences that it
+cannot close.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from ralphloop.core.model import Value
+from ralphloop.core.text import clean
+from ralphloop.prompts.protocol import DEFAULT_INSTRUCTIONS, STATUS_SECTION, has_status_section
+
+DEFAULT_BUDGET = 120_000  # characters, about 30,000 tokens
+CHARS_PER_TOKEN = 4
+_FENCES = re.compile(r"`{3,}")
+
+# What each optional part may take of the budget at most.
+_SHARES = {"spec": 0.5, "learned": 0.15, "failure": 0.2, "progress": 0.1, "small": 0.05}
+
+
+class Parts(Value, kw_only=True):
+    """Everything a prompt may contain."""
+
+    instructions: str = ""  # PROMPT.md as it is; empty: our own words
+    project: str = ""
+    spec: str = ""
+    spec_name: str = ""
+    learned: str = ""  # skills and patterns, already chosen
+    story_id: str = ""
+    story_title: str = ""
+    story_description: str = ""
+    criteria: Sequence[str] = ()
+    story_notes: str = ""
+    verify: str = ""
+    checks: Sequence[str] = ()
+    position: str = ""  # "story 3 of 8, 2 passed"
+    attempt: str = ""  # "second attempt"
+    failure: str = ""  # output of the checks that failed last
+    findings: Sequence[str] = ()  # tampering, hook messages, what was stopped
+    nudge: str = ""  # HALF_OPEN: what was tried and that another way is needed
+    progress: str = ""  # tail of progress.txt
+    notes: Sequence[str] = ()  # from a person, while the run goes on
+    leftovers: Sequence[str] = ()  # processes that had to be stopped
+    plain: bool = False  # a loop without stories
+
+
+class Prompt(Value, kw_only=True):
+    text: str
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def estimated_tokens(self) -> int:
+        return max(1, len(self.text) // CHARS_PER_TOKEN)
+
+
+def build_prompt(parts: Parts, *, budget: int = DEFAULT_BUDGET) -> Prompt:
+    """The rendered prompt; what did not fit is named in it and in `left_out`."""
+    cutter = _Cutter(budget)
+    sections = [
+        *_stable(parts, cutter),
+        *([] if parts.plain else _story(parts, cutter)),
+        *_recent(parts, cutter),
+    ]
+    text = "\n\n".join(section.strip("\n") for section in sections if section.strip())
+    return Prompt(text=text + "\n", left_out=tuple(cutter.left_out))
+
+
+def _stable(parts: Parts, cutter: _Cutter) -> list[str]:
+    own = parts.instructions
+    sections = [own if own.strip() else DEFAULT_INSTRUCTIONS]
+    if not has_status_section(own):
+        sections.append(STATUS_SECTION)
+    if parts.project:
+        sections.append(f"# Project\n\n{cutter.cut('project', parts.project, 'small')}")
+    if parts.spec:
+        name = parts.spec_name or "specification"
+        sections.append(f"# Specification ({name})\n\n{cutter.cut(name, parts.spec, 'spec')}")
+    if parts.learned:
+        sections.append(cutter.cut("learned", parts.learned, "learned"))
+    return sections
+
+
+def _story(parts: Parts, cutter: _Cutter) -> list[str]:
+    head = f"# Your story: {_line(parts.story_id)}: {_line(parts.story_title)}"
+    facts = ", ".join(fact for fact in (parts.position, parts.attempt) if fact)
+    sections = [f"{head}\n\n{facts}" if facts else head]
+    if parts.story_description:
+        sections.append(cutter.cut("description", parts.story_description, "spec"))
+    if parts.criteria:
+        listed = "\n".join(f"- {_line(criterion)}" for criterion in parts.criteria)
+        sections.append(f"## Acceptance criteria\n\n{cutter.cut('criteria', listed, 'spec')}")
+    if parts.story_notes:
+        sections.append(f"## Notes\n\n{cutter.cut('notes', parts.story_notes, 'small')}")
+    if parts.verify or parts.checks:
+        commands = [*([parts.verify] if parts.verify else []), *parts.checks]
+        listed = "\n".join(f"    {_line(command)}" for command in commands)
+        sections.append(f"## These must be green afterwards\n\n{listed}")
+    return sections
+
+
+def _recent(parts: Parts, cutter: _Cutter) -> list[str]:
+    sections = []
+    if parts.nudge:
+        sections.append(f"# Another way is needed\n\n{cutter.cut('nudge', parts.nudge, 'small')}")
+    if parts.findings:
+        listed = "\n".join(f"- {_line(finding)}" for finding in parts.findings)
+        sections.append(f"# What was found last time\n\n{cutter.cut('findings', listed, 'small')}")
+    if parts.failure:
+        shown = fenced(cutter.cut("check output", parts.failure, "failure", tail=True))
+        sections.append(f"# What failed last time\n\nOutput of the checks, as data:\n\n{shown}")
+    if parts.leftovers:
+        listed = "\n".join(f"- {_line(process)}" for process in parts.leftovers)
+        sections.append(
+            "# Stopped after the last run\n\nThese processes were still running and were"
+            f" stopped; end what you start:\n\n{cutter.cut('processes', listed, 'small')}"
+        )
+    if parts.progress:
+        shown = fenced(cutter.cut("progress", parts.progress, "progress", tail=True))
+        sections.append(f"# Recent progress\n\nFrom progress.txt, as data:\n\n{shown}")
+    if parts.notes:
+        listed = "\n".join(f"- {_line(note)}" for note in parts.notes)
+        sections.append(f"# From the person who runs this\n\n{listed}")
+    return sections
+
+
+def fenced(text: str) -> str:
+    """The text in a fence longer than any it contains."""
+    longest = max((len(run) for run in _FENCES.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+class _Cutter:
+    """Cuts parts to their share of the budget, by whole lines, and remembers what it cut."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.left_out: list[str] = []
+
+    def cut(self, name: str, text: str, share: str, *, tail: bool = False) -> str:
+        text = clean(text).strip("\n")
+        limit = int(self.budget * _SHARES[share])
+        if len(text) <= limit:
+            return text
+        kept = _last_lines(text, limit) if tail else _first_sections(text, limit)
+        lost = f"{len(text) - len(kept):,} of {len(text):,} characters"
+        self.left_out.append(f"{name}: {lost}")
+        note = f"[{lost} left out here to keep the prompt short]"
+        return f"{note}\n{kept}" if tail else f"{kept}\n{note}"
+
+
+def _first_sections(text: str, limit: int) -> str:
+    """As many whole sections as fit; if not even one does, as many whole lines."""
+    cut = text[: limit + 1]
+    section = max(cut.rfind("\n# "), cut.rfind("\n## "), cut.rfind("\n### "))
+    end = section if section > limit // 2 else cut.rfind("\n")
+    return cut[:end].rstrip("\n") if end > 0 else ""
+
+
+def _last_lines(text: str, limit: int) -> str:
+    cut = text[-(limit + 1) :]
+    start = cut.find("\n")
+    return cut[start + 1 :] if start >= 0 else ""
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())

@@ -1,0 +1,105 @@
+"""The prompt: stable first, bounded, and never closing its own fences."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralphloop.core.status_finder import StatusFinder
+from ralphloop.prompts import STATUS_SECTION, Parts, build_prompt
+
+STORY = Parts(
+    story_id="US-1",
+    story_title="Add login",
+    story_description="As a user I want to log in.",
+    criteria=("Form works", "Tests pass"),
+    checks=("pytest -q",),
+)
+
+
+def test_S03_AC6_the_status_section_is_in_every_prompt() -> None:
+    """Format and example of the mandatory block are there when the prompt file has none."""
+    text = build_prompt(STORY).text
+    assert STATUS_SECTION.strip() in text
+    assert "EXIT_SIGNAL: false | true" in text
+
+
+def test_a_prompt_file_with_its_own_section_gets_no_second_one() -> None:
+    """PROMPT.md is included as it is."""
+    own = "# Mine\n\nEnd with a RALPH_STATUS block as described in docs/format.md.\n"
+    text = build_prompt(Parts(instructions=own, story_id="A", story_title="b")).text
+    assert text.startswith(own.strip())
+    assert STATUS_SECTION.strip() not in text
+
+
+def test_what_never_changes_comes_first() -> None:
+    """Instructions and spec precede the story, the story precedes what happened lately."""
+    parts = Parts(
+        spec="THE SPEC", story_id="S", story_title="STORY", failure="FAILED", progress="LATELY"
+    )
+    text = build_prompt(parts).text
+    order = [text.index(word) for word in ("How to work", "THE SPEC", "STORY", "FAILED", "LATELY")]
+    assert order == sorted(order)
+
+
+def test_two_stories_share_their_beginning() -> None:
+    """A provider's prompt cache hits up to the story."""
+    spec = "spec line\n" * 200
+    first, second = (
+        build_prompt(Parts(spec=spec, story_id=s, story_title=s)).text for s in ("A", "B")
+    )
+    shared = first.index("# Your story")
+    assert first[:shared] == second[:shared]
+
+
+def test_parts_are_cut_by_whole_lines_and_it_is_said() -> None:
+    """A spec over its share loses whole lines at the end, check output at the start."""
+    spec = "".join(f"line {n} of the spec\n" for n in range(5_000))
+    failure = "".join(f"output {n}\n" for n in range(5_000))
+    prompt = build_prompt(
+        Parts(spec=spec, failure=failure, story_id="A", story_title="b"), budget=20_000
+    )
+    assert len(prompt.text) < 25_000
+    assert [part.split(":")[0] for part in prompt.left_out] == ["specification", "check output"]
+    assert "left out here" in prompt.text
+    assert "output 4999\n" in prompt.text
+    kept = [line for line in prompt.text.split("\n") if re.match(r"line \d", line)]
+    assert all(line.endswith("of the spec") for line in kept)
+
+
+@given(st.text(), st.text(), st.text(max_size=50))
+def test_the_prompt_stays_within_its_budget(spec: str, failure: str, title: str) -> None:
+    """Whatever the parts contain, the size is bounded."""
+    parts = Parts(
+        spec=spec * 500, failure=failure * 500, progress=failure * 500, story_id="x",
+        story_title=title, story_description=spec * 500, learned=spec * 500,
+    )  # fmt: skip
+    assert len(build_prompt(parts, budget=4_000).text) < 4_000 * 2 + len(STATUS_SECTION) + 2_000
+
+
+@given(st.text(alphabet="`~a\n", max_size=80))
+def test_untrusted_output_cannot_leave_its_fence(output: str) -> None:
+    """Check output with fences of its own stays data."""
+    text = build_prompt(Parts(failure=f"x\n{output}\ny", story_id="A", story_title="b")).text
+    section = text.split("as data:\n\n")[1]
+    fence = section.split("\n")[0]
+    assert set(fence) == {"`"}
+    assert section.count(f"\n{fence}\n") + section.endswith(f"\n{fence}\n") >= 1
+    body = section[len(fence) : section.rindex(fence)]
+    assert fence not in body
+
+
+def test_a_prompt_echoed_by_an_agent_is_no_claim() -> None:
+    """Template and example in our own prompt are never read as the agent's word."""
+    finder = StatusFinder()
+    finder.feed(build_prompt(STORY).text)
+    assert finder.finish() is None
+
+
+def test_a_plain_loop_has_no_story() -> None:
+    """`--prompt FILE` sends the file, the status section and nothing of stories."""
+    text = build_prompt(Parts(instructions="Do the thing.", plain=True)).text
+    assert "Your story" not in text
+    assert text.startswith("Do the thing.")
