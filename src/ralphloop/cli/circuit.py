@@ -1,0 +1,100 @@
+"""`ralph circuit`: the breaker's state, and its reset."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from ralphloop.cli import output
+from ralphloop.config import load_config
+from ralphloop.config.policy import policy_of
+from ralphloop.core import breaker
+from ralphloop.core.breaker import BreakerState
+from ralphloop.core.durations import elapsed, format_duration
+from ralphloop.core.model import Circuit
+from ralphloop.core.policy import Policy
+from ralphloop.errors import JournalError
+from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_facts, circuit_value, load_circuit
+from ralphloop.journal.lock import live_holder
+from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.store import Journal
+from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
+from ralphloop.project import Project, find_project
+
+_COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
+_SHOWN = 10
+
+
+@click.group()
+def circuit() -> None:
+    """Show or reset the circuit breaker of this project."""
+
+
+@circuit.command()
+@click.option("--json", "as_json", is_flag=True, help="The published object.")
+def status(as_json: bool) -> None:
+    """Print the circuit's state, its counts and why it is so.  Always exits 0."""
+    project = find_project(Path.cwd())
+    policy = _policy(project)
+    state = _current(project)
+    if as_json:
+        output.emit_json(circuit_view(circuit_facts(state, policy)))
+    else:
+        output.emit_lines(_shown(state, policy, time.time()))
+
+
+@circuit.command()
+def reset() -> None:
+    """Close the circuit and set its counts to zero."""
+    project = find_project(Path.cwd())
+    output.emit_lines([reset_circuit(project, now=time.time())])
+
+
+def reset_circuit(project: Project, *, now: float) -> str:
+    """Reset in the journal, or ask the run that holds it; returns what was done."""
+    if not project.journal.exists():
+        return "The circuit is CLOSED; there was nothing to reset."
+    holder = live_holder(project.directory, now)
+    with Journal.open(project.journal, check=False) as journal:
+        if holder is not None and journal.add_request(holder.run, kind="reset_circuit", now=now):
+            return f"Run {holder.run} is going on; it was asked to reset its circuit."
+        try:
+            before = load_circuit(journal)
+        except JournalError:
+            before = BreakerState()  # what the error told the person to do
+        state = breaker.reset(before, iteration=0, at=now)
+        journal.set_meta(CIRCUIT_KEY, circuit_value(state))
+    facts = circuit_facts(state, _policy(project))
+    publish(project.root / CIRCUIT_VIEW, circuit_view(facts), root=project.root)
+    return f"The circuit was {before.circuit}; it is CLOSED now, both counts are zero."
+
+
+def _current(project: Project) -> BreakerState:
+    journal = JournalReader.open(project.journal)
+    if journal is None:
+        return BreakerState()
+    with journal:
+        return load_circuit(journal)
+
+
+def _policy(project: Project) -> Policy:
+    return policy_of(load_config(project.root, env=os.environ).config)
+
+
+def _shown(state: BreakerState, policy: Policy, now: float) -> Iterator[str]:
+    since = f" for {format_duration(elapsed(state.since, now))}" if state.since else ""
+    reason = f": {output.safe(state.reason)}" if state.reason else ""
+    yield f"circuit      {output.paint(state.circuit, _COLOURS[state.circuit])}{since}{reason}"
+    yield f"no progress  {state.no_progress} of {policy.no_progress_threshold}"
+    error = f": {output.safe(state.last_error)}" if state.last_error else ""
+    yield f"same error   {state.same_error} of {policy.same_error_threshold}{error}"
+    yield f"opened       {state.opened_count} times, preset {policy.preset}"
+    for entry in state.history[-_SHOWN:]:
+        change = f"{entry.before} → {entry.after}"
+        yield f"  iteration {entry.iteration}: {change}, {output.safe(entry.reason)}"
+    if state.circuit is Circuit.OPEN:
+        yield "next         look at the reason, then: ralph circuit reset"
