@@ -1,0 +1,53 @@
+"""From the output of one agent start to a `Response`; pure, streaming, bounded.
+
+`reader_for` gives a reader that is fed chunks while the agent runs; `read` reads bytes that are all
+there.  Every reader accepts anything: what it cannot read is noise, never an exception.
+"""
+
+from __future__ import annotations
+
+from ralphloop.core.model import Response
+from ralphloop.readers.base import Dialect, Reader
+from ralphloop.readers.claude import Claude
+from ralphloop.readers.codex import Codex
+from ralphloop.readers.gemini import Gemini
+from ralphloop.readers.opencode import Opencode
+from ralphloop.readers.stream import StreamReader
+from ralphloop.readers.text import Text, TextReader
+
+__all__ = ["NAMES", "Reader", "read", "reader_for"]
+
+_DIALECTS: dict[str, type[Dialect]] = {
+    dialect.name: dialect for dialect in (Opencode, Codex, Gemini, Claude)
+}
+NAMES = ("auto", "text", *sorted(_DIALECTS))
+
+
+def reader_for(name: str) -> Reader:
+    """A fresh reader; `auto` settles on one by the first event it recognises."""
+    if name == "text":
+        return TextReader()
+    if name == "auto":
+        return StreamReader("auto", tuple(_DIALECTS.values()), Text())
+    dialect = _DIALECTS.get(name)
+    if dialect is None:
+        raise ValueError(f"unknown reader {name!r}; known are {', '.join(NAMES)}")
+    return StreamReader(name, (dialect,), dialect())
+
+
+def read(
+    data: bytes,
+    *,
+    agent: str = "auto",
+    exit_code: int | None = 0,
+    stderr: str = "",
+    now: float | None = None,
+) -> Response:
+    """Read a whole output at once."""
+    reader = reader_for(agent)
+    for start in range(0, len(data), _CHUNK):
+        reader.feed(data[start : start + _CHUNK])
+    return reader.finish(exit_code=exit_code, stderr=stderr, now=now)
+
+
+_CHUNK = 1 << 20

@@ -1,0 +1,252 @@
+"""What a reader is, and what every dialect shares.
+
+A **reader** turns the bytes of one agent start into a `Response`.  A **dialect** knows the events
+of one CLI: it is shown the decoded documents in order, collects what they say, and gives a verdict
+when the process has ended.  Splitting, detection and plain text are not its business (`stream.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple, Protocol
+
+import msgspec
+
+from ralphloop.core.model import AgentEvent, Outcome, OutputFormat, RateLimit, Response, Usage
+from ralphloop.core.text import clean, one_line
+from ralphloop.readers.failures import Verdict, sentence_verdict
+from ralphloop.readers.own_words import OwnWords
+from ralphloop.readers.resets import limit_kind, reset_time
+from ralphloop.readers.tools import Denials, ToolLog
+from ralphloop.readers.values import Document
+
+_SIGNALS = {129: 1, 130: 2, 137: 9, 143: 15}  # how a shell reports a signal
+# Outcomes whose plain text was written by the CLI, not by the model.
+_NOT_THE_MODEL = (
+    Outcome.FATAL,
+    Outcome.INTERRUPTED,
+    Outcome.STARTUP_ERROR,
+    Outcome.TRANSIENT,
+    Outcome.USAGE_LIMIT,
+)
+_STDERR_NOISE = (
+    *("Warning:", "WARNING:", "(node:", "Reading additional input", "YOLO mode"),
+    *("Approval mode overridden", "Ripgrep is not available"),
+)
+
+
+class Reader(Protocol):
+    """Reads one start of an agent, in pieces."""
+
+    @property
+    def name(self) -> str:
+        """`text`, `claude`, `codex`, `gemini`, `opencode`, or `auto` until it is known."""
+
+    def feed(self, chunk: bytes) -> Sequence[AgentEvent]:
+        """Take the next bytes, cut anywhere; returns the visible steps they contained."""
+
+    @property
+    def result_seen(self) -> bool:
+        """The agent said that it is through; its process may still hang on."""
+
+    @property
+    def fatal_hint(self) -> str | None:
+        """Why going on waiting for this process is pointless, if it is."""
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and money as far as they are known."""
+
+    def finish(
+        self, *, exit_code: int | None, stderr: str = "", now: float | None = None
+    ) -> Response:
+        """The whole start in one value."""
+
+
+class End(NamedTuple):
+    """How the process ended; `now` gives clock times in its output a date."""
+
+    exit_code: int | None
+    stderr: str
+    now: float | None
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended the process, if one did."""
+        if self.exit_code is None:
+            return None
+        return -self.exit_code if self.exit_code < 0 else _SIGNALS.get(self.exit_code)
+
+    @property
+    def failed(self) -> bool:
+        return self.exit_code not in (0, None)
+
+
+class Wire(NamedTuple):
+    """What is known of the output besides its content."""
+
+    format: OutputFormat
+    warnings: tuple[str, ...] = ()
+    broken: bool = False  # it begins with an agent's document that cannot be read
+
+
+def killed(end: End) -> Verdict | None:
+    """The verdict on a process that a signal ended before it could finish, else None."""
+    if end.signal is None:
+        return None
+    return Verdict(Outcome.KILLED, f"killed by signal {end.signal} before it finished")
+
+
+def first_complaint(stderr: str) -> str:
+    """The first line of stderr that is more than routine chatter."""
+    lines = [line.strip() for line in clean(stderr[:20_000]).split("\n")]
+    said = [line for line in lines if line and not line.startswith(_STDERR_NOISE)]
+    return one_line(said[0]) if said else ""
+
+
+def plain_verdict(text: str, end: End) -> Verdict:
+    """What plain output means: by a CLI's own error sentence if it is one, else by exit code."""
+    text = text.strip()
+    if end.exit_code in (126, 127):
+        return Verdict(Outcome.STARTUP_ERROR, first_complaint(end.stderr) or "command not found")
+    if stopped := killed(end):
+        return stopped
+    if not text and not end.failed:
+        return Verdict(Outcome.EMPTY, "it ended without a word")
+    spoken = text.rsplit("\n", 1)[-1] if end.failed else text
+    if "\n" not in spoken and (meaning := sentence_verdict(spoken)):
+        return meaning
+    if not end.failed:
+        return Verdict(Outcome.COMPLETED, "it ended with an answer")
+    if text:
+        return Verdict(Outcome.ERROR, f"exit code {end.exit_code}")
+    complaint = first_complaint(end.stderr)
+    return sentence_verdict(complaint) or Verdict(
+        Outcome.STARTUP_ERROR, complaint or f"exit code {end.exit_code} without any output"
+    )
+
+
+class Dialect(ABC):
+    """Collects the events of one CLI."""
+
+    name: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.words = OwnWords()
+        self.tools = ToolLog()
+        self.denials = Denials()
+        self.steps: list[AgentEvent] = []  # visible steps not yet handed out
+        self.session_id: str | None = None
+        self.model: str | None = None
+        self.rate_limit: RateLimit | None = None
+        self.model_output = False
+        self.retrying = False
+        self.result_seen = False
+        self.fatal_hint: str | None = None
+        self.skills: tuple[str, ...] = ()
+        self.plugin_errors: tuple[str, ...] = ()
+
+    @staticmethod
+    @abstractmethod
+    def knows(document: Document) -> bool:
+        """Whether a document is an event of this CLI."""
+
+    @abstractmethod
+    def see(self, document: Document) -> None:
+        """Take the next event; one that is not known, or malformed, is ignored."""
+
+    @property
+    @abstractmethod
+    def usage(self) -> Usage:
+        """Tokens and money as far as they are known."""
+
+    @abstractmethod
+    def verdict(self, end: End) -> Verdict:
+        """How the start ended, by its events and the exit code."""
+
+    def plain_verdict(self, text: str, end: End) -> Verdict:
+        """How a start ended that printed text instead of events."""
+        return plain_verdict(text, end)
+
+    def step(self, kind: str, summary: str, *, ok: bool | None = None) -> None:
+        """Let the user see something."""
+        self.steps.append(AgentEvent(kind=kind, summary=one_line(summary), ok=ok))
+
+    def answered(self) -> None:
+        """The model said or did something, so it is alive and paid for."""
+        self.model_output = True
+        self.retrying = False
+        self.fatal_hint = None
+
+    def good_end(self, what: str) -> Verdict:
+        """The verdict on a good result: refused tools or an empty answer take the shine off."""
+        if self.denials:
+            return Verdict(Outcome.DENIED, self.denials.sentence())
+        if not (self.words.final_text or "").strip():
+            return Verdict(Outcome.EMPTY, "it ended without an answer")
+        return Verdict(Outcome.COMPLETED, what)
+
+    def no_end(self, end: End, what: str) -> Verdict:
+        """The verdict on output that stops before its terminal event."""
+        if stopped := killed(end):
+            return stopped
+        if self.retrying:
+            return Verdict(Outcome.TRANSIENT, "it ended while it was retrying the API")
+        if self.model_output:
+            return Verdict(Outcome.ERROR, f"the output ends without {what}")
+        complaint = first_complaint(end.stderr)
+        return Verdict(Outcome.STARTUP_ERROR, complaint or "it ended before the model answered")
+
+    def response(self, end: End, wire: Wire) -> Response:
+        """Everything collected, with its verdict."""
+        self.words.end()
+        return self._response(self.verdict(end), end, wire)
+
+    def plain_response(self, words: OwnWords, end: End, wire: Wire) -> Response:
+        """The response for an answer in plain text."""
+        self.words = words
+        verdict = self.plain_verdict(words.text, end)
+        if wire.broken:
+            words.nothing_is_final()
+            if verdict.outcome is Outcome.COMPLETED:
+                verdict = Verdict(Outcome.ERROR, "malformed output: its JSON cannot be read")
+        self.model_output = words.chars > 0 and verdict.outcome not in _NOT_THE_MODEL
+        return self._response(verdict, end, wire)
+
+    def _response(self, verdict: Verdict, end: End, wire: Wire) -> Response:
+        return Response(
+            reader=self.name,
+            format=wire.format,
+            outcome=verdict.outcome,
+            reason=one_line(verdict.reason),
+            status=self.words.status,
+            status_is_final=self.words.status_is_final,
+            final_text=self.words.final_text,
+            text=self.words.text,
+            text_chars=self.words.chars,
+            session_id=self.session_id,
+            model=self.model,
+            usage=self.usage,
+            tool_calls=self.tools.calls,
+            tool_call_count=self.tools.count,
+            denials=self.denials.all,
+            rate_limit=self._rate_limit(verdict, end),
+            model_output=self.model_output,
+            retrying=self.retrying,
+            skills=self.skills,
+            plugin_errors=self.plugin_errors,
+            warnings=wire.warnings,
+        )
+
+    def _rate_limit(self, verdict: Verdict, end: End) -> RateLimit | None:
+        """The announced limit; where only a sentence told of it, what the sentence says."""
+        known = self.rate_limit
+        if verdict.outcome is not Outcome.USAGE_LIMIT:
+            return known
+        announced = known if known and known.rejected else RateLimit(rejected=True)
+        return msgspec.structs.replace(
+            announced,
+            resets_at=announced.resets_at or reset_time(verdict.reason, end.now),
+            kind=announced.kind or limit_kind(verdict.reason),
+        )

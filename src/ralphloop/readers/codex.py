@@ -1,0 +1,135 @@
+"""The events of `codex exec --json`.
+
+`turn.completed` and `turn.failed` end it; a top-level `error` is a retry (`Reconnecting…`) or the
+message that `turn.failed` repeats; an item of type `error` is only a warning.  There is no price,
+and `input_tokens` contains the cached ones.  In text mode errors go to stderr.
+"""
+
+from __future__ import annotations
+
+from ralphloop.core.model import Outcome, Usage
+from ralphloop.core.text import clean
+from ralphloop.readers.base import Dialect, End, plain_verdict
+from ralphloop.readers.failures import Verdict, failure_verdict
+from ralphloop.readers.values import Document, count_of, document_of, short_text_of, text_of
+
+_RECONNECTING = "Reconnecting"
+_TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_search"})
+_NOT_THE_MODEL = frozenset({"error", "user_message"})
+
+
+class Codex(Dialect):
+    """Collects what codex reports."""
+
+    name = "codex"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._usage = Usage()
+        self._failure: str | None = None  # of the turn, or the newest error
+        self._turn_failed = False
+        self._turn_started = False
+
+    @staticmethod
+    def knows(document: Document) -> bool:
+        kind = text_of(document.get("type"))
+        if kind.startswith(("thread.", "turn.", "item.")):
+            return True
+        only_message = "severity" not in document and "sessionID" not in document
+        return kind == "error" and isinstance(document.get("message"), str) and only_message
+
+    @property
+    def usage(self) -> Usage:
+        return self._usage
+
+    def see(self, document: Document) -> None:
+        kind = text_of(document.get("type"))
+        if kind.startswith("item."):
+            self._item(kind, document_of(document.get("item")))
+        elif kind == "thread.started":
+            self.session_id = short_text_of(document.get("thread_id")) or self.session_id
+        elif kind == "turn.started":
+            self._turn_started, self.result_seen, self._turn_failed = True, False, False
+        elif kind == "turn.completed":
+            self._completed(document_of(document.get("usage")))
+        elif kind == "turn.failed":
+            self._failed(text_of(document_of(document.get("error")).get("message")))
+        elif kind == "error":
+            self._error(text_of(document.get("message")))
+
+    def verdict(self, end: End) -> Verdict:
+        if self.result_seen and not self._turn_failed:
+            return self.good_end("the turn was completed")
+        if self._turn_failed or (self._failure and end.signal is None and not self.retrying):
+            return failure_verdict(self._failure or "the turn failed")
+        if self.fatal_hint:  # whoever stopped the retries was right
+            return failure_verdict(self.fatal_hint)
+        if self._turn_started and not (self.model_output or self.retrying) and end.exit_code == 1:
+            # Every failure of its own ends in turn.failed; this is how it answers Ctrl+C.
+            return Verdict(Outcome.INTERRUPTED, "the turn was given up before the model answered")
+        return self.no_end(end, "turn.completed")
+
+    def plain_verdict(self, text: str, end: End) -> Verdict:
+        verdict = plain_verdict(text, end)
+        if verdict.outcome is not Outcome.STARTUP_ERROR or end.exit_code in (126, 127):
+            return verdict
+        lines = clean(end.stderr[-20_000:]).split("\n")
+        errors = [line for line in lines if line.startswith("ERROR:")]
+        return failure_verdict(errors[-1].removeprefix("ERROR:")) if errors else verdict
+
+    def _item(self, kind: str, item: Document) -> None:
+        what = text_of(item.get("type"))
+        if what in _NOT_THE_MODEL:
+            return
+        self.answered()
+        self.result_seen, self._failure = False, None
+        if what == "agent_message" and kind == "item.completed":
+            if text := text_of(item.get("text")):
+                self.words.say(text)
+                self.step("text", text)
+        elif what in _TOOLS:
+            self._tool(kind, what, item)
+
+    def _tool(self, kind: str, what: str, item: Document) -> None:
+        call_id = text_of(item.get("id"))
+        if not self.tools.knows(call_id):
+            self.steps.append(self.tools.start(call_id, text_of(item.get("tool")) or what, item))
+        if kind != "item.completed":
+            return
+        status = text_of(item.get("status"))
+        if status == "declined":
+            self.denials.add(call_id, what, self.tools.summary_of(call_id))
+        if step := self.tools.finish(call_id, ok=status in ("completed", "")):
+            self.steps.append(step)
+
+    def _completed(self, usage: Document) -> None:
+        cached = count_of(usage.get("cached_input_tokens"))
+        written = count_of(usage.get("cache_write_input_tokens"))
+        fresh = max(0, count_of(usage.get("input_tokens")) - cached - written)
+        self._usage = Usage(
+            input_tokens=self._usage.input_tokens + fresh,
+            output_tokens=self._usage.output_tokens + count_of(usage.get("output_tokens")),
+            cache_read_tokens=self._usage.cache_read_tokens + cached,
+            cache_write_tokens=self._usage.cache_write_tokens + written,
+        )
+        self.words.last_is_final()
+        self.answered()
+        self.result_seen = True
+        self._failure = None
+        self.step("result", "turn completed", ok=True)
+
+    def _failed(self, message: str) -> None:
+        self._failure = message or self._failure
+        self._turn_failed = self.result_seen = True
+        self.retrying = False
+        self.words.nothing_is_final()
+        self.step("result", message or "turn failed", ok=False)
+
+    def _error(self, message: str) -> None:
+        self.retrying = message.startswith(_RECONNECTING)
+        if not self.retrying:
+            self._failure = message
+            return
+        verdict = failure_verdict(message)
+        self.fatal_hint = verdict.reason if verdict.outcome is Outcome.FATAL else None
+        self.step("retry", message, ok=False)

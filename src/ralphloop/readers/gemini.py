@@ -1,0 +1,233 @@
+"""The events of `gemini -o stream-json`, and the one object of `-o json`.
+
+The prompt is echoed as a message of the user; answers come in deltas.  The exit code is one of its
+own numbers or an HTTP status modulo 256.  SIGTERM and SIGINT end it with exit code 0 and without a
+result.  Tools that are not allowed are simply not found.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ralphloop.core.model import Outcome, Usage
+from ralphloop.core.text import clean, one_line
+from ralphloop.readers.base import Dialect, End, first_complaint, plain_verdict
+from ralphloop.readers.failures import Verdict, failure_verdict
+from ralphloop.readers.values import (
+    Document,
+    count_of,
+    document_of,
+    short_text_of,
+    status_code_of,
+    text_of,
+)
+
+_EXIT_CODES = {
+    41: Outcome.FATAL,  # authentication
+    42: Outcome.STARTUP_ERROR,  # bad input, for one a session to resume that does not exist
+    44: Outcome.STARTUP_ERROR,  # sandbox
+    52: Outcome.STARTUP_ERROR,  # configuration
+    53: Outcome.LIMIT,  # session turns
+    55: Outcome.STARTUP_ERROR,  # untrusted directory
+}
+_ERROR_TYPES = {
+    "FatalAuthenticationError": Outcome.FATAL,
+    "FatalCancellationError": Outcome.INTERRUPTED,
+    "FatalInputError": Outcome.STARTUP_ERROR,
+    "FatalTurnLimitedError": Outcome.LIMIT,
+}
+_HTTP = {status % 256: status for status in (400, 401, 402, 403, 404, 408, 429, *range(500, 505))}
+_CODE = re.compile(r'"code\\?": ?(\d{3})\b|\bstatus:? (\d{3})\b')
+
+_SENTENCE = re.compile(r'"message\\?": ?\\?"([^"\\]{1,1000})')
+
+# Tools that are absent because the approval mode does not allow them.
+_GUARDED = frozenset(
+    {"write_file", "replace", "edit", "run_shell_command", "web_fetch", "save_memory"}
+)
+_REFUSED = frozenset({"policy_violation", "execution_denied"})
+
+
+class Gemini(Dialect):
+    """Collects what gemini reports."""
+
+    name = "gemini"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._usage = Usage()
+        self._result: Document | None = None
+
+    @staticmethod
+    def knows(document: Document) -> bool:
+        kind = document.get("type")
+        if kind is None:
+            answer = isinstance(document.get("response"), str) or "error" in document
+            return answer and "session_id" in document
+        needed = {
+            "init": "session_id",
+            "message": "role",
+            "tool_use": "tool_name",
+            "tool_result": "tool_id",
+            "error": "severity",
+            "result": "status",
+        }.get(text_of(kind))
+        return needed is not None and needed in document and "subtype" not in document
+
+    @property
+    def usage(self) -> Usage:
+        return self._usage
+
+    def see(self, document: Document) -> None:
+        kind = text_of(document.get("type"))
+        if kind == "message":
+            self._message(document)
+            return
+        self._end_message()
+        if kind == "init":
+            self._start(document)
+        elif kind == "tool_use":
+            self._tool_use(document)
+        elif kind == "tool_result":
+            self._tool_result(document)
+        elif kind == "result":
+            self._end(document)
+        elif kind == "error":
+            self.step("status", text_of(document.get("message")))
+        elif not kind:
+            self._whole_answer(document)
+
+    def verdict(self, end: End) -> Verdict:
+        if self._result is not None and self._succeeded():
+            return self.good_end("it ended with a good result")
+        message = self._error_message()
+        if self._result is None and end.exit_code == 0:
+            return Verdict(Outcome.KILLED, "it ended without a result, as it does when stopped")
+        by_code = _by_exit_code(message, end)
+        if by_code is not None:
+            return by_code
+        if self._result is None:
+            return self.no_end(end, "a result")
+        named = _ERROR_TYPES.get(text_of(document_of(self._result.get("error")).get("type")))
+        by_words = failure_verdict(_plain(message), _code_in(message))
+        return Verdict(named, by_words.reason) if named else by_words
+
+    def plain_verdict(self, text: str, end: End) -> Verdict:
+        by_code = _by_exit_code("", end)
+        if by_code is not None:
+            return by_code
+        verdict = plain_verdict(text, end)
+        code = _code_in(end.stderr[-20_000:]) if verdict.outcome is Outcome.STARTUP_ERROR else None
+        return failure_verdict(_api_complaint(end.stderr), code) if code else verdict
+
+    def _error_message(self) -> str:
+        return text_of(document_of((self._result or {}).get("error")).get("message"))
+
+    def _succeeded(self) -> bool:
+        result = self._result or {}
+        return result.get("status") == "success" or isinstance(result.get("response"), str)
+
+    def _start(self, document: Document) -> None:
+        self.session_id = short_text_of(document.get("session_id")) or self.session_id
+        self.model = short_text_of(document.get("model")) or self.model
+
+    def _message(self, document: Document) -> None:
+        if document.get("role") != "assistant":
+            self._end_message()
+            return
+        self.answered()
+        if not document.get("delta"):
+            self._end_message()
+        if text := text_of(document.get("content")):
+            self.words.add(text)
+
+    def _end_message(self) -> None:
+        if self.words.in_message:
+            self.step("text", self.words.end())
+
+    def _tool_use(self, document: Document) -> None:
+        self.answered()
+        self.words.forget_last()
+        arguments = document_of(document.get("parameters"))
+        call_id, name = text_of(document.get("tool_id")), text_of(document.get("tool_name"))
+        self.steps.append(self.tools.start(call_id, name, arguments))
+
+    def _tool_result(self, document: Document) -> None:
+        call_id = text_of(document.get("tool_id"))
+        name = self.tools.name_of(call_id)
+        problem = text_of(document_of(document.get("error")).get("type"))
+        if problem in _REFUSED or (problem == "tool_not_registered" and name in _GUARDED):
+            self.denials.add(call_id, name, self.tools.summary_of(call_id))
+        if step := self.tools.finish(call_id, ok=document.get("status") == "success"):
+            self.steps.append(step)
+
+    def _end(self, document: Document) -> None:
+        self._result = document
+        self.result_seen = True
+        self._usage = _of_stats(document_of(document.get("stats")))
+        if self._succeeded():
+            self.words.last_is_final()
+        self.step("result", text_of(document.get("status")), ok=self._succeeded())
+
+    def _whole_answer(self, document: Document) -> None:
+        self._start(document)
+        self._result = document
+        self.result_seen = True
+        stats = document_of(document.get("stats"))
+        models = document_of(stats.get("models"))
+        self.model = next(iter(models), None)
+        self._usage = _of_models(models)
+        if isinstance(answer := document.get("response"), str):
+            self.model_output = True
+            self.words.finish_with(answer)
+
+
+def _by_exit_code(message: str, end: End) -> Verdict | None:
+    """What the exit code alone settles."""
+    complaint = _plain(message) or _api_complaint(end.stderr) or first_complaint(end.stderr)
+    outcome = _EXIT_CODES.get(end.exit_code or 0)
+    if outcome is not None:
+        return Verdict(outcome, complaint or f"exit code {end.exit_code}")
+    status = _HTTP.get(end.exit_code or 0)
+    return failure_verdict(complaint or f"HTTP {status}", status) if status else None
+
+
+def _code_in(message: str) -> int | None:
+    """The last HTTP status a message or a stack trace names."""
+    found = [first or second for first, second in _CODE.findall(message)]
+    return status_code_of(int(found[-1])) if found else None
+
+
+def _api_complaint(stderr: str) -> str:
+    """The last line about the API on a stderr full of stack traces."""
+    lines = clean(stderr[-20_000:]).split("\n")
+    return _plain(next((line for line in reversed(lines) if "Error: " in line), ""))
+
+
+def _plain(message: str) -> str:
+    """The sentence inside an API's JSON body, or the message as it is."""
+    inner = _SENTENCE.search(message)
+    return one_line(inner[1] if inner else message, 1_000)
+
+
+def _of_stats(stats: Document) -> Usage:
+    """`input` is what was not cached; the total also has the thoughts, billed as output."""
+    prompt, cached = count_of(stats.get("input_tokens")), count_of(stats.get("cached"))
+    fresh = count_of(stats.get("input")) if "input" in stats else max(0, prompt - cached)
+    output = count_of(stats.get("output_tokens"))
+    return Usage(
+        input_tokens=fresh,
+        output_tokens=max(output, count_of(stats.get("total_tokens")) - prompt),
+        cache_read_tokens=cached,
+    )
+
+
+def _of_models(models: Document) -> Usage:
+    fresh = output = cached = 0
+    for model in models.values():
+        tokens = document_of(document_of(model).get("tokens"))
+        hits = count_of(tokens.get("cached"))
+        cached += hits
+        fresh += max(0, count_of(tokens.get("prompt")) - hits) + count_of(tokens.get("tool"))
+        output += count_of(tokens.get("candidates")) + count_of(tokens.get("thoughts"))
+    return Usage(input_tokens=fresh, output_tokens=output, cache_read_tokens=cached)

@@ -1,0 +1,187 @@
+"""The events of `opencode run --format json`.
+
+There is no terminal event: it is done when the last step finished with the reason `stop`.  A
+permission that would have to be asked for is rejected and ends the run with exit code 0, after a
+step that finished with `tool-calls`.  A step's parts are printed when they are complete.
+"""
+
+from __future__ import annotations
+
+from ralphloop.core.model import Outcome, Usage
+from ralphloop.core.text import clean
+from ralphloop.readers.base import Dialect, End, plain_verdict
+from ralphloop.readers.failures import Verdict, failure_verdict
+from ralphloop.readers.values import (
+    Document,
+    count_of,
+    document_of,
+    money_of,
+    short_text_of,
+    status_code_of,
+    text_of,
+)
+
+_TYPES = frozenset({"step_start", "step_finish", "text", "tool_use", "error", "reasoning"})
+_REJECTED = ("rejected permission", "auto-rejecting", "a rule which prevents you")
+_GUARDED = frozenset({"write", "edit", "multiedit", "patch", "apply_patch", "bash"})
+_NAMED_ERRORS = {
+    "ProviderAuthError": Outcome.FATAL,
+    "ProviderModelNotFoundError": Outcome.FATAL,
+    "ProviderInitError": Outcome.FATAL,
+    "MessageAbortedError": Outcome.INTERRUPTED,
+    "MessageOutputLengthError": Outcome.LIMIT,
+    "ContextOverflowError": Outcome.LIMIT,
+}
+
+
+class Opencode(Dialect):
+    """Collects what opencode reports."""
+
+    name = "opencode"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tokens = Usage()
+        self._reason = ""  # why the last step finished
+        self._error: Document = {}
+
+    @staticmethod
+    def knows(document: Document) -> bool:
+        return text_of(document.get("type")) in _TYPES and "sessionID" in document
+
+    @property
+    def usage(self) -> Usage:
+        return self._tokens
+
+    def see(self, document: Document) -> None:
+        session = short_text_of(document.get("sessionID"))
+        self.session_id = self.session_id or session
+        if session != self.session_id:
+            return  # a subagent's
+        kind, part = text_of(document.get("type")), document_of(document.get("part"))
+        if kind == "step_start":
+            self._step_start()
+        elif kind == "text":
+            self._text(text_of(part.get("text")))
+        elif kind == "tool_use":
+            self._tool_use(part)
+        elif kind == "step_finish":
+            self._step_finish(part)
+        elif kind == "error":
+            self._failed(document_of(document.get("error")))
+
+    def verdict(self, end: End) -> Verdict:
+        if self._error:
+            return self._verdict_on_error(end)
+        if self._reason == "stop":
+            return self.good_end("its last step finished")
+        if self._reason == "length":
+            return Verdict(Outcome.LIMIT, "the answer reached the output limit")
+        if end.failed:
+            return self.no_end(end, "a last step")
+        if self.denials or _was_rejected(end.stderr):
+            refused = self.denials.sentence() if self.denials else "a permission was rejected"
+            return Verdict(Outcome.DENIED, refused)
+        return self.no_end(end, "a last step")
+
+    def plain_verdict(self, text: str, end: End) -> Verdict:
+        verdict = plain_verdict(text, end)
+        if verdict.outcome is not Outcome.STARTUP_ERROR or end.exit_code in (126, 127):
+            return verdict
+        lines = clean(end.stderr[-20_000:]).split("\n")
+        errors = [line for line in lines if line.startswith("Error: ")]
+        meaning = failure_verdict(errors[-1].removeprefix("Error: ")) if errors else verdict
+        return verdict if meaning.outcome is Outcome.ERROR else meaning
+
+    def _step_start(self) -> None:
+        self.answered()  # printed when the answer begins; its parts follow only when complete
+        self.words.end()
+        self.words.nothing_is_final()
+        self.words.forget_last()
+        self.result_seen, self._reason, self._error = False, "", {}
+
+    def _text(self, text: str) -> None:
+        if text:
+            self.answered()
+            self.words.add(f"\n\n{text}" if self.words.in_message else text)
+            self.step("text", text)
+
+    def _tool_use(self, part: Document) -> None:
+        self.answered()
+        state, call_id = document_of(part.get("state")), text_of(part.get("callID"))
+        arguments = document_of(state.get("input"))
+        name = text_of(part.get("tool"))
+        wanted = text_of(arguments.get("tool")) if name == "invalid" else ""
+        self.steps.append(self.tools.start(call_id, wanted or name, arguments))
+        rejected = any(words in text_of(state.get("error")) for words in _REJECTED)
+        if rejected or wanted in _GUARDED:
+            self.denials.add(call_id, wanted or name, self.tools.summary_of(call_id))
+        code = document_of(state.get("metadata")).get("exit")
+        ok = state.get("status") == "completed" and not wanted and not count_of(code)
+        if step := self.tools.finish(call_id, ok=ok):
+            self.steps.append(step)
+
+    def _step_finish(self, part: Document) -> None:
+        self._reason = text_of(part.get("reason"))
+        self._tokens = _with_step(self._tokens, part)
+        self.words.end()
+        if self._reason == "stop":
+            self.words.last_is_final()
+            self.result_seen = True
+            self.step("result", "finished", ok=True)
+
+    def _failed(self, error: Document) -> None:
+        self._error = error or {"name": "unknown error"}
+        self.words.end()
+        self.words.nothing_is_final()
+        self.result_seen = False
+        self.step("result", _message(self._error), ok=False)
+
+    def _verdict_on_error(self, end: End) -> Verdict:
+        name, data = text_of(self._error.get("name")), document_of(self._error.get("data"))
+        message = _message(self._error)
+        if name in _NAMED_ERRORS:
+            return Verdict(_NAMED_ERRORS[name], message)
+        if data.get("isRetryable") is True and "statusCode" not in data:
+            return Verdict(Outcome.TRANSIENT, message)
+        status = status_code_of(data.get("statusCode"))
+        if name == "UnknownError" and status is None:
+            return self._verdict_on_unknown(message, end)
+        # The provider's code in the body ("insufficient_quota") says more than its sentence.
+        body = text_of(data.get("responseBody"))[:1_000]
+        return Verdict(failure_verdict(f"{message} {body}", status).outcome, message)
+
+    def _verdict_on_unknown(self, message: str, end: End) -> Verdict:
+        """Its own server failed: at the start that is the set-up (an unknown model, a plugin)."""
+        if end.signal is not None:
+            return self.no_end(end, "a last step")
+        outcome = Outcome.ERROR if self.model_output else Outcome.STARTUP_ERROR
+        return Verdict(outcome, message)
+
+
+def _message(error: Document) -> str:
+    data = document_of(error.get("data"))
+    return (text_of(data.get("message")) or text_of(error.get("name")))[:2_000]
+
+
+def _was_rejected(stderr: str) -> bool:
+    return any(words in stderr[-20_000:] for words in _REJECTED)
+
+
+def _with_step(usage: Usage, part: Document) -> Usage:
+    """Add a step; what the total has beyond input and cache is output, thoughts included."""
+    tokens = document_of(part.get("tokens"))
+    cache = document_of(tokens.get("cache"))
+    fresh, read = count_of(tokens.get("input")), count_of(cache.get("read"))
+    written = count_of(cache.get("write"))
+    output = count_of(tokens.get("output"))
+    beyond = count_of(tokens.get("total")) - fresh - read - written
+    thoughts = count_of(tokens.get("reasoning"))
+    cost = money_of(part.get("cost"))
+    return Usage(
+        input_tokens=usage.input_tokens + fresh,
+        output_tokens=usage.output_tokens + (beyond if beyond > 0 else output + thoughts),
+        cache_read_tokens=usage.cache_read_tokens + read,
+        cache_write_tokens=usage.cache_write_tokens + written,
+        cost_usd=usage.cost_usd if cost is None else (usage.cost_usd or 0.0) + cost,
+    )

@@ -1,0 +1,165 @@
+"""What the agent itself said, and which of its status blocks counts.
+
+Readers hand over the main agent's own messages in order and say which one is final.  Nothing else
+may come in here: no tool output, no subagent, no echo of the prompt.  The last block wins; it is
+believed in its EXIT_SIGNAL only if it stands in the final message.
+
+Text is kept with its head and its tail, so memory stays flat whatever the agent prints.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ralphloop.core.model import StatusBlock
+from ralphloop.core.status_finder import StatusFinder
+
+HEAD = 64 * 1024
+TAIL = 192 * 1024
+
+_SLICE = 1 << 16  # fed to the finder at once: a huge message must not be copied whole
+_SMALL = 1 << 20  # messages up to this size are compared without their outer blanks
+_MANY_PIECES = 1024
+
+
+class BoundedText:
+    """A text of which only head and tail are kept."""
+
+    def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
+        self.length = 0
+        self._head_room = head
+        self._head: list[str] = []
+        self._tail_limit = tail
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
+
+    def add(self, text: str) -> None:
+        """Append a piece of any size."""
+        self.length += len(text)
+        if self._head_room:
+            self._head.append(text[: self._head_room])
+            text, self._head_room = (
+                text[self._head_room :],
+                max(0, self._head_room - len(text)),
+            )
+        if text:
+            self._add_to_tail(text[-self._tail_limit :])
+
+    def _add_to_tail(self, text: str) -> None:
+        self._tail.append(text)
+        self._tail_size += len(text)
+        while self._tail_size - len(self._tail[0]) >= self._tail_limit:
+            self._tail_size -= len(self._tail.popleft())
+        if len(self._tail) > _MANY_PIECES:
+            joined = "".join(self._tail)[-self._tail_limit :]
+            self._tail, self._tail_size = deque([joined]), len(joined)
+
+    def value(self) -> str:
+        """The text, with a line in the middle that says how much was left out."""
+        head = "".join(self._head)
+        tail = "".join(self._tail)[-self._tail_limit :]
+        left_out = self.length - len(head) - len(tail)
+        if left_out <= 0:
+            return head + tail
+        return f"{head}\n[… {left_out} characters left out …]\n{tail}"
+
+
+class OwnWords:
+    """The main agent's messages in order, and the block that counts."""
+
+    def __init__(self) -> None:
+        self.chars = 0
+        self.status: StatusBlock | None = None
+        self.final_text: str | None = None
+        self._text = BoundedText()
+        self._messages = 0
+        self._status_in = 0  # number of the message the block stands in
+        self._final: int | None = None
+        self._open: BoundedText | None = None
+        self._finder = StatusFinder()
+        self._last = ""
+        self._last_number: int | None = None
+        self._last_key: tuple[int, int] | None = None
+
+    @property
+    def text(self) -> str:
+        return self._text.value()
+
+    @property
+    def status_is_final(self) -> bool:
+        return self.status is not None and self._status_in == self._final
+
+    @property
+    def in_message(self) -> bool:
+        return self._open is not None
+
+    def add(self, piece: str) -> None:
+        """Say the next piece of a message that goes on until `end`."""
+        message = self._open or self._begin()
+        message.add(piece)
+        self._text.add(piece)
+        self.chars += len(piece)
+        for start in range(0, len(piece), _SLICE):
+            self._finder.feed(piece[start : start + _SLICE])
+
+    def _begin(self) -> BoundedText:
+        self._open = BoundedText()
+        self._finder = StatusFinder()
+        self._last_key = None
+        self._messages += 1
+        if self._messages > 1:
+            self._text.add("\n\n")
+        return self._open
+
+    def end(self) -> str:
+        """End the open message, if there is one; returns the last message, bounded."""
+        if self._open is not None:
+            self._last, self._last_number = self._open.value(), self._messages
+            self._open = None
+            found = self._finder.finish()
+            if found is not None:
+                self.status, self._status_in = found, self._messages
+        return self._last
+
+    def say(self, text: str) -> None:
+        """Say one whole message."""
+        self.end()
+        self.add(text)
+        self.end()
+        self._last_key = _key(text)
+
+    def last_is_final(self) -> None:
+        """The last message was the final one; without any message the final text is empty."""
+        self.final_text = self.end()
+        self._final = self._last_number
+
+    def forget_last(self) -> None:
+        """The last message cannot be the final one any more: work followed it."""
+        self.end()
+        self._last, self._last_number = "", None
+
+    def nothing_is_final(self) -> None:
+        """What was final is not any more: the agent went on."""
+        self.final_text, self._final = None, None
+
+    def finish_with(self, text: str) -> None:
+        """The final message is `text`, which most often repeats the last one word for word."""
+        self.end()
+        if not text:
+            self.forget_last()
+        elif self._last_key != _key(text):
+            self.say(text)
+        self.last_is_final()
+
+    def finish_with_foreign(self, text: str) -> None:
+        """The final text was written by the CLI, not by the agent: shown, never a claim."""
+        self.end()
+        bounded = BoundedText()
+        bounded.add(text)
+        self.final_text, self._final = bounded.value(), None
+
+
+def _key(text: str) -> tuple[int, int]:
+    """Tells messages apart without keeping them."""
+    compared = text.strip() if len(text) < _SMALL else text
+    return len(compared), hash(compared)

@@ -1,0 +1,90 @@
+"""One reader for every dialect: splitting, detection, and the way back to plain text.
+
+Output is framed into documents and text.  The first document that one of the possible dialects
+knows settles the dialect and makes all text noise; if none ever comes, the text is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ralphloop.core.model import AgentEvent, OutputFormat, Response, Usage
+from ralphloop.readers.base import Dialect, End, Wire
+from ralphloop.readers.framing import Framer
+from ralphloop.readers.text import PlainText
+from ralphloop.readers.values import Document
+
+
+class StreamReader:
+    """Reads the output of any of the given dialects."""
+
+    def __init__(self, name: str, dialects: Sequence[type[Dialect]], fallback: Dialect) -> None:
+        self._name = name
+        self._dialects = dialects
+        self._dialect = fallback
+        self._plain = PlainText()
+        self._framer = Framer(self._accept, self._take_text)
+
+    @property
+    def name(self) -> str:
+        return self._dialect.name if self._framer.accepted else self._name
+
+    @property
+    def result_seen(self) -> bool:
+        return self._dialect.result_seen
+
+    @property
+    def fatal_hint(self) -> str | None:
+        return self._dialect.fatal_hint
+
+    @property
+    def usage(self) -> Usage:
+        return self._dialect.usage
+
+    def feed(self, chunk: bytes) -> Sequence[AgentEvent]:
+        """Take the next bytes, cut anywhere; returns the visible steps they contained."""
+        self._framer.feed(chunk)
+        return self._take_steps()
+
+    def finish(
+        self, *, exit_code: int | None, stderr: str = "", now: float | None = None
+    ) -> Response:
+        """The whole start in one value."""
+        self._framer.finish()
+        end = End(exit_code, stderr, now)
+        wire = Wire(self._format(), self._warnings(), self._framer.broken)
+        if self._framer.accepted:
+            return self._dialect.response(end, wire)
+        return self._dialect.plain_response(self._plain.finish(), end, wire)
+
+    def _accept(self, document: Document) -> bool:
+        if not self._framer.accepted:
+            settled = next((each for each in self._dialects if each.knows(document)), None)
+            if settled is None:
+                return False
+            if settled is not type(self._dialect):
+                self._dialect = settled()
+        self._dialect.see(document)
+        return True
+
+    def _take_text(self, data: bytes) -> None:
+        self._plain.feed(data)
+
+    def _take_steps(self) -> Sequence[AgentEvent]:
+        steps, self._dialect.steps = self._dialect.steps, []
+        return steps
+
+    def _format(self) -> OutputFormat:
+        shape = self._framer.format
+        if shape is OutputFormat.JSON and self._framer.accepted and not self._dialect.result_seen:
+            return OutputFormat.JSONL  # the first line of a stream, not a whole answer
+        return shape
+
+    def _warnings(self) -> tuple[str, ...]:
+        count = self._framer.malformed
+        if not count:
+            return ()
+        if not self._framer.accepted:
+            return ("malformed JSON: the output was read as text",)
+        lines = "1 JSON line" if count == 1 else f"{count} JSON lines"
+        return (f"malformed output: {lines} could not be read",)

@@ -1,0 +1,64 @@
+"""Reading untyped JSON without trusting it.
+
+A field may be missing, of another type, negative or absurd; each function returns a harmless
+value then, so that one odd field never costs the rest of an event.
+"""
+
+from __future__ import annotations
+
+import math
+
+Document = dict[str, object]  # one decoded JSON object
+
+_MOST = 10**15  # more tokens or seconds than anyone will ever see
+
+
+def text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def short_text_of(value: object, limit: int = 200) -> str | None:
+    """An id or a name, bounded; None where there is none."""
+    return value[:limit] if isinstance(value, str) and value else None
+
+
+def count_of(value: object) -> int:
+    """A count that is never negative; anything else is zero."""
+    if isinstance(value, float) and math.isfinite(value):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return min(max(value, 0), _MOST)
+
+
+def status_code_of(value: object) -> int | None:
+    """An HTTP status, or None."""
+    number = count_of(value)
+    return number if 100 <= number <= 599 else None
+
+
+def money_of(value: object) -> float | None:
+    """Dollars, or None where no price is named."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and 0 <= value < _MOST else None
+
+
+def share_of(value: object) -> float | None:
+    """A utilisation as it was reported, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def document_of(value: object) -> Document:
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def documents_of(value: object) -> list[Document]:
+    """The objects of a list; whatever else stands in it is left out."""
+    return [item for item in list_of(value) if isinstance(item, dict)]
