@@ -33,6 +33,14 @@ def test_show_as_json_gives_value_and_origin(tmp_path: Path, run_ralph: RunRalph
     assert settings["agent.name"] == {"value": "claude", "origin": "default"}
 
 
+def test_show_works_from_a_directory_below(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """The project's file counts wherever in the project one stands."""
+    (tmp_path / "ralph.toml").write_text("[limits]\nmax_attempts = 7\n")
+    (tmp_path / "src").mkdir()
+    done = run_ralph("config", "show", "--json", cwd=tmp_path / "src")
+    assert json.loads(done.stdout)["limits.max_attempts"]["value"] == 7
+
+
 def test_show_reads_the_user_file(tmp_path: Path, run_ralph: RunRalph) -> None:
     """A person's own settings live in the XDG configuration directory."""
     user = tmp_path / "xdg" / "ralph" / "config.toml"

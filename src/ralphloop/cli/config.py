@@ -13,6 +13,7 @@ from ralphloop.config import Loaded, Problem, check_config, default_user_file, l
 from ralphloop.config.model import Form, Setting, settings
 from ralphloop.config.render import toml_line
 from ralphloop.errors import ExitCode
+from ralphloop.project import find_project
 
 _COMMENT_COLUMN = 40
 _HIDDEN = "***"
@@ -28,7 +29,8 @@ def config() -> None:
 def show(as_json: bool) -> None:
     """Print every setting in force with its origin, in the form of a ralph.toml."""
     user_file = default_user_file(os.environ)
-    loaded = load_config(Path.cwd(), env=os.environ, user_file=user_file)
+    root = find_project(Path.cwd()).root
+    loaded = load_config(root, env=os.environ, user_file=user_file)
     if as_json:
         output.emit_json(_as_data(loaded))
     else:
@@ -40,7 +42,8 @@ def show(as_json: bool) -> None:
 def validate(as_json: bool) -> int:
     """Check ralph.toml, your own settings and the environment; name every problem."""
     user_file = default_user_file(os.environ)
-    loaded, problems = check_config(Path.cwd(), env=os.environ, user_file=user_file)
+    root = find_project(Path.cwd()).root
+    loaded, problems = check_config(root, env=os.environ, user_file=user_file)
     if as_json:
         output.emit_json({"ok": not problems, "problems": [_problem(each) for each in problems]})
     elif problems:

@@ -15,8 +15,8 @@ from ralphloop.config.model import AgentName, Config, settings
 from ralphloop.config.sources import Given, Problem, from_environment, from_file, from_flags
 from ralphloop.config.values import read_value
 from ralphloop.errors import InputError, RalphError, UsageError
+from ralphloop.project import CONFIG_NAME
 
-PROJECT_FILE = "ralph.toml"
 DEFAULT = "default"
 
 
@@ -85,7 +85,7 @@ def _layers(
 ) -> Iterator[Given]:
     if user_file is not None:
         yield from from_file(user_file, str(user_file), problems)
-    yield from from_file(root / PROJECT_FILE, PROJECT_FILE, problems)
+    yield from from_file(root / CONFIG_NAME, CONFIG_NAME, problems)
     yield from from_environment(env, problems)
     yield from from_flags(flags, problems)
 
