@@ -1,0 +1,306 @@
+"""The SQLite file under the journal: opening it with care, writing to it in one place.
+
+A new journal is built under a temporary name and linked into place, so a file of that name is
+always a whole one and an empty or foreign file is damage, never a fresh start.  The file works
+with a write-ahead log; where the file system refuses that, with a rollback journal, and
+`Database.note` says so.  Every failure of SQLite becomes a `JournalError` with a next step; the
+file itself is never replaced.
+
+All writes pass `Database.write`: one immediate transaction, synced to disk when `durable`, with a
+kill point before and after its commit.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from ralphloop.atomic import kill_point, sync_directory, temporary_name
+from ralphloop.errors import JournalError
+from ralphloop.journal import schema
+
+_MAGIC = b"SQLite format 3\x00"
+_BUSY_TIMEOUT_S = 10.0
+_WAL_LIMIT_BYTES = 16 * 1024 * 1024
+_QUICK_CHECK_BELOW_BYTES = 32 * 1024 * 1024
+_NO_WAL = (
+    "This file system does not support SQLite's write-ahead log; "
+    "the journal uses a rollback journal instead, which is safe but slower."
+)
+
+Parameters = Sequence[object] | dict[str, Any]
+
+
+class Database:
+    """One connection to a journal, safe to share between threads."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, note: str = "") -> None:
+        connection.row_factory = sqlite3.Row
+        self.connection = connection
+        self.path = path
+        self.note = note
+        self._lock = threading.RLock()
+
+    def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
+        """All rows of a query; fetched at once, so that no read stays open."""
+        with self._lock, explained(self.path):
+            return self.connection.execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, parameters: Parameters = ()) -> sqlite3.Row | None:
+        """The first row of a query, or None."""
+        found = self.rows(sql, parameters)
+        return found[0] if found else None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Several queries over the same state; keep it short, it holds the log back."""
+        with self._lock, explained(self.path):
+            self.connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self.connection.execute("COMMIT")
+
+    @contextmanager
+    def write(self, name: str, *, durable: bool = True) -> Iterator[Self]:
+        """One transaction: all of it or nothing."""
+        with self._lock, explained(self.path):
+            level = "FULL" if durable else "NORMAL"
+            self.connection.execute(f"PRAGMA synchronous = {level}")
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self
+                kill_point(f"journal.{name}.uncommitted")
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+            kill_point(f"journal.{name}.committed")
+
+    def run(self, sql: str, parameters: Parameters = ()) -> int:
+        """Run one statement of a transaction; the number of rows it changed."""
+        return self.connection.execute(sql, parameters).rowcount
+
+    def close(self) -> None:
+        with self._lock:
+            self.connection.close()
+
+
+def open_for_writing(path: Path, *, check: bool) -> Database:
+    """Open the journal, creating it where there is none; `check` looks for damage first."""
+    with explained(path):
+        if not path.exists():
+            _create(path)
+        _refuse_foreign(path)
+        connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
+        try:
+            return _prepared(connection, path, check=check)
+        except BaseException:
+            connection.close()
+            raise
+
+
+def open_for_reading(path: Path) -> Database:
+    """Open the journal without the power to change it."""
+    with explained(path):
+        _refuse_foreign(path)
+        connection = _connect_for_reading(path)
+        try:
+            _refuse_unknown(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return Database(connection, path)
+
+
+def use_write_ahead_log(connection: sqlite3.Connection) -> bool:
+    """Switch to the write-ahead log; False where the file system refuses it."""
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            return _pragma(connection, "journal_mode = WAL") == "wal"
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait by itself for this lock; any other failure is a refusal.
+            if _primary_code(error) != sqlite3.SQLITE_BUSY:
+                _pragma(connection, "journal_mode = DELETE")
+                return False
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn failures of SQLite and of the file system into words."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = _primary_code(error)
+        if code is None:
+            raise  # a misuse of the module is our own bug, not the journal's state
+        raise _journal_error(path, code, str(error)) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        step = "Give yourself access to that directory, then try again."
+        raise JournalError(f"cannot open the journal {path}: {reason}", step) from error
+
+
+def _create(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _refuse_orphaned_log(path)
+    temporary = path.parent / temporary_name()
+    try:
+        _build(temporary)
+        kill_point("journal.create.uncommitted")
+        _put_in_place(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    kill_point("journal.create.committed")
+
+
+def _build(temporary: Path) -> None:
+    connection = sqlite3.connect(temporary, isolation_level=None)
+    try:
+        # Nobody sees the file before it is whole, so it needs no side file that could be left.
+        _pragma(connection, "journal_mode = MEMORY")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("BEGIN")
+        schema.create(connection)
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _put_in_place(temporary: Path, path: Path) -> None:
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        pass  # somebody else created it in the same moment: theirs is as good
+    except OSError:
+        temporary.rename(path)  # file systems without hard links
+    sync_directory(path.parent)
+
+
+def _refuse_orphaned_log(path: Path) -> None:
+    log = path.with_name(path.name + "-wal")
+    # SQLite would play the old log into the new file.
+    if log.exists() and log.stat().st_size > 0:
+        raise JournalError(
+            f"the journal {path} is gone, but its write-ahead log {log.name} is still there",
+            f"Restore {path.name}, or move {log.name} away to begin a new journal.",
+        )
+
+
+def _refuse_foreign(path: Path) -> None:
+    with path.open("rb") as file:
+        head = file.read(len(_MAGIC))
+    if head == _MAGIC:
+        return
+    found = "empty" if not head else "not an SQLite file"
+    raise _unusable(path, f"the journal {path} is {found}")
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+
+
+def _connect_for_reading(path: Path) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    connection = _connect(uri)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+    except sqlite3.OperationalError:
+        connection.close()
+        if path.with_name(path.name + "-wal").exists():
+            raise
+        # A read-only directory has no room for the log's index; without a log none is needed.
+        return _connect(f"{uri}&immutable=1")
+    return connection
+
+
+def _prepared(connection: sqlite3.Connection, path: Path, *, check: bool) -> Database:
+    _refuse_unknown(connection, path)
+    if check and path.stat().st_size < _QUICK_CHECK_BELOW_BYTES:
+        _refuse_damaged(connection, path)
+    uses_log = use_write_ahead_log(connection)
+    connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
+    database = Database(connection, path, "" if uses_log else _NO_WAL)
+    if schema.pending_migrations(connection):
+        with database.write("migrate"):
+            schema.migrate(connection)
+    return database
+
+
+def _refuse_unknown(connection: sqlite3.Connection, path: Path) -> None:
+    if _pragma(connection, "application_id") != schema.APPLICATION_ID:
+        raise _unusable(path, f"{path} is an SQLite file, but not a journal of ralph")
+    newer = schema.unknown_migrations(connection)
+    if newer:
+        raise JournalError(
+            f"the journal {path} was written by a newer ralph (it has {', '.join(sorted(newer))})",
+            "Use that version of ralph, or upgrade this one.",
+        )
+
+
+def _refuse_damaged(connection: sqlite3.Connection, path: Path) -> None:
+    verdict = _pragma(connection, "quick_check(1)")
+    if verdict != "ok":
+        raise _unusable(path, f"the journal {path} is damaged: {verdict}")
+
+
+def _pragma(connection: sqlite3.Connection, text: str) -> object:
+    row = connection.execute(f"PRAGMA {text}").fetchone()
+    return row[0] if row else None
+
+
+def _primary_code(error: sqlite3.Error) -> int | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code & 0xFF if isinstance(code, int) else None
+
+
+def _unusable(path: Path, message: str) -> JournalError:
+    return JournalError(
+        message,
+        "Nothing was changed. Restore it from a backup, or move it away to begin a new one "
+        f"(attempts, budgets and the circuit's state are then forgotten): "
+        f"mv {path} {path}.damaged",
+    )
+
+
+def _journal_error(path: Path, code: int, detail: str) -> JournalError:
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return _unusable(path, f"the journal {path} is damaged: {detail}")
+    message, step = _FAILURES.get(code, ("the journal {path} failed", "Look at its directory."))
+    return JournalError(f"{message.format(path=path)}: {detail}", step)
+
+
+_FAILURES = {
+    sqlite3.SQLITE_FULL: (
+        "no space left for the journal {path}",
+        "Free some disk space, then go on with `ralph run --continue`.",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "the journal {path} cannot be written",
+        "Give yourself write permission to it and its directory.",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "the journal {path} cannot be opened",
+        "Give yourself access to it and its directory.",
+    ),
+    sqlite3.SQLITE_BUSY: (
+        "another process keeps the journal {path} locked",
+        "End that process (`ralph status` names a live run), then try again.",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "the disk failed under the journal {path}",
+        "Check the disk and its free space, then go on with `ralph run --continue`.",
+    ),
+}

@@ -1,0 +1,89 @@
+"""Who holds the project: one small JSON file beside the lock.
+
+A run in script mode is named here for people; that it lives, the kernel's lock tells.  A loop
+inside an agent session has no process that lives as long as it does, so there the file itself is
+the claim: a lease of that session id, renewed at every turn, void after its end.
+
+Hooks ask `active_lease` on every stop of every session.  Only the standard library is used here,
+and little of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+HOLDER_NAME = "holder.json"
+_LARGEST_FILE = 64 * 1024
+_CLOCK_SLACK_S = 60.0
+
+
+class Holder(NamedTuple):
+    """The run that holds the project."""
+
+    run: str
+    mode: str  # script or hook
+    pid: int
+    host: str
+    since: float
+    pid_started: float = 0.0
+    session: str = ""  # hook mode: the agent session that carries the loop
+    renewed_at: float = 0.0
+    expires_at: float = 0.0
+
+    @property
+    def is_lease(self) -> bool:
+        return self.mode == "hook"
+
+    def lease_holds(self, now: float) -> bool:
+        """True while the lease runs; a clock set back before its renewal voids it."""
+        return self.is_lease and self.renewed_at - _CLOCK_SLACK_S <= now < self.expires_at
+
+
+def read_holder(directory: Path) -> Holder | None:
+    """The holder the file names; None where there is none or it cannot be read."""
+    try:
+        descriptor = os.open(directory / HOLDER_NAME, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            return _decoded(os.read(descriptor, _LARGEST_FILE))
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return None  # absent, or not ours to read: then it names nobody
+
+
+def active_lease(directory: Path, session: str, now: float) -> Holder | None:
+    """The lease this agent session holds; None means: nothing to do for its hooks."""
+    holder = read_holder(directory)
+    if holder is not None and holder.session == session and holder.lease_holds(now):
+        return holder
+    return None
+
+
+def encode_holder(holder: Holder) -> bytes:
+    """The file's content for a holder."""
+    return (json.dumps(holder._asdict(), indent=2) + "\n").encode()
+
+
+def _decoded(data: bytes) -> Holder | None:
+    try:
+        values = json.loads(data, parse_constant=_refuse)
+        return Holder(
+            run=str(values["run"]),
+            mode=str(values["mode"]),
+            pid=int(values["pid"]),
+            host=str(values["host"]),
+            since=float(values["since"]),
+            pid_started=float(values["pid_started"]),
+            session=str(values["session"]),
+            renewed_at=float(values["renewed_at"]),
+            expires_at=float(values["expires_at"]),
+        )
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None  # a damaged file names nobody
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no time")

@@ -1,0 +1,237 @@
+"""Everything one can ask the journal, for its writer and for its readers alike.
+
+Each question is one short read.  Lists are asked for by key (`after`, `seq`), never by offset, so
+that the last page of a long night costs what the first one does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from ralphloop.core.durations import is_expired
+from ralphloop.journal.database import Database
+from ralphloop.journal.records import (
+    Event,
+    IterationRecord,
+    JsonObject,
+    Request,
+    ResumeCandidate,
+    RunRecord,
+    SavedState,
+    Totals,
+    Wait,
+)
+
+SESSION_HOURS = 24.0
+_JSON_COLUMNS = frozenset({"config", "record", "effects", "data", "payload"})
+_UNFINISHED = "status IN ('running', 'stopped')"
+_BRIEF = ", ".join(
+    name for name in IterationRecord.__struct_fields__ if name not in ("record", "effects")
+)
+_R = TypeVar("_R", bound=msgspec.Struct)
+
+
+class Queries:
+    """The reading half of a journal."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    @property
+    def path(self) -> Path:
+        return self._db.path
+
+    @property
+    def note(self) -> str:
+        """What is unusual about this journal, in words; empty where nothing is."""
+        return self._db.note
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Ask several questions about the same moment; keep it short."""
+        return self._db.snapshot()
+
+    # --- runs --------------------------------------------------------------------------------
+
+    def find_run(self, run: str) -> RunRecord | None:
+        """The run of that id."""
+        return _first_run(self._db.rows("SELECT * FROM runs WHERE id = ?", (run,)))
+
+    def latest_run(self) -> RunRecord | None:
+        """The newest run, whatever became of it."""
+        return _first_run(self._db.rows("SELECT * FROM runs ORDER BY seq DESC LIMIT 1"))
+
+    def latest_unfinished(self) -> RunRecord | None:
+        """The newest run that was neither completed nor replaced."""
+        sql = f"SELECT * FROM runs WHERE {_UNFINISHED} ORDER BY seq DESC LIMIT 1"  # noqa: S608
+        return _first_run(self._db.rows(sql))
+
+    def resume_candidate(self, now: float, hours: float = SESSION_HOURS) -> ResumeCandidate | None:
+        """What `--continue` finds; a wait that is still to end keeps a run from expiring."""
+        run = self.latest_unfinished()
+        if run is None:
+            return None
+        wait = self.open_wait(run.id)
+        last_sign = max(run.last_activity, wait.until if wait else 0.0)
+        expired = is_expired(last_sign, now, hours)
+        return ResumeCandidate(run=run, last_sign=last_sign, wait=wait, expired=expired)
+
+    def runs(self, limit: int = 20) -> list[RunRecord]:
+        """The newest runs, newest first."""
+        rows = self._db.rows("SELECT * FROM runs ORDER BY seq DESC LIMIT ?", (limit,))
+        return [_run(row) for row in rows]
+
+    def totals(self, run: str) -> Totals:
+        """What the run has spent and done so far, over all its interruptions."""
+        found = self.find_run(run)
+        return found.totals if found else Totals()
+
+    def saved_state(self, run: str) -> SavedState | None:
+        """The folded state after the last finished iteration."""
+        row = self._db.row("SELECT after, state FROM states WHERE run = ?", (run,))
+        return _record(row, SavedState) if row else None
+
+    # --- iterations --------------------------------------------------------------------------
+
+    def iteration(self, run: str, n: int) -> IterationRecord | None:
+        """One iteration with everything that was kept of it."""
+        row = self._db.row("SELECT * FROM iterations WHERE run = ? AND n = ?", (run, n))
+        return _record(row, IterationRecord) if row else None
+
+    def iterations(
+        self, run: str, *, after: int = 0, limit: int = 100, brief: bool = False
+    ) -> list[IterationRecord]:
+        """Iterations in order; `brief` leaves out the two long columns."""
+        columns = _BRIEF if brief else "*"
+        sql = f"SELECT {columns} FROM iterations WHERE run = ? AND n > ? ORDER BY n LIMIT ?"  # noqa: S608
+        return _records(self._db.rows(sql, (run, after, limit)), IterationRecord)
+
+    def latest_iterations(
+        self, run: str, limit: int = 20, *, brief: bool = False
+    ) -> list[IterationRecord]:
+        """The newest iterations, newest first."""
+        columns = _BRIEF if brief else "*"
+        sql = f"SELECT {columns} FROM iterations WHERE run = ? ORDER BY n DESC LIMIT ?"  # noqa: S608
+        return _records(self._db.rows(sql, (run, limit)), IterationRecord)
+
+    def story_iterations(self, run: str, story: str, limit: int = 100) -> list[IterationRecord]:
+        """The newest iterations that worked on a story, newest first."""
+        sql = "SELECT * FROM iterations WHERE run = ? AND story = ? ORDER BY n DESC LIMIT ?"
+        return _records(self._db.rows(sql, (run, story, limit)), IterationRecord)
+
+    def next_number(self, run: str) -> int:
+        """The number of the iteration to come."""
+        row = self._db.row("SELECT MAX(n) FROM iterations WHERE run = ?", (run,))
+        return (row[0] or 0) + 1 if row else 1
+
+    def unfinished_iterations(self, run: str | None = None) -> list[IterationRecord]:
+        """Iterations that were started and never finished: a crash happened there."""
+        return self._flagged("iterations_open", "finished_at IS NULL", run)
+
+    def owed_effects(self, run: str | None = None) -> list[IterationRecord]:
+        """Iterations that were finished while their effects may not all be done."""
+        where = "finished_at IS NOT NULL AND applied_at IS NULL"
+        return self._flagged("iterations_owed", where, run)
+
+    def _flagged(self, index: str, where: str, run: str | None) -> list[IterationRecord]:
+        # The index holds only these rows; without the hint SQLite may walk all of a long run.
+        sql = f"SELECT * FROM iterations INDEXED BY {index} WHERE {where}"  # noqa: S608
+        if run is None:
+            return _records(self._db.rows(sql + " ORDER BY rowid"), IterationRecord)
+        rows = self._db.rows(sql + " AND run = ? ORDER BY n", (run,))
+        return _records(rows, IterationRecord)
+
+    def starts_since(self, moment: float) -> int:
+        """Agent starts of all runs from that moment on, for limits by the hour."""
+        sql = "SELECT COUNT(*) FROM iterations WHERE started_at >= ?"
+        row = self._db.row(sql, (moment,))
+        return int(row[0]) if row else 0
+
+    def tree_was_seen(self, run: str, tree: str) -> bool:
+        """True where an iteration of this run ended in that tree."""
+        sql = "SELECT 1 FROM iterations WHERE run = ? AND end_tree = ? LIMIT 1"
+        return self._db.row(sql, (run, tree)) is not None
+
+    # --- stories, meta, waits, requests, events ----------------------------------------------
+
+    def story_states(self, run: str) -> dict[str, JsonObject]:
+        """What is remembered of each story in this run."""
+        rows = self._db.rows("SELECT story, state FROM stories WHERE run = ?", (run,))
+        return {row["story"]: msgspec.json.decode(row["state"]) for row in rows}
+
+    def meta(self, key: str) -> Any:
+        """A value that outlives runs, such as the circuit's state; None where unset."""
+        row = self._db.row("SELECT value FROM meta WHERE key = ?", (key,))
+        return msgspec.json.decode(row["value"]) if row else None
+
+    def open_wait(self, run: str) -> Wait | None:
+        """The wait the run is in, or was in when it died."""
+        sql = "SELECT * FROM waits WHERE run = ? AND ended_at IS NULL ORDER BY id DESC LIMIT 1"
+        row = self._db.row(sql, (run,))
+        return _record(row, Wait) if row else None
+
+    def waits(self, run: str, limit: int = 100) -> list[Wait]:
+        """The newest waits of a run, newest first."""
+        sql = "SELECT * FROM waits WHERE run = ? ORDER BY id DESC LIMIT ?"
+        return _records(self._db.rows(sql, (run, limit)), Wait)
+
+    def pending_requests(self, run: str) -> list[Request]:
+        """Requests nobody has answered yet, oldest first."""
+        sql = "SELECT * FROM requests WHERE run = ? AND status = 'pending' ORDER BY id"
+        return _records(self._db.rows(sql, (run,)), Request)
+
+    def find_request(self, request: int) -> Request | None:
+        """One request and its answer."""
+        row = self._db.row("SELECT * FROM requests WHERE id = ?", (request,))
+        return _record(row, Request) if row else None
+
+    def events_since(self, seq: int, limit: int = 500, *, run: str | None = None) -> list[Event]:
+        """Events after that number, oldest first."""
+        where = "seq > ?" if run is None else "seq > ? AND run = ?"
+        sql = f"SELECT * FROM events WHERE {where} ORDER BY seq LIMIT ?"  # noqa: S608
+        parameters = (seq, limit) if run is None else (seq, run, limit)
+        return _records(self._db.rows(sql, parameters), Event)
+
+    def last_event(self) -> int:
+        """The number of the newest event, 0 where there is none."""
+        row = self._db.row("SELECT MAX(seq) FROM events")
+        return (row[0] or 0) if row else 0
+
+
+def _first_run(rows: list[sqlite3.Row]) -> RunRecord | None:
+    return _run(rows[0]) if rows else None
+
+
+def _run(row: sqlite3.Row) -> RunRecord:
+    values = dict(_values(row))
+    totals = {name: values[name] for name in Totals.__struct_fields__}
+    return msgspec.convert({**values, "totals": totals}, RunRecord, strict=False)
+
+
+def _records(rows: list[sqlite3.Row], kind: type[_R]) -> list[_R]:
+    return [_record(row, kind) for row in rows]
+
+
+def _record(row: sqlite3.Row, kind: type[_R]) -> _R:
+    # Not strict, because SQLite has no booleans.
+    return msgspec.convert(dict(_values(row)), kind, strict=False)
+
+
+def _values(row: sqlite3.Row) -> Iterator[tuple[str, Any]]:
+    for name in row.keys():  # noqa: SIM118 - iterating a Row gives its values
+        value = row[name]
+        yield name, msgspec.json.decode(value) if name in _JSON_COLUMNS else value

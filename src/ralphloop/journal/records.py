@@ -1,0 +1,238 @@
+"""What goes into the journal and what comes out: plain frozen values.
+
+Times are epoch seconds, `record`, `effects`, `config`, `data`, `payload` and `answer` are JSON
+values, `state` is the bytes of whatever the loop folds its iterations into.  The journal does not
+know the core's types: anything msgspec can write as JSON goes in, plain dictionaries come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+JsonObject = dict[str, Any]
+
+
+class RunStatus(StrEnum):
+    RUNNING = "running"  # also a run whose process died: the lock tells the two apart
+    STOPPED = "stopped"  # interrupted, halted or out of budget; can be continued
+    COMPLETE = "complete"
+    EXPIRED = "expired"
+    SUPERSEDED = "superseded"  # a newer run began beside it
+
+    @property
+    def is_unfinished(self) -> bool:
+        """True where `--continue` has something to go on with."""
+        return self in (RunStatus.RUNNING, RunStatus.STOPPED)
+
+
+class RequestStatus(StrEnum):
+    PENDING = "pending"
+    ANSWERED = "answered"
+    VOID = "void"
+
+
+# --- going in --------------------------------------------------------------------------------
+
+
+class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    started_at: float
+    mode: str = "script"  # or hook
+    session: str = ""  # hook mode: the agent session that carries the loop
+    prd_path: str = ""
+    branch: str = ""
+    head: str = ""
+    pid: int = 0
+    pid_started: float = 0.0
+    config: object = msgspec.field(default_factory=dict)
+    continues: str | None = None  # the run whose story states this one takes over
+
+
+class NewIteration(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything known before the agent is started."""
+
+    run: str
+    n: int
+    started_at: float
+    story: str | None = None
+    attempt: int = 1
+    head: str = ""
+    tree: str = ""
+    prompt_digest: str = ""
+    prompt_path: str = ""
+
+
+class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
+    run: str
+    at: float
+    type: str
+    iteration: int | None = None
+    data: object = msgspec.field(default_factory=dict)
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What one iteration adds to the totals of its run."""
+
+    counted: bool = True  # False: a start without model output is no iteration
+    cost_usd: float = 0.0
+    cost_estimated: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    tasks_completed: int = 0
+    files_modified: int = 0
+    commits: int = 0
+
+
+class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything known afterwards, with the effects it owes; one transaction writes it all."""
+
+    run: str
+    n: int
+    finished_at: float
+    outcome: str
+    decision: str
+    status: str = ""  # the agent's own STATUS, if it gave one
+    end_tree: str = ""
+    spent: Spent = Spent()
+    record: object = msgspec.field(default_factory=dict)
+    effects: tuple[object, ...] = ()
+    state: bytes | None = None
+    stories: Mapping[str, object] = msgspec.field(default_factory=dict)
+    meta: Mapping[str, object] = msgspec.field(default_factory=dict)
+    events: tuple[NewEvent, ...] = ()
+
+
+# --- coming out ------------------------------------------------------------------------------
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over a run's iterations, kept by the same transactions that write them."""
+
+    starts: int = 0
+    iterations: int = 0
+    cost_usd: float = 0.0
+    cost_estimated: bool = False  # at least a part of the cost is an estimate
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    tasks_completed: int = 0
+    files_modified: int = 0
+    commits: int = 0
+    active_s: float = 0.0  # wall clock while a process carried the run, waits included
+    waited_s: float = 0.0
+
+    @property
+    def total_tokens(self) -> int:
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_read_tokens
+            + self.cache_write_tokens
+        )
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    status: RunStatus
+    mode: str
+    session: str
+    started_at: float
+    last_activity: float
+    ended_at: float | None
+    decision: str
+    reason: str
+    prd_path: str
+    branch: str
+    head: str
+    pid: int
+    pid_started: float
+    continues: str | None
+    config: JsonObject
+    totals: Totals
+
+
+class IterationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    run: str
+    n: int
+    story: str | None
+    attempt: int
+    started_at: float
+    head: str
+    tree: str
+    prompt_digest: str
+    prompt_path: str
+    pid: int | None
+    pid_started: float | None
+    finished_at: float | None
+    outcome: str
+    decision: str
+    status: str
+    end_tree: str
+    counted: bool
+    cost_usd: float
+    cost_estimated: bool
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    tasks_completed: int
+    files_modified: int
+    commits: int
+    applied_at: float | None
+    record: JsonObject = msgspec.field(default_factory=dict)
+    effects: tuple[Any, ...] = ()
+
+
+class SavedState(msgspec.Struct, frozen=True, kw_only=True):
+    """The folded state of a run and the last iteration it contains."""
+
+    after: int
+    state: bytes
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    seq: int
+    run: str
+    iteration: int | None
+    at: float
+    type: str
+    data: JsonObject
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One wish of a person for a running loop."""
+
+    id: int
+    run: str
+    at: float
+    kind: str
+    payload: JsonObject
+    status: RequestStatus
+    answered_at: float | None
+    answer: str
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    run: str
+    kind: str
+    reason: str
+    started_at: float
+    until: float
+    ended_at: float | None
+
+
+class ResumeCandidate(msgspec.Struct, frozen=True, kw_only=True):
+    """The run `--continue` would go on with, and whether it is too old for that."""
+
+    run: RunRecord
+    last_sign: float  # last activity, or the end of the wait it is in
+    wait: Wait | None
+    expired: bool

@@ -1,0 +1,332 @@
+"""The journal's writer: write ahead, finish in one transaction, apply, and say so.
+
+The life of an iteration: `start_iteration` before the agent is spawned, `finish_iteration` with
+everything that is known and the effects it owes, `mark_applied` once those are done.  A crash
+leaves exactly one of: nothing, an iteration without an end (`unfinished_iterations`), or one whose
+effects may be half done (`owed_effects`).  Totals and the folded state move in the same
+transaction as the iteration, so no restart can lose or repeat them.
+
+Heartbeats and events are written without waiting for the disk: a power cut may take the last
+seconds of what was shown, never of what was decided.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from ralphloop import atomic
+from ralphloop.core.durations import iso
+from ralphloop.errors import JournalError
+from ralphloop.journal.database import Database, open_for_writing
+from ralphloop.journal.encoding import count, json_text, money, text, texts
+from ralphloop.journal.queries import Queries
+from ralphloop.journal.records import (
+    FinishedIteration,
+    NewEvent,
+    NewIteration,
+    NewRun,
+    RunStatus,
+    Spent,
+)
+
+JOURNAL_NAME = "journal.db"
+WRITES = (
+    "create",
+    "migrate",
+    "begin_run",
+    "reopen_run",
+    "end_run",
+    "heartbeat",
+    "start_iteration",
+    "set_agent_pid",
+    "finish_iteration",
+    "mark_applied",
+    "append_events",
+    "begin_wait",
+    "end_wait",
+    "put_story",
+    "set_meta",
+    "add_request",
+    "answer_request",
+    "prune_events",
+)
+KILL_POINTS = atomic.KILL_POINTS + tuple(
+    f"journal.{write}.{moment}" for write in WRITES for moment in ("uncommitted", "committed")
+)
+
+_LARGEST_EVENT_BYTES = 64 * 1024
+_SUMS = tuple(name for name in Spent.__struct_fields__ if name not in ("counted", "cost_estimated"))
+
+# Time that passed since the last sign of life belongs to the run only while a process carried it.
+_ALIVE = (
+    "UPDATE runs SET active_s = active_s + MAX(0, :now - last_activity), last_activity = :now"
+    " WHERE id = :run AND status = 'running'"
+)
+
+
+def new_run_id(now: float) -> str:
+    """An id that sorts by time, fits into a git ref and is not met twice."""
+    stamp = iso(now).translate(str.maketrans("T", "-", "-:Z"))
+    return f"{stamp}-{secrets.token_hex(3)}"
+
+
+class Journal(Queries):
+    """The one writing connection of a run; short-lived ones add requests beside it."""
+
+    @classmethod
+    def open(cls, path: Path, *, check: bool = True) -> Self:
+        """Open or create; `check=False` skips the search for damage, for quick commands."""
+        database = open_for_writing(path, check=check)
+        atomic.clean_leftovers(path.parent, now=time.time())
+        return cls(database)
+
+    # --- runs --------------------------------------------------------------------------------
+
+    def begin_run(self, new: NewRun) -> None:
+        """Begin a run; older unfinished ones are superseded, their story states taken over."""
+        with self._db.write("begin_run") as db:
+            _void_requests(db, new.started_at, "status IN ('running', 'stopped')")
+            db.run("UPDATE runs SET status = 'superseded' WHERE status IN ('running', 'stopped')")
+            _insert(db, "runs", _run_columns(new))
+            if new.continues is not None:
+                sql = "INSERT INTO stories SELECT ?, story, state FROM stories WHERE run = ?"
+                db.run(sql, (text(new.id), text(new.continues)))
+
+    def reopen_run(self, run: str, *, now: float, pid: int, pid_started: float = 0.0) -> None:
+        """Go on with an unfinished run under a new process."""
+        with self._db.write("reopen_run") as db:
+            changed = db.run(
+                "UPDATE runs SET status = 'running', ended_at = NULL, decision = '', reason = '',"
+                " last_activity = ?, pid = ?, pid_started = ?"
+                " WHERE id = ? AND status IN ('running', 'stopped')",
+                (now, pid, pid_started, run),
+            )
+            _expect_one(changed, f"run {run} is not there or can no longer be continued")
+
+    def end_run(
+        self, run: str, *, now: float, status: RunStatus, decision: str = "", reason: str = ""
+    ) -> None:
+        """End a run and void what was still asked of it."""
+        with self._db.write("end_run") as db:
+            db.run(_ALIVE, {"now": now, "run": run})
+            changed = db.run(
+                "UPDATE runs SET status = ?, ended_at = ?, decision = ?, reason = ? WHERE id = ?",
+                (status, now, decision, text(reason), run),
+            )
+            _expect_one(changed, f"there is no run {run}")
+            _void_requests(db, now, "id = ?", run)
+
+    def heartbeat(self, run: str, *, now: float) -> None:
+        """Note that the run is alive."""
+        with self._db.write("heartbeat", durable=False) as db:
+            db.run(_ALIVE, {"now": now, "run": run})
+
+    # --- iterations --------------------------------------------------------------------------
+
+    def start_iteration(self, new: NewIteration) -> None:
+        """Write ahead: call this before the agent is started."""
+        with self._db.write("start_iteration") as db:
+            db.run(_ALIVE, {"now": new.started_at, "run": new.run})
+            _insert(db, "iterations", texts(msgspec.structs.asdict(new)))
+            changed = db.run("UPDATE runs SET starts = starts + 1 WHERE id = ?", (new.run,))
+            _expect_one(changed, f"there is no run {new.run}")
+
+    def set_agent_pid(self, run: str, n: int, *, pid: int, pid_started: float) -> None:
+        """Note which process the iteration became, so that a successor can stop it."""
+        with self._db.write("set_agent_pid") as db:
+            sql = "UPDATE iterations SET pid = ?, pid_started = ? WHERE run = ? AND n = ?"
+            changed = db.run(sql, (pid, pid_started, run, n))
+            _expect_one(changed, f"there is no iteration {run}/{n}")
+
+    def finish_iteration(self, done: FinishedIteration) -> None:
+        """Write everything of an iteration, and all it changes, at once."""
+        with self._db.write("finish_iteration") as db:
+            db.run(_ALIVE, {"now": done.finished_at, "run": done.run})
+            changed = db.run(_FINISH, _finish_columns(done))
+            _expect_one(changed, f"iteration {done.run}/{done.n} was never started or is finished")
+            db.run(_ADD_TOTALS, {"run": done.run} | _spent_columns(done.spent))
+            if done.state is not None:
+                db.run(
+                    "INSERT OR REPLACE INTO states (run, after, state) VALUES (?, ?, ?)",
+                    (done.run, done.n, done.state),
+                )
+            for story, state in done.stories.items():
+                _put_story(db, done.run, story, state)
+            for key, value in done.meta.items():
+                _set_meta(db, key, value)
+            _append_events(db, done.events)
+
+    def mark_applied(self, run: str, n: int, *, now: float) -> None:
+        """Note that the iteration's effects are all done; saying it twice changes nothing."""
+        with self._db.write("mark_applied") as db:
+            sql = (
+                "UPDATE iterations SET applied_at = COALESCE(applied_at, ?) WHERE run = ? AND n = ?"
+            )
+            changed = db.run(sql, (now, run, n))
+            _expect_one(changed, f"there is no iteration {run}/{n}")
+
+    # --- events, waits, stories, meta --------------------------------------------------------
+
+    def append_events(self, events: Iterable[NewEvent]) -> None:
+        """Append events for those who watch."""
+        with self._db.write("append_events", durable=False) as db:
+            _append_events(db, events)
+
+    def prune_events(self, *, keep_runs: int) -> int:
+        """Drop the events of all but the newest runs; their iterations stay."""
+        with self._db.write("prune_events") as db:
+            newest = "SELECT id FROM runs ORDER BY seq DESC LIMIT ?"
+            return db.run(f"DELETE FROM events WHERE run NOT IN ({newest})", (keep_runs,))  # noqa: S608
+
+    def begin_wait(self, run: str, *, kind: str, reason: str, now: float, until: float) -> None:
+        """Note that the run waits and until when; a wait it was in is replaced."""
+        with self._db.write("begin_wait") as db:
+            _end_wait(db, run, now)
+            sql = "INSERT INTO waits (run, kind, reason, started_at, until) VALUES (?, ?, ?, ?, ?)"
+            db.run(sql, (run, kind, text(reason), now, until))
+
+    def end_wait(self, run: str, *, now: float) -> None:
+        """Note that the run goes on."""
+        with self._db.write("end_wait") as db:
+            _end_wait(db, run, now)
+
+    def put_story(self, run: str, story: str, state: object) -> None:
+        """Remember what is known of a story, outside of an iteration's end."""
+        with self._db.write("put_story") as db:
+            _put_story(db, run, story, state)
+
+    def set_meta(self, key: str, value: object) -> None:
+        """Remember a value that outlives runs."""
+        with self._db.write("set_meta") as db:
+            _set_meta(db, key, value)
+
+    # --- requests ----------------------------------------------------------------------------
+
+    def add_request(self, run: str, *, kind: str, payload: object = None, now: float) -> int | None:
+        """Ask something of a running loop; None where that run is not running."""
+        with self._db.write("add_request") as db:
+            sql = (
+                "INSERT INTO requests (run, at, kind, payload) SELECT id, ?, ?, ?"
+                " FROM runs WHERE id = ? AND status = 'running'"
+            )
+            changed = db.run(sql, (now, kind, json_text(payload or {}), run))
+            row = db.row("SELECT last_insert_rowid()")
+            return int(row[0]) if changed and row else None
+
+    def answer_request(self, request: int, answer: str, *, now: float) -> bool:
+        """Answer a pending request; False where it is answered or void already."""
+        with self._db.write("answer_request") as db:
+            sql = (
+                "UPDATE requests SET status = 'answered', answer = ?, answered_at = ?"
+                " WHERE id = ? AND status = 'pending'"
+            )
+            return db.run(sql, (text(answer), now, request)) == 1
+
+
+_FINISHED_COLUMNS = (
+    "finished_at",
+    "outcome",
+    "decision",
+    "status",
+    "end_tree",
+    "record",
+    "effects",
+    "applied_at",
+    "counted",
+    "cost_estimated",
+    *_SUMS,
+)
+_FINISH = (
+    f"UPDATE iterations SET {', '.join(f'{name} = :{name}' for name in _FINISHED_COLUMNS)}"  # noqa: S608
+    " WHERE run = :run AND n = :n AND finished_at IS NULL"
+)
+_ADD_TOTALS = (
+    f"UPDATE runs SET {', '.join(f'{name} = {name} + :{name}' for name in _SUMS)},"  # noqa: S608
+    " iterations = iterations + :counted, cost_estimated = MAX(cost_estimated, :cost_estimated)"
+    " WHERE id = :run"
+)
+
+
+def _insert(db: Database, table: str, columns: Mapping[str, object]) -> None:
+    names = ", ".join(columns)
+    slots = ", ".join(f":{name}" for name in columns)
+    db.run(f"INSERT INTO {table} ({names}) VALUES ({slots})", dict(columns))  # noqa: S608
+
+
+def _run_columns(new: NewRun) -> dict[str, object]:
+    columns = msgspec.structs.asdict(new) | {"config": json_text(new.config)}
+    return texts(columns | {"status": RunStatus.RUNNING, "last_activity": new.started_at})
+
+
+def _finish_columns(done: FinishedIteration) -> dict[str, object]:
+    return _spent_columns(done.spent) | texts(
+        {
+            "run": done.run,
+            "n": done.n,
+            "finished_at": done.finished_at,
+            "outcome": done.outcome,
+            "decision": done.decision,
+            "status": done.status,
+            "end_tree": done.end_tree,
+            "record": json_text(done.record),
+            "effects": json_text(done.effects),
+            # Nothing owed is nothing left to do.
+            "applied_at": None if done.effects else done.finished_at,
+        }
+    )
+
+
+def _spent_columns(spent: Spent) -> dict[str, object]:
+    counts = {name: count(getattr(spent, name)) for name in _SUMS if name != "cost_usd"}
+    return {
+        **counts,
+        "cost_usd": money(spent.cost_usd),
+        "counted": int(spent.counted),
+        "cost_estimated": int(spent.cost_estimated),
+    }
+
+
+def _append_events(db: Database, events: Iterable[NewEvent]) -> None:
+    sql = "INSERT INTO events (run, iteration, at, type, data) VALUES (?, ?, ?, ?, ?)"
+    for event in events:
+        data = json_text(event.data)
+        if len(data) > _LARGEST_EVENT_BYTES:
+            data = json_text({"left_out": len(data)})
+        db.run(sql, (event.run, event.iteration, event.at, event.type, data))
+
+
+def _end_wait(db: Database, run: str, now: float) -> None:
+    db.run(
+        "UPDATE runs SET waited_s = waited_s + COALESCE((SELECT SUM(MAX(0, :now - started_at))"
+        " FROM waits WHERE run = :run AND ended_at IS NULL), 0) WHERE id = :run",
+        {"now": now, "run": run},
+    )
+    db.run("UPDATE waits SET ended_at = ? WHERE run = ? AND ended_at IS NULL", (now, run))
+
+
+def _put_story(db: Database, run: str, story: str, state: object) -> None:
+    sql = "INSERT OR REPLACE INTO stories (run, story, state) VALUES (?, ?, ?)"
+    db.run(sql, (run, text(story), json_text(state)))
+
+
+def _set_meta(db: Database, key: str, value: object) -> None:
+    db.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, json_text(value)))
+
+
+def _void_requests(db: Database, now: float, which_runs: str, *parameters: object) -> None:
+    sql = (
+        "UPDATE requests SET status = 'void', answered_at = ? WHERE status = 'pending'"  # noqa: S608
+        f" AND run IN (SELECT id FROM runs WHERE {which_runs})"
+    )
+    db.run(sql, (now, *parameters))
+
+
+def _expect_one(changed: int, otherwise: str) -> None:
+    if changed != 1:
+        raise JournalError(otherwise, "Look at `ralph status`; this should not happen.")

@@ -1,0 +1,240 @@
+"""The published views: files for people and other tools, derived from the journal.
+
+Functions here turn plain values into a file's content; `publish` and `add_progress` write it.
+Views are written in one step, may be deleted at any time and are never believed: nothing in the
+loop reads them back.  So a view that cannot be written is a sentence for the user, not an error.
+
+`progress.txt` only ever grows.  An entry is found again by its header, which carries run and
+iteration, so writing it a second time after a crash changes nothing; one that a power cut tore is
+completed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ralphloop.atomic import append_durable, write_atomic
+from ralphloop.core.durations import iso
+from ralphloop.core.text import one_line
+from ralphloop.errors import RalphError
+from ralphloop.journal.encoding import json_text
+from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord
+
+SESSION_VIEW = ".ralph-session.json"
+CIRCUIT_VIEW = ".ralph-circuit-state.json"
+PROGRESS_VIEW = "progress.txt"
+PROGRESS_OUTCOMES = ("passed", "failed", "blocked", "no_progress", "interrupted", "in_progress")
+
+_HISTORY_KEPT = 50
+_LONGEST_TASK = 200
+_LONGEST_SUMMARY = 300
+_LONGEST_REASON = 500
+_PROGRESS_TAIL_BYTES = 256 * 1024
+
+
+class CircuitChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One transition in the circuit's history."""
+
+    at: float | None
+    before: str
+    after: str
+    reason: str
+    iteration: int
+
+
+class CircuitFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The circuit as the journal knows it."""
+
+    state: str = "CLOSED"
+    reason: str = ""
+    since: float | None = None
+    no_progress: int = 0
+    same_error: int = 0
+    last_error: str | None = None
+    thresholds: dict[str, Any] = msgspec.field(default_factory=dict)
+    opened_count: int = 0
+    history: Sequence[CircuitChange] = ()
+
+
+class ProgressEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What `progress.txt` says of one iteration."""
+
+    run: str
+    iteration: int
+    at: float
+    task: str
+    outcome: str
+    summary: str = ""
+
+
+# --- content ---------------------------------------------------------------------------------
+
+
+def session_view(
+    run: RunRecord, *, stories_completed: int, stories_failed: int, circuit_state: str
+) -> JsonObject:
+    """`.ralph-session.json`: one run in numbers."""
+    return {
+        "session_id": run.id,
+        "start_time": _moment(run.started_at),
+        "last_activity": _moment(run.last_activity),
+        "iterations": run.totals.iterations,
+        "stories_completed": stories_completed,
+        "stories_failed": stories_failed,
+        "circuit_state": circuit_state,
+        "prd_path": run.prd_path,
+        **_session_totals(run),
+    }
+
+
+def circuit_view(facts: CircuitFacts) -> JsonObject:
+    """`.ralph-circuit-state.json`: the circuit and how it came to be so."""
+    return {
+        "state": facts.state,
+        "reason": _bounded(facts.reason, _LONGEST_REASON),
+        "since": _moment(facts.since),
+        "no_progress": facts.no_progress,
+        "same_error": facts.same_error,
+        "last_error": facts.last_error and _bounded(facts.last_error, _LONGEST_REASON),
+        "thresholds": facts.thresholds,
+        "opened_count": facts.opened_count,
+        "history": [_change(change) for change in facts.history[-_HISTORY_KEPT:]],
+    }
+
+
+def iteration_list(run: RunRecord, iterations: Iterable[IterationRecord]) -> JsonObject:
+    """The session with its iterations one by one, for `ralph status --json`."""
+    return {
+        "session_id": run.id,
+        "started_at": _moment(run.started_at),
+        "iterations": [_iteration(iteration) for iteration in iterations],
+        **_session_totals(run),
+    }
+
+
+def progress_text(entry: ProgressEntry) -> str:
+    """One entry of `progress.txt`; whatever it speaks of stays on its own line."""
+    if entry.outcome not in PROGRESS_OUTCOMES:
+        raise ValueError(f"{entry.outcome!r} is no outcome; one of {', '.join(PROGRESS_OUTCOMES)}")
+    return (
+        f"{_progress_header(entry)}\n"
+        f"Task: {_bounded(entry.task, _LONGEST_TASK)}\n"
+        f"Outcome: {entry.outcome}\n"
+        f"Summary: {_bounded(entry.summary, _LONGEST_SUMMARY)}\n"
+        "---\n"
+    )
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+
+def publish(path: Path, view: JsonObject, *, root: Path) -> str:
+    """Write a JSON view in one step; returns why it could not be written, or nothing."""
+    data = (msgspec.json.format(json_text(view), indent=2) + "\n").encode()
+    try:
+        # No sync: after a power cut the journal writes it anew.
+        write_atomic(path, data, within=root, durable=False)
+    except RalphError as error:
+        return error.message
+    return ""
+
+
+def add_progress(path: Path, entry: ProgressEntry, *, root: Path) -> str:
+    """Append the entry unless it is there; returns why it could not be written, or nothing."""
+    try:
+        missing = _missing_part(path, entry)
+        if missing:
+            append_durable(path, missing, within=root)
+    except RalphError as error:
+        return error.message
+    except OSError as error:
+        return f"cannot read {path}: {error.strerror or error}"
+    return ""
+
+
+def _missing_part(path: Path, entry: ProgressEntry) -> bytes:
+    text = progress_text(entry).encode()
+    tail = _tail(path)
+    found = tail[_entry_start(tail, entry) :]
+    if found:
+        # Only the very end of the file can be torn; anything else there is a person's edit.
+        return text[len(found) :] if text.startswith(found) else b""
+    torn_line = tail[tail.rfind(b"\n") + 1 :]
+    if torn_line and text.startswith(torn_line):
+        return text[len(torn_line) :]
+    return b"\n" + text if torn_line else text
+
+
+def _entry_start(tail: bytes, entry: ProgressEntry) -> int:
+    """Where the entry begins, by its run and iteration; the end where it is not there."""
+    name = re.escape(f"({_bounded(entry.run)}/{entry.iteration})".encode())
+    headers = re.finditer(rb"^## Iteration [0-9-]{1,20} " + name + rb"$", tail, re.MULTILINE)
+    return max((header.start() for header in headers), default=len(tail))
+
+
+def _tail(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            return b""
+        with path.open("rb") as file:
+            end = file.seek(0, 2)
+            file.seek(max(0, end - _PROGRESS_TAIL_BYTES))
+            return file.read(_PROGRESS_TAIL_BYTES)
+    except FileNotFoundError:
+        return b""
+
+
+# --- parts -----------------------------------------------------------------------------------
+
+
+def _progress_header(entry: ProgressEntry) -> str:
+    stamp = iso(entry.at).translate(str.maketrans("T", "-", "-:Z"))
+    return f"## Iteration {stamp} ({_bounded(entry.run)}/{entry.iteration})"
+
+
+def _session_totals(run: RunRecord) -> JsonObject:
+    return {
+        "total_tasks_completed": run.totals.tasks_completed,
+        "total_files_modified": run.totals.files_modified,
+        "total_commits": run.totals.commits,
+    }
+
+
+def _iteration(record: IterationRecord) -> JsonObject:
+    return {
+        "number": record.n,
+        "timestamp": _moment(record.finished_at or record.started_at),
+        "status": record.status or None,
+        "tasks_completed": record.tasks_completed,
+        "files_modified": record.files_modified,
+        "exit_decision": record.decision or None,
+        "outcome": record.outcome or None,
+        "story": record.story,
+    }
+
+
+def _change(change: CircuitChange) -> JsonObject:
+    return {
+        "at": _moment(change.at),
+        "from": change.before,
+        "to": change.after,
+        "reason": _bounded(change.reason, _LONGEST_REASON),
+        "iteration": change.iteration,
+    }
+
+
+def _moment(epoch: float | None) -> str | None:
+    try:
+        return None if epoch is None else iso(epoch)
+    except ValueError:
+        return None  # a time no calendar holds must not cost us the view
+
+
+def _bounded(text: str, limit: int = _LONGEST_TASK) -> str:
+    line = one_line(text, limit)
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)

@@ -1,0 +1,1 @@
+"""The journal's tests, with the helpers they share."""

@@ -1,0 +1,131 @@
+BEGIN TRANSACTION;
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    run TEXT NOT NULL,
+    iteration INTEGER,
+    at REAL NOT NULL,
+    type TEXT NOT NULL,
+    data TEXT NOT NULL
+);
+INSERT INTO "events" VALUES(1,'r1',NULL,1794744000.0,'run_started','{"stories":3}');
+CREATE TABLE iterations (
+    run TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    story TEXT,
+    attempt INTEGER NOT NULL,
+    started_at REAL NOT NULL,
+    head TEXT NOT NULL,
+    tree TEXT NOT NULL,
+    prompt_digest TEXT NOT NULL,
+    prompt_path TEXT NOT NULL,
+    pid INTEGER,
+    pid_started REAL,
+    finished_at REAL,
+    outcome TEXT NOT NULL DEFAULT '',
+    decision TEXT NOT NULL DEFAULT '',
+    status TEXT NOT NULL DEFAULT '',
+    end_tree TEXT NOT NULL DEFAULT '',
+    counted INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL NOT NULL DEFAULT 0,
+    cost_estimated INTEGER NOT NULL DEFAULT 0,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_read_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+    tasks_completed INTEGER NOT NULL DEFAULT 0,
+    files_modified INTEGER NOT NULL DEFAULT 0,
+    commits INTEGER NOT NULL DEFAULT 0,
+    applied_at REAL,
+    record TEXT NOT NULL DEFAULT '{}',
+    effects TEXT NOT NULL DEFAULT '[]',
+    PRIMARY KEY (run, n)
+);
+INSERT INTO "iterations" VALUES('r1',1,'US-1',1,1794744001.0,'abc','t0','d','p',7,1794744000.0,1794744001.5,'completed','continue','IN_PROGRESS','t1',1,0.5,0,10,2,0,0,0,1,0,1794744002.0,'{"analysis":{"iteration":1}}','[{"kind":"commit"}]');
+INSERT INTO "iterations" VALUES('r1',2,'US-1',2,1794744002.0,'abc','t0','d','p',7,1794744000.0,1794744002.5,'completed','continue','IN_PROGRESS','t2',1,0.25,0,10,2,0,0,0,1,0,NULL,'{"analysis":{"iteration":2}}','[{"kind":"commit"}]');
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO "meta" VALUES('circuit','{"state":"HALF_OPEN"}');
+CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
+INSERT INTO "migrations" VALUES('m001_initial','2026-11-15 23:01:11');
+CREATE TABLE requests (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    run TEXT NOT NULL,
+    at REAL NOT NULL,
+    kind TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'pending',
+    answered_at REAL,
+    answer TEXT NOT NULL DEFAULT ''
+);
+INSERT INTO "requests" VALUES(1,'r1',1794744003.0,'note','{"text":"hi"}','void',1794744010.0,'');
+CREATE TABLE runs (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    session TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    last_activity REAL NOT NULL,
+    ended_at REAL,
+    decision TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '',
+    prd_path TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    head TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    pid_started REAL NOT NULL,
+    continues TEXT,
+    config TEXT NOT NULL,
+    starts INTEGER NOT NULL DEFAULT 0,
+    iterations INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL NOT NULL DEFAULT 0,
+    cost_estimated INTEGER NOT NULL DEFAULT 0,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_read_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+    tasks_completed INTEGER NOT NULL DEFAULT 0,
+    files_modified INTEGER NOT NULL DEFAULT 0,
+    commits INTEGER NOT NULL DEFAULT 0,
+    active_s REAL NOT NULL DEFAULT 0,
+    waited_s REAL NOT NULL DEFAULT 0
+);
+INSERT INTO "runs" VALUES(1,'r1','stopped','script','',1794744000.0,1794744010.0,1794744010.0,'interrupted','Ctrl+C','prd.json','main','abc',1,1794743999.0,NULL,'{"agent":{"name":"claude"}}',2,2,0.75,0,20,4,0,0,0,2,0,10.0,0.0);
+CREATE TABLE states (
+    run TEXT PRIMARY KEY,
+    after INTEGER NOT NULL,
+    state BLOB NOT NULL
+);
+INSERT INTO "states" VALUES('r1',2,X'7B226E223A20317D');
+CREATE TABLE stories (
+    run TEXT NOT NULL,
+    story TEXT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (run, story)
+);
+INSERT INTO "stories" VALUES('r1','US-1','{"attempts":1}');
+CREATE TABLE waits (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    run TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    until REAL NOT NULL,
+    ended_at REAL
+);
+INSERT INTO "waits" VALUES(1,'r1','usage_limit','five_hour',1794744004.0,1794745000.0,NULL);
+CREATE INDEX runs_unfinished ON runs (seq) WHERE status IN ('running', 'stopped');
+CREATE INDEX iterations_open ON iterations (run, n) WHERE finished_at IS NULL;
+CREATE INDEX iterations_owed ON iterations (run, n)
+    WHERE finished_at IS NOT NULL AND applied_at IS NULL;
+CREATE INDEX iterations_started ON iterations (started_at);
+CREATE INDEX iterations_story ON iterations (run, story, n);
+CREATE INDEX iterations_tree ON iterations (run, end_tree);
+CREATE INDEX events_run ON events (run, seq);
+CREATE INDEX requests_pending ON requests (run, id) WHERE status = 'pending';
+CREATE INDEX waits_open ON waits (run, id) WHERE ended_at IS NULL;
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('runs',1);
+INSERT INTO "sqlite_sequence" VALUES('events',1);
+INSERT INTO "sqlite_sequence" VALUES('requests',1);
+INSERT INTO "sqlite_sequence" VALUES('waits',1);
+COMMIT;

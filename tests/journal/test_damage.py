@@ -1,0 +1,252 @@
+"""A journal that cannot be read or written: named, explained, and never replaced."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ralphloop.errors import ExitCode, JournalError
+from ralphloop.journal.database import use_write_ahead_log
+from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.store import Journal
+from tests.journal.support import NOON, new_run, python, run_iterations
+
+OPENERS: list[Callable[[Path], object]] = [Journal.open, JournalReader.open]
+
+
+def filled(path: Path) -> bytes:
+    """A closed journal with something in it; its bytes."""
+    with Journal.open(path) as journal:
+        journal.begin_run(new_run())
+        run_iterations(journal, 30)
+    return path.read_bytes()
+
+
+def half(content: bytes) -> bytes:
+    """The first half, in whole pages."""
+    return content[: len(content) // 2 // 4096 * 4096]
+
+
+def foreign(path: Path) -> None:
+    """An SQLite file of somebody else."""
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE bookmarks (url)")
+    connection.close()
+
+
+def without_our_tables(path: Path) -> None:
+    """A file that carries our mark and nothing else."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA application_id = 0x52616C66")
+    connection.execute("CREATE TABLE other (a)")
+    connection.close()
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("not a journal\n" * 400),
+    "null": lambda path: path.write_text("null"),
+    "short": lambda path: path.write_bytes(filled(path)[:100]),
+    "first page only": lambda path: path.write_bytes(filled(path)[:4096]),
+    "half": lambda path: path.write_bytes(half(filled(path))),
+    "scribbled": lambda path: path.write_bytes(filled(path)[:100] + b"\xff" * 40_000),
+    "foreign": foreign,
+    "without our tables": without_our_tables,
+}
+
+
+@pytest.mark.parametrize("opener", OPENERS, ids=["writer", "reader"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_journal_stops_with_its_name_and_is_left_alone(
+    path: Path, damage: str, opener: Callable[[Path], object]
+) -> None:
+    """Whatever is in its place, opening names the file and the way out and changes nothing."""
+    path.parent.mkdir()
+    DAMAGES[damage](path)
+    before = path.read_bytes()
+    with pytest.raises(JournalError) as caught:
+        opener(path)
+    assert str(path) in caught.value.message
+    assert caught.value.exit_code is ExitCode.INTERNAL
+    assert caught.value.next_step
+    assert path.read_bytes() == before
+
+
+def test_damage_inside_is_found_by_the_writer_at_once_and_by_the_reader_in_time(
+    path: Path,
+) -> None:
+    """A scribbled page stops a run before it begins, and a reader when met."""
+    filled(path)
+    connection = sqlite3.connect(path)
+    sql = "SELECT rootpage FROM sqlite_master WHERE name = 'iterations'"
+    (page,) = connection.execute(sql).fetchone()
+    connection.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    with pytest.raises(JournalError, match="damaged"):
+        Journal.open(path)
+    reader = JournalReader.open(path)
+    assert reader is not None
+    with reader, pytest.raises(JournalError, match="damaged"):
+        reader.iterations("r1")
+
+
+def test_a_log_without_its_journal_is_not_played_into_a_new_one(path: Path) -> None:
+    """A deleted journal whose write-ahead log is still there is not silently begun anew."""
+    with Journal.open(path) as journal:
+        journal.begin_run(new_run())
+        shutil.copy(path.with_name("journal.db-wal"), path.parent / "kept")
+    path.unlink()
+    (path.parent / "kept").rename(path.with_name("journal.db-wal"))
+    with pytest.raises(JournalError, match="write-ahead log"):
+        Journal.open(path)
+    assert not path.exists()
+
+
+def test_a_directory_in_its_place_is_named(path: Path) -> None:
+    """A directory called like the journal is an error in words."""
+    path.mkdir(parents=True)
+    with pytest.raises(JournalError, match="journal"):
+        Journal.open(path)
+
+
+def test_a_path_with_characters_of_an_address_is_no_problem(tmp_path: Path) -> None:
+    """Spaces, percent and question marks in the project's path are just characters."""
+    path = tmp_path / "my project? 100% #1" / ".ralph" / "journal.db"
+    with Journal.open(path) as journal:
+        journal.begin_run(new_run())
+    with JournalReader.open(path) or pytest.fail("no journal") as reader:
+        assert reader.latest_run() is not None
+    assert path.exists()
+
+
+def test_a_full_disk_is_said_and_loses_nothing_written_before(path: Path) -> None:
+    """When no page can be added, the write fails as a whole, in words, and the rest stays."""
+    with Journal.open(path) as journal:
+        journal.begin_run(new_run())
+        pages = journal._db.connection.execute("PRAGMA page_count").fetchone()[0]
+        journal._db.connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(JournalError, match="no space left") as caught:
+            journal.set_meta("big", "x" * 100_000)
+        assert "--continue" in caught.value.next_step
+        journal._db.connection.execute("PRAGMA max_page_count = 1000000")
+        journal.set_meta("small", 1)
+        assert journal.meta("big") is None
+        assert journal.latest_run() is not None
+
+
+def test_a_write_the_system_refuses_is_said(path: Path) -> None:
+    """A file size limit, as a full disk, ends in a journal error and not in a traceback."""
+    Journal.open(path).close()
+    script = (
+        "import resource, signal, sys; from pathlib import Path\n"
+        "from ralphloop.journal.store import Journal; from ralphloop.errors import JournalError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "journal = Journal.open(Path(sys.argv[1]))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
+        "try: journal.set_meta('big', 'x' * 1_000_000)\n"
+        "except JournalError as error: print(error.message, '|', error.next_step)\n"
+    )
+    done = python("-B", "-c", script, str(path))
+    assert "journal.db" in done.stdout
+    assert "space" in done.stdout
+    with Journal.open(path) as journal:
+        assert journal.meta("big") is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody without rights")
+def test_a_read_only_directory_can_be_read_but_not_written() -> None:
+    """Somebody without write permission may look at the journal and is told why not more."""
+    script = (
+        "import os, sys; from pathlib import Path\n"
+        "from ralphloop.journal.store import Journal; from ralphloop.errors import JournalError\n"
+        "from ralphloop.journal.reader import JournalReader\n"
+        "os.setuid(65534)\n"
+        "path = Path(sys.argv[1])\n"
+        "print(len(JournalReader.open(path).iterations('r1')))\n"
+        "try: Journal.open(path)\n"
+        "except JournalError as error: print(error.message, '|', error.next_step)\n"
+    )
+    with tempfile.TemporaryDirectory() as directory:  # outside of pytest's private one
+        path = Path(directory) / "journal.db"
+        filled(path)
+        path.chmod(0o444)
+        path.parent.chmod(0o555)
+        done = python("-B", "-c", script, str(path))
+    assert done.stdout.startswith("30\n"), done.stderr
+    assert "permission" in done.stdout or "access" in done.stdout
+
+
+def test_a_journal_locked_by_somebody_else_is_waited_for_then_named(
+    journal: Journal, path: Path
+) -> None:
+    """A foreign lock is waited for a while; then the error says that somebody holds it."""
+    journal._db.connection.execute("PRAGMA busy_timeout = 50")
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(JournalError, match="locked"):
+            journal.set_meta("a", 1)
+    finally:
+        blocker.close()
+    journal.set_meta("a", 2)
+    assert journal.meta("a") == 2
+
+
+def test_where_the_log_is_refused_the_rollback_journal_serves(tmp_path: Path) -> None:
+    """A file system without shared memory gets SQLite's older mode."""
+    # SQLite's dot-file locking has no shared memory, like network file systems that lack it.
+    uri = f"{(tmp_path / 'a.db').as_uri()}?vfs=unix-dotfile"
+    connection = sqlite3.connect(uri, uri=True)
+    try:
+        assert use_write_ahead_log(connection) is False
+        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+    finally:
+        connection.close()
+
+
+def test_a_refused_log_is_said(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The journal works without its log, and its note tells so."""
+    monkeypatch.setattr(
+        "ralphloop.journal.database._connect",
+        lambda uri: sqlite3.connect(f"{uri}&vfs=unix-dotfile", uri=True, isolation_level=None),
+    )
+    with Journal.open(path) as journal:
+        assert "rollback journal" in journal.note
+        journal.begin_run(new_run())
+        run_iterations(journal, 2)
+    with Journal.open(path) as again:
+        assert again.totals("r1").iterations == 2
+
+
+def test_a_normal_journal_has_nothing_to_say(journal: Journal) -> None:
+    """On an ordinary file system the log is used and there is no note."""
+    assert journal.note == ""
+    mode = journal._db.connection.execute("PRAGMA journal_mode").fetchone()[0]
+    assert mode == "wal"
+
+
+@pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 1)])
+def test_what_must_survive_a_power_cut_is_synced(
+    journal: Journal, durable: bool, level: int
+) -> None:
+    """Decisions wait for the disk, heartbeats do not."""
+    with journal._db.write("heartbeat", durable=durable) as db:
+        assert db.connection.execute("PRAGMA synchronous").fetchone()[0] == level
+
+
+def test_iterations_are_synced_and_heartbeats_are_not(journal: Journal) -> None:
+    """The two kinds of writes are the right way round."""
+    connection = journal._db.connection
+    journal.begin_run(new_run())
+    run_iterations(journal, 1)
+    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    journal.heartbeat("r1", now=NOON)
+    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 1

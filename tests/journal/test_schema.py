@@ -1,0 +1,105 @@
+"""The shape of the journal on disk: what was written once loads for ever."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from ralphloop.errors import JournalError
+from ralphloop.journal import schema
+from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.records import RunStatus
+from ralphloop.journal.store import Journal
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def described(path: Path) -> str:
+    """Every table and index of a database, in a stable order."""
+    connection = sqlite3.connect(path)
+    try:
+        sql = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+        return ";\n".join(row[0] for row in connection.execute(sql + " ORDER BY name")) + ";\n"
+    finally:
+        connection.close()
+
+
+def load(path: Path, dump: str) -> None:
+    """Make a database file from a dump."""
+    path.parent.mkdir(parents=True)
+    connection = sqlite3.connect(path)
+    connection.executescript(dump)
+    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    connection.close()
+
+
+def test_the_schema_is_the_golden_one(journal: Journal, path: Path) -> None:
+    """A change of the tables needs a migration; released ones are never edited."""
+    assert described(path) == (GOLDEN / "schema-v1.sql").read_text()
+
+
+def test_a_journal_of_version_1_loads(path: Path) -> None:
+    """A journal written by the first version is read and continued."""
+    load(path, (GOLDEN / "journal-v1.sql").read_text())
+    with Journal.open(path) as journal:
+        found = journal.resume_candidate(1_794_744_500)
+        assert found is not None
+        assert found.run.status is RunStatus.STOPPED
+        assert found.run.config == {"agent": {"name": "claude"}}
+        assert found.run.totals.iterations == 2
+        assert found.run.totals.cost_usd == pytest.approx(0.75)
+        assert found.wait is not None
+        assert [i.effects for i in journal.owed_effects()] == [({"kind": "commit"},)]
+        assert journal.meta("circuit") == {"state": "HALF_OPEN"}
+        assert journal.story_states("r1") == {"US-1": {"attempts": 1}}
+        assert [event.type for event in journal.events_since(0)] == ["run_started"]
+        assert [request.kind for request in journal.pending_requests("r1")] == []
+        journal.reopen_run("r1", now=1_794_744_500, pid=1)
+
+
+def test_a_migration_runs_once_and_is_recorded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later step is applied to an older file at its next opening, and only then."""
+
+    def m002_add_note(connection: sqlite3.Connection) -> None:
+        connection.execute("ALTER TABLE runs ADD COLUMN note TEXT")
+
+    Journal.open(path).close()
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, m002_add_note))
+    for _ in range(2):
+        with Journal.open(path) as journal:
+            assert journal.runs() == []
+    assert "note TEXT" in described(path)
+
+
+def test_a_failed_migration_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that fails half way leaves the file as it was."""
+
+    def m002_broken(connection: sqlite3.Connection) -> None:
+        connection.execute("CREATE TABLE half (a)")
+        connection.execute("CREATE TABLE half (a)")
+
+    Journal.open(path).close()
+    before = described(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, m002_broken))
+        with pytest.raises(JournalError):
+            Journal.open(path)
+    assert described(path) == before
+    Journal.open(path).close()
+
+
+def test_a_journal_of_a_newer_version_is_left_alone(path: Path) -> None:
+    """A file with a step we do not know is named, explained and not touched."""
+    Journal.open(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("INSERT INTO migrations (name) VALUES ('m900_future')")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    for opener in (Journal.open, JournalReader.open):
+        with pytest.raises(JournalError, match=f"{path}.*newer.*m900_future") as caught:
+            opener(path)
+        assert "upgrade" in caught.value.next_step
+    assert path.read_bytes() == before
