@@ -1,0 +1,167 @@
+"""The one place that runs git.
+
+Git is a command line here: argv lists, never a shell; no terminal, no prompts, no pager, no editor;
+a deadline; the C locale, so that messages can be recognised; NUL-separated output, so that any file
+name survives.  Variables that would point git at another repository are dropped.  Paths travel as
+`str` with surrogates for bytes that are no UTF-8 (`os.fsdecode`), and reach git as literal
+pathspecs on stdin, so that a file named `*` or `-rf` is only itself.
+
+`Git(root)` is for reading: it takes no optional locks.  `Git(root).writing()` is for the few
+commands that change the user's repository; the user's hooks and filters run there as always.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from ralphloop.errors import RepositoryError
+from ralphloop.workspace.bounded import Ended, run_bounded
+
+READ_TIMEOUT_S = 120.0
+_SHOWN_LINES = 6
+
+# Where git would look instead of the directory it runs in, and what changes its answers.
+_FOREIGN_VARIABLES = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_ASKPASS",
+        "GIT_COMMON_DIR",
+        "GIT_DIFF_OPTS",
+        "GIT_DIR",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_GLOB_PATHSPECS",
+        "GIT_GRAFT_FILE",
+        "GIT_ICASE_PATHSPECS",
+        "GIT_INDEX_FILE",
+        "GIT_LITERAL_PATHSPECS",
+        "GIT_NAMESPACE",
+        "GIT_NOGLOB_PATHSPECS",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_QUARANTINE_PATH",
+        "GIT_WORK_TREE",
+        "GPG_TTY",  # without it a passphrase prompt cannot take over the terminal
+        "SSH_ASKPASS",
+    }
+)
+_QUIET = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": ":",
+    "GIT_PAGER": "cat",
+    "LC_ALL": "C",
+    "LANGUAGE": "",
+}
+_ALWAYS = ("core.quotepath=off", "core.fsmonitor=false")
+# No housekeeping process may outlive our command.
+_WHEN_WRITING = ("gc.auto=0", "maintenance.auto=false")
+
+
+class Git:
+    """Git in one directory, with fixed configuration and environment."""
+
+    def __init__(
+        self,
+        cwd: Path,
+        *,
+        config: Iterable[str] = (),
+        env: Mapping[str, str] | None = None,
+        read_only: bool = True,
+    ) -> None:
+        self.cwd = cwd
+        self._config = tuple(config)
+        self._env = dict(env or {})
+        self._read_only = read_only
+
+    def writing(self) -> Git:
+        """The same git, allowed to change the user's repository."""
+        return Git(self.cwd, config=self._config, env=self._env, read_only=False)
+
+    def adapted(self, *, config: Iterable[str] = (), env: Mapping[str, str] | None = None) -> Git:
+        """The same git with more configuration and environment."""
+        return Git(
+            self.cwd,
+            config=(*self._config, *config),
+            env={**self._env, **(env or {})},
+            read_only=self._read_only,
+        )
+
+    def run(
+        self,
+        *args: str,
+        stdin: bytes = b"",
+        timeout_s: float = READ_TIMEOUT_S,
+        ok: Collection[int] = (0,),
+    ) -> bytes:
+        """Standard output of a command that ends well; RepositoryError otherwise."""
+        ended = self.attempt(*args, stdin=stdin, timeout_s=timeout_s)
+        if ended.timed_out or ended.overflowed or ended.returncode not in ok:
+            raise failure(args, ended, timeout_s)
+        return ended.stdout
+
+    def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = READ_TIMEOUT_S) -> Ended:
+        """How a command ended, whatever its exit code."""
+        try:
+            return run_bounded(
+                self._argv(args),
+                cwd=self.cwd,
+                env=self._environment(),
+                stdin=stdin,
+                timeout_s=timeout_s,
+            )
+        except FileNotFoundError as error:
+            if not self.cwd.is_dir():
+                raise RepositoryError(f"the directory {self.cwd} does not exist") from error
+            raise RepositoryError(
+                "git was not found", "install git and make sure it is on PATH"
+            ) from error
+        except OSError as error:
+            raise RepositoryError(f"git could not be started: {error}") from error
+
+    def line(self, *args: str, ok: Collection[int] = (0,)) -> str:
+        """The one line a command prints, without its line end."""
+        return os.fsdecode(self.run(*args, ok=ok)).removesuffix("\n")
+
+    def _argv(self, args: tuple[str, ...]) -> list[str]:
+        settings = _ALWAYS if self._read_only else (*_ALWAYS, *_WHEN_WRITING)
+        argv = ["git"]
+        for setting in (*settings, *self._config):
+            argv += ("-c", setting)
+        return [*argv, *args]
+
+    def _environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if k not in _FOREIGN_VARIABLES}
+        locks = {"GIT_OPTIONAL_LOCKS": "0"} if self._read_only else {}
+        return {**kept, **_QUIET, **locks, **self._env}
+
+
+def failure(args: tuple[str, ...], ended: Ended, timeout_s: float) -> RepositoryError:
+    """What went wrong, in git's own first words."""
+    command = f"git {args[0]}" if args else "git"
+    if ended.timed_out:
+        return RepositoryError(f"{command} did not finish within {timeout_s:g} s")
+    if ended.overflowed:
+        return RepositoryError(f"{command} printed more than can be read")
+    said = first_lines(ended.stderr)
+    if "dubious ownership" in said:
+        return RepositoryError(
+            f"git refuses this repository: {said}",
+            "make yourself its owner, or allow it with `git config --global --add safe.directory`",
+        )
+    return RepositoryError(f"{command} failed: {said or f'exit code {ended.returncode}'}")
+
+
+def first_lines(output: bytes, limit: int = _SHOWN_LINES) -> str:
+    """The first lines of an output that say something, as one bounded text."""
+    lines = output.decode("utf-8", "replace").splitlines()
+    said = [line.rstrip() for line in lines if line.strip()][:limit]
+    return "\n".join(line[:500] for line in said)
+
+
+def literal_pathspecs(paths: Iterable[str]) -> bytes:
+    """Paths as NUL-separated pathspecs from the repository's root that match only themselves."""
+    return b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in paths)
+
+
+PATHSPECS_ON_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")

@@ -1,0 +1,83 @@
+"""The values a measurement gives, and what anything that measures a work tree can do.
+
+A `Snapshot` names the content of a work tree by a hash: equal hashes, equal content.  Two of them
+make a `Changed`.  Everything that cannot be measured is said in `notes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from ralphloop.core.model import Value
+from ralphloop.core.test_paths import is_test_path
+
+MAX_CHANGES = 10_000
+
+
+class Snapshot(Value, frozen=True, kw_only=True):
+    """The content of a work tree at one moment."""
+
+    tree: str
+    head: str | None = None  # None: no commit yet, or no git
+    branch: str | None = None  # None: detached, or no git
+    notes: tuple[str, ...] = ()  # what this measurement cannot see
+
+
+class Change(Value, frozen=True, kw_only=True):
+    """One path that differs between two snapshots."""
+
+    path: str  # bytes that are no UTF-8 are surrogates, as `os.fsencode` wants them
+    status: str  # A added, M modified, D deleted
+    before: str | None = None  # name of the content, for `contents`
+    after: str | None = None
+
+
+class Changed(Value, frozen=True, kw_only=True):
+    """What differs between two snapshots."""
+
+    count: int = 0
+    changes: tuple[Change, ...] = ()  # the first MAX_CHANGES of them
+    insertions: int | None = None  # None: too many to count, or no git
+    deletions: int | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(change.path for change in self.changes)
+
+    def work_files(self, limit: int = 500) -> tuple[str, ...]:
+        """Changed paths fit to be stored as text; source first, so that a cut never hides it."""
+        ordered = sorted(self.paths, key=is_test_path)
+        return tuple(printable(path) for path in ordered[:limit])
+
+
+class Commits(Value, frozen=True, kw_only=True):
+    """Commits that one head has and another has not."""
+
+    count: int = 0
+    subjects: tuple[str, ...] = ()  # newest first, bounded
+
+
+class Measure(Protocol):
+    """Anything that can say what a work tree holds and how that changed."""
+
+    def tree(self) -> Snapshot:
+        """The content as it is now."""
+        ...
+
+    def diff(self, before: Snapshot, after: Snapshot) -> Changed:
+        """What differs between two moments."""
+        ...
+
+    def commits(self, before: str | None, after: str | None) -> Commits:
+        """What was committed between two heads."""
+        ...
+
+    def contents(self, names: Iterable[str]) -> dict[str, bytes]:
+        """The contents behind `Change.before` and `Change.after`, as far as they are kept."""
+        ...
+
+
+def printable(path: str) -> str:
+    """A path as text that any encoder takes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

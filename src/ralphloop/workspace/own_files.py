@@ -1,0 +1,68 @@
+"""The files ralph itself writes into the user's repository.
+
+They are never progress, and most of them are never committed.  A pattern is a path from the
+repository's root; one that ends in `/` is a whole directory, and `*` stands for any part of one
+name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+_PRIVATE = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
+_PUBLISHED = ("progress.txt",)
+
+
+class OwnFiles:
+    """A set of path patterns with a fast answer."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self.patterns = tuple(sorted(set(patterns)))
+        plain = [p for p in self.patterns if "*" not in p]
+        self._paths = frozenset(p for p in plain if not p.endswith("/"))
+        self._directories = tuple(p for p in plain if p.endswith("/"))
+        self._wild = _compiled([p for p in self.patterns if "*" in p])
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str):
+            return False
+        if path in self._paths or path.startswith(self._directories):
+            return True
+        return f"{path}/" in self._directories or bool(self._wild and self._wild.match(path))
+
+    def and_also(self, patterns: Iterable[str]) -> OwnFiles:
+        """These files and more."""
+        return OwnFiles((*self.patterns, *patterns))
+
+
+def never_committed(project: str = "") -> OwnFiles:
+    """What only this machine needs: the journal's directory and the two JSON views."""
+    return OwnFiles(_under(project, _PRIVATE))
+
+
+def never_progress(project: str = "", also: Iterable[str] = ()) -> OwnFiles:
+    """Everything ralph writes; `also` names story files and learned files, from the root."""
+    return OwnFiles((*_under(project, (*_PRIVATE, *_PUBLISHED)), *also))
+
+
+def project_prefix(root: Path, project: Path) -> str:
+    """Where the project lies in its repository, as a prefix of paths: `` or `packages/api/`."""
+    relative = project.resolve().relative_to(root.resolve()).as_posix()
+    return "" if relative == "." else f"{relative}/"
+
+
+def _under(project: str, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{project}{name}" for name in names)
+
+
+def _compiled(patterns: list[str]) -> re.Pattern[str] | None:
+    if not patterns:
+        return None
+    return re.compile("|".join(map(_expression, patterns)))
+
+
+def _expression(pattern: str) -> str:
+    literal = re.escape(pattern).replace(r"\*", "[^/]*")
+    return literal if pattern.endswith("/") else rf"{literal}\Z"

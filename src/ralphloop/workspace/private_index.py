@@ -1,0 +1,208 @@
+"""An index of our own, so that measuring never writes into the user's `.git`.
+
+It starts as a copy of the user's index (whose cached file times make the first look cheap), then
+lives its own life under `.ralph/`: after each measurement it holds exactly what the work tree
+holds, untracked files included.  The next `git status` against it therefore lists only what changed
+since, and nothing listed means nothing to do.  New blobs go to `.ralph/objects`, with the user's
+objects as alternates.
+
+Hooks, split indexes, lazy fetching and external clean filters (git-lfs writes into `.git/lfs`) are
+switched off; git's own conversions (line endings) are not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from ralphloop.workspace.git import Git
+from ralphloop.workspace.own_files import OwnFiles
+from ralphloop.workspace.porcelain import STATUS_ARGS, StatusReport, parse_status
+from ralphloop.workspace.repo import Repository
+
+_UPDATE_TIMEOUT_S = 600.0
+_CONFIG = (
+    f"core.hooksPath={os.devnull}",
+    "core.splitIndex=false",
+    "core.safecrlf=false",
+    "core.looseCompression=1",
+    # Names that are harmless here must not stop the measuring, whatever they mean elsewhere.
+    "core.protectNTFS=false",
+    "core.protectHFS=false",
+)
+_GITLINK = b"160000 "
+
+
+_numbers = itertools.count()
+
+
+class PrivateIndex:
+    """The index file `.ralph/index-<pid>-<n>` and the git commands that use it."""
+
+    def __init__(self, repo: Repository, store: Path, own: OwnFiles) -> None:
+        # One file for each that measures: another's would move under the tree it remembers.
+        self.path = store.parent / f"index-{os.getpid()}-{next(_numbers)}"
+        self._repo = repo
+        self._store = store
+        self._own = own
+        self._null = "0" * (64 if repo.object_format == "sha256" else 40)
+        self._seeded_for: tuple[object, ...] | None = None
+        self._has_submodules = False
+        self._filters: tuple[str, ...] = ()
+
+    def ensure(self) -> bool:
+        """Start anew where there is no index or its premises changed; True if it did."""
+        premises = self._premises()
+        if self._seeded_for == premises and self.path.exists():
+            return False
+        self.seed()
+        return True
+
+    def seed(self) -> None:
+        """Begin with a copy of the user's index, without our own files."""
+        self.discard()
+        self._filters = self._switched_off_filters()
+        users = self._repo.git_dir / "index"
+        if users.exists():
+            # With its time: git takes entries as new as the index file for possibly changed.
+            shutil.copy2(users, self.path)
+        self._drop_own_files()
+        self._seeded_for = self._premises()
+
+    def discard(self) -> None:
+        """Forget the index and what a killed git may have left of it."""
+        for leftover in self.path.parent.glob("index-*"):
+            if leftover.name.startswith(self.path.name) or not _is_alive(leftover):
+                leftover.unlink(missing_ok=True)
+        self._seeded_for = None
+
+    def status(self) -> StatusReport:
+        """What changed since this index was last brought up to date."""
+        return parse_status(self.git().run(*STATUS_ARGS, timeout_s=_UPDATE_TIMEOUT_S))
+
+    def update(self, add: list[bytes], remove: list[bytes], *, keep_content: bool) -> None:
+        """Take over the work tree's state of some paths; without content only hashes are kept."""
+        self._remove(remove)
+        if add:
+            # --info-only must come before the paths it applies to
+            how = () if keep_content else ("--info-only",)
+            self.git().run(
+                "update-index",
+                "-z",
+                "--add",
+                "--remove",
+                "--replace",
+                *how,
+                "--stdin",
+                stdin=_joined(add),
+                timeout_s=_UPDATE_TIMEOUT_S,
+            )
+
+    def write_tree(self) -> str:
+        """The tree of what the index holds."""
+        return self.git().line("write-tree", "--missing-ok")
+
+    def write_tree_with(self, entries: dict[bytes, str]) -> str:
+        """The tree of what the index holds, with some paths replaced by given blobs."""
+        copy = self.path.with_name(f"{self.path.name}.placeholders")
+        if self.path.exists():
+            shutil.copy2(self.path, copy)
+        git = self.git(index=copy)
+        lines = [b"100644 %s\t%s" % (name.encode(), path) for path, name in entries.items()]
+        git.run("update-index", "-z", "--add", "--replace", "--index-info", stdin=_joined(lines))
+        tree = git.line("write-tree", "--missing-ok")
+        copy.unlink(missing_ok=True)
+        return tree
+
+    def git(self, index: Path | None = None) -> Git:
+        """Git that reads the user's objects and writes only ours."""
+        # Refreshing our own index is welcome, but `git status` would refresh the submodules' too.
+        locks = "0" if self._has_submodules else "1"
+        return self._repo.git.adapted(
+            config=(*_CONFIG, *self._filters),
+            env={
+                "GIT_INDEX_FILE": str(index or self.path),
+                "GIT_OPTIONAL_LOCKS": locks,
+                "GIT_NO_LAZY_FETCH": "1",
+                **object_variables(self._store, self._repo.objects),
+            },
+        )
+
+    def _premises(self) -> tuple[object, ...]:
+        """What, when changed, makes the index's idea of ignored or absent paths wrong."""
+        return (
+            _stamp(self._repo.git_dir / "info" / "sparse-checkout"),
+            _stamp(self._repo.common_dir / "info" / "exclude"),
+            _stamp(self._repo.common_dir / "config"),
+        )
+
+    def _switched_off_filters(self) -> tuple[str, ...]:
+        """Settings that turn every configured clean filter into no filter."""
+        listed = self._repo.git.run(
+            "config", "-z", "--name-only", "--get-regexp", r"^filter\.", ok=(0, 1)
+        )
+        keys = (os.fsdecode(key) for key in listed.split(b"\0") if key)
+        drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}
+        return tuple(
+            f"filter.{driver}.{setting}"
+            for driver in sorted(drivers)
+            for setting in ("clean=", "process=", "required=false")
+        )
+
+    def _drop_own_files(self) -> None:
+        self._has_submodules = False
+        ours: list[bytes] = []
+        for record in self.git().run("ls-files", "-z", "--stage").split(b"\0"):
+            self._has_submodules |= record.startswith(_GITLINK)
+            path = record.partition(b"\t")[2]
+            if path and os.fsdecode(path) in self._own:
+                ours.append(path)
+        self._remove(ours)
+
+    def _remove(self, paths: list[bytes]) -> None:
+        if paths:
+            lines = [b"0 %s\t%s" % (self._null.encode(), path) for path in paths]
+            self.git().run("update-index", "-z", "--index-info", stdin=_joined(lines))
+
+
+def object_variables(store: Path, objects: Path) -> dict[str, str]:
+    """Environment that makes git write to a store and read from the repository as well."""
+    return {
+        "GIT_OBJECT_DIRECTORY": str(store),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(str(objects)),
+    }
+
+
+def _quoted(path: str) -> str:
+    """A path as one element of a colon-separated list that git unquotes like C."""
+    if ":" not in path and not path.startswith('"'):
+        return path
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _joined(records: Iterable[bytes]) -> bytes:
+    return b"".join(record + b"\0" for record in records)
+
+
+def _is_alive(index: Path) -> bool:
+    """True where the process that an index file is named after still runs."""
+    pid = index.name.split("-")[1]
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    return info.st_size, info.st_mtime_ns

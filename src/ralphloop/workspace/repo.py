@@ -1,0 +1,217 @@
+"""The user's git repository: where it is, which state it is in, which branch work lands on.
+
+`Repository.open` answers where everything lies in one git call; the rest is asked when needed.
+What stands in the way of a run (a rebase half done, a detached HEAD, a foreign lock) is a list of
+problems, each with its fix, never an exception.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralphloop.core.model import Value
+from ralphloop.errors import RepositoryError
+from ralphloop.workspace.git import Git, first_lines
+from ralphloop.workspace.porcelain import STATUS_ARGS, StatusReport, parse_status
+
+_SWITCH_TIMEOUT_S = 600.0  # a checkout of a large tree, with the user's post-checkout hook
+_UNFINISHED = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("BISECT_LOG", "bisect"),
+)
+_WAY_OUT = {
+    "rebase": "finish it with `git rebase --continue` or leave it with `git rebase --abort`",
+    "merge": "finish it with `git commit` or leave it with `git merge --abort`",
+    "cherry-pick": "finish it with `git cherry-pick --continue` or `git cherry-pick --abort`",
+    "revert": "finish it with `git revert --continue` or `git revert --abort`",
+    "bisect": "end it with `git bisect reset`",
+}
+_UNUSABLE_IN_REFS = re.compile(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
+
+
+class RepositoryProblem(Value, frozen=True, kw_only=True):
+    """One thing that stands in the way of a run."""
+
+    code: str  # unfinished, detached, locked, unmerged
+    message: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One work tree with its git directory."""
+
+    root: Path
+    git_dir: Path  # of this work tree
+    common_dir: Path  # shared by all work trees
+    objects: Path
+    object_format: str
+    git: Git
+
+    @classmethod
+    def open(cls, path: Path) -> Repository:
+        """The repository a path lies in; RepositoryError where there is none to work in."""
+        start = path.resolve()
+        if "\n" in str(start):
+            raise RepositoryError("a path with a line break in it cannot be worked in")
+        ended = Git(start).attempt(
+            "rev-parse",
+            "--is-bare-repository",
+            "--show-object-format",
+            "--absolute-git-dir",
+            "--git-common-dir",
+            "--git-path",
+            "objects",
+            "--show-toplevel",
+        )
+        answers = os.fsdecode(ended.stdout).splitlines()
+        if ended.returncode != 0:
+            raise _not_usable(start, answers, first_lines(ended.stderr))
+        _, object_format, git_dir, common, objects, root = answers
+        return cls(
+            root=Path(root),
+            git_dir=Path(git_dir),
+            common_dir=(start / common).resolve(),
+            objects=(start / objects).resolve(),
+            object_format=object_format if object_format == "sha256" else "sha1",
+            git=Git(Path(root)),
+        )
+
+    @property
+    def is_worktree(self) -> bool:
+        """True for a linked work tree (`git worktree add`)."""
+        return self.git_dir.resolve() != self.common_dir
+
+    def head(self) -> str | None:
+        """The commit HEAD stands on; None before the first commit."""
+        return self.git.line("rev-parse", "--verify", "--quiet", "HEAD", ok=(0, 1)) or None
+
+    def branch(self) -> str | None:
+        """The branch HEAD is on, born or not; None when detached."""
+        return self.git.line("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1)) or None
+
+    def status(self) -> StatusReport:
+        """Head, branch and all paths that differ, as git sees them."""
+        return parse_status(self.git.run(*STATUS_ARGS))
+
+    def dirty_paths(self, own: Container[str] = ()) -> tuple[str, ...]:
+        """Paths with uncommitted changes, untracked ones included, `own` ones left out."""
+        paths = (os.fsdecode(entry.path) for entry in self.status().entries)
+        return tuple(path for path in paths if path not in own)
+
+    def unfinished_operation(self) -> str | None:
+        """The operation git is in the middle of, if any."""
+        for name, operation in _UNFINISHED:
+            if (self.git_dir / name).exists():
+                return operation
+        return None
+
+    def problems(self) -> tuple[RepositoryProblem, ...]:
+        """What stands in the way of committing here."""
+        found = (self._unfinished(), self._detached(), self._locked())
+        return tuple(problem for problem in found if problem is not None)
+
+    def _unfinished(self) -> RepositoryProblem | None:
+        operation = self.unfinished_operation()
+        if operation is None:
+            return None
+        return RepositoryProblem(
+            code="unfinished", message=f"a {operation} is in progress", fix=_WAY_OUT[operation]
+        )
+
+    def _detached(self) -> RepositoryProblem | None:
+        # A rebase or bisect detaches HEAD by itself; saying both would only confuse.
+        if self.branch() is not None or self.unfinished_operation() is not None:
+            return None
+        return RepositoryProblem(
+            code="detached",
+            message="HEAD is detached, so commits would belong to no branch",
+            fix="be on a branch: `git switch <branch>`, or `git switch -c <new>`",
+        )
+
+    def _locked(self) -> RepositoryProblem | None:
+        lock = self.git_dir / "index.lock"
+        if not lock.exists():
+            return None
+        return RepositoryProblem(
+            code="locked",
+            message=f"another git process holds {lock}, or one died and left it",
+            fix="wait for it to end; if none is running, remove the file",
+        )
+
+    def switch_or_create_branch(self, name: str) -> str:
+        """Be on a branch: `already`, `switched` or `created`; refuses rather than lose changes."""
+        self.check_branch_name(name)
+        if self.branch() == name:
+            return "already"
+        if self._has_ref(f"refs/heads/{name}"):
+            self._switch(name, "--no-guess", name)
+            return "switched"
+        remote = self._on_one_remote(name)
+        if remote is not None:
+            self._switch(name, "--track", "-c", name, remote)
+            return "switched"
+        self._switch(name, "-c", name)
+        return "created"
+
+    def check_branch_name(self, name: str) -> None:
+        """RepositoryError where git would not take the name."""
+        usable = bool(name) and not _UNUSABLE_IN_REFS.search(name)
+        if usable:
+            ended = self.git.attempt("check-ref-format", f"refs/heads/{name}")
+            usable = ended.returncode == 0
+        if not usable:
+            raise RepositoryError(
+                f"{name[:100]!r} is no valid branch name",
+                "change branchName in the story file to letters, digits, `-`, `_`, `.` and `/`",
+            )
+
+    def _has_ref(self, ref: str) -> bool:
+        return self.git.attempt("show-ref", "--verify", "--quiet", ref).returncode == 0
+
+    def _on_one_remote(self, name: str) -> str | None:
+        """The remote-tracking branch of that name, if exactly one remote has it."""
+        refs = self.git.line("for-each-ref", "--format=%(refname)", "refs/remotes").splitlines()
+        found = [ref for ref in refs if ref.split("/", 3)[3:] == [name]]
+        return found[0] if len(found) == 1 else None
+
+    def _switch(self, name: str, *args: str) -> None:
+        ended = self.git.writing().attempt("switch", "--quiet", *args, timeout_s=_SWITCH_TIMEOUT_S)
+        # A post-checkout hook can fail although the switch is done; the branch is what counts.
+        if ended.returncode != 0 and self.branch() != name:
+            raise RepositoryError(
+                f"could not switch to branch {name}: {first_lines(ended.stderr)}",
+                "commit the changes that stand in the way, or switch by hand",
+            )
+
+
+def _not_usable(start: Path, answers: list[str], said: str) -> RepositoryError:
+    if answers and answers[0] == "true":
+        return RepositoryError(
+            f"{start} is a bare repository without files to work on",
+            "make a work tree with `git clone` or `git worktree add`",
+        )
+    if "not a git repository" in said:
+        return RepositoryError(
+            f"{start} is not inside a git repository",
+            "run `git init` and commit what you have, then start again",
+        )
+    if "dubious ownership" in said:
+        return RepositoryError(
+            f"git refuses this repository: {said}",
+            f"make yourself its owner, or run `git config --global --add safe.directory {start}`",
+        )
+    if "must be run in a work tree" in said:
+        return RepositoryError(
+            f"{start} lies inside a git directory, not in its work tree",
+            "change to the directory that holds your files",
+        )
+    return RepositoryError(f"git cannot read the repository at {start}: {said}")
