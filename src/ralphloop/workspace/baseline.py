@@ -1,0 +1,93 @@
+"""Checks now against checks before: what is new, what was red already, what turned green.
+
+`strict` lets nothing red through.  `tolerate` lets a red check through when every test that fails
+now is named and failed before under the same name; a failure that cannot be named test by test, or
+a list so long that it was cut, is never tolerated.  A flaky pass never counts as turned green.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from ralphloop.core.model import CheckResult, CheckStatus, Value
+from ralphloop.workspace.check_output import MAX_NAMES
+
+
+class BaselineMode(StrEnum):
+    STRICT = "strict"
+    TOLERATE = "tolerate"
+
+
+class Comparison(Value, frozen=True, kw_only=True):
+    """What a run of the checks says, seen against an earlier one."""
+
+    red: tuple[str, ...] = ()  # checks that fail and are not tolerated
+    tolerated: tuple[str, ...] = ()  # checks that fail only as they did before
+    tolerated_failures: tuple[str, ...] = ()  # the tests behind them, by name
+    new_failures: tuple[str, ...] = ()  # tests, or checks without test names, that were not red
+    turned_green: tuple[str, ...] = ()  # checks and named tests that were red
+
+    @property
+    def is_green(self) -> bool:
+        return not self.red
+
+
+def compare(
+    baseline: Iterable[CheckResult],
+    now: Iterable[CheckResult],
+    mode: BaselineMode = BaselineMode.STRICT,
+) -> Comparison:
+    """Weigh checks that just ran against how they stood before; checks pair up by name."""
+    before = {result.name: result for result in baseline}
+    red: list[str] = []
+    tolerated: list[CheckResult] = []
+    new: list[str] = []
+    green: list[str] = []
+    for result in now:
+        earlier = before.get(result.name)
+        green += _turned_green(earlier, result)
+        if result.status is not CheckStatus.FAILED:
+            continue
+        new += _new_failures(earlier, result)
+        if mode is BaselineMode.TOLERATE and _is_known(earlier, result):
+            tolerated.append(result)
+        else:
+            red.append(result.name)
+    return Comparison(
+        red=tuple(red),
+        tolerated=tuple(result.name for result in tolerated),
+        tolerated_failures=tuple(t for result in tolerated for t in result.failing_tests),
+        new_failures=tuple(new),
+        turned_green=tuple(green),
+    )
+
+
+def _turned_green(earlier: CheckResult | None, result: CheckResult) -> list[str]:
+    """The check itself, or tests of a check that still fails for other reasons."""
+    if earlier is None or earlier.status is not CheckStatus.FAILED:
+        return []
+    if result.status is CheckStatus.PASSED:
+        return [] if result.flaky else [result.name]
+    if result.status is not CheckStatus.FAILED or not _is_complete(result):
+        return []  # a crash before the first test names nothing, and proves nothing
+    return [test for test in earlier.failing_tests if test not in result.failing_tests]
+
+
+def _new_failures(earlier: CheckResult | None, result: CheckResult) -> list[str]:
+    was_red = earlier is not None and earlier.status is CheckStatus.FAILED
+    known = set(earlier.failing_tests) if earlier is not None and was_red else set()
+    if result.failing_tests:
+        return [test for test in result.failing_tests if test not in known]
+    return [] if was_red and not known else [result.name]
+
+
+def _is_known(earlier: CheckResult | None, result: CheckResult) -> bool:
+    if earlier is None or earlier.status is not CheckStatus.FAILED or not _is_complete(result):
+        return False
+    return set(result.failing_tests) <= set(earlier.failing_tests)
+
+
+def _is_complete(result: CheckResult) -> bool:
+    """True where the failures are named, and the list of names was not cut."""
+    return 0 < len(result.failing_tests) < MAX_NAMES
