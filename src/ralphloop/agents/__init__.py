@@ -1,0 +1,1 @@
+"""How to start each coding agent, watch it and stop it with everything it started."""

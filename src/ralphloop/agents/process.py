@@ -1,0 +1,354 @@
+"""Running an agent: start it, read it, watch it, stop it with everything it started.
+
+    spawn ──► read, watch ──┬── it exits ─────────► 5 s for what it left behind ──┐
+                            ├── a clock runs out ─┐                               ▼
+                            ├── a person stops it ├► SIGINT … SIGTERM … SIGKILL ──► nothing is left
+                            ├── it said its result│  to the whole tree
+                            │   and hangs on      │
+                            └── it will never work┘
+
+Output is redacted before anybody sees it, reader and disk alike.  The reader says what the
+output means; here it is decided only whether the process should go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from ralphloop.agents.base import Launch
+from ralphloop.agents.child import Child
+from ralphloop.agents.clocks import Clocks, FileProbe, StallWatch
+from ralphloop.agents.processes import Proc, name_of
+from ralphloop.agents.stopping import (
+    AT_ONCE,
+    StopSignal,
+    gentle,
+    run_stopping,
+    run_stopping_blocking,
+    stopping,
+)
+from ralphloop.agents.transcript import HeadAndTail, TranscriptSink
+from ralphloop.agents.tree import ProcessTree, become_subreaper, children_now
+from ralphloop.core.durations import format_duration
+from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd, Response
+from ralphloop.readers.base import Reader
+from ralphloop.redaction import Redactor, secret_values
+
+_SAMPLE_S = 0.5  # how often the tree is remembered where orphans do not come to us
+_COLLECT_S = 5.0
+_LAST_WORDS_S = 0.5
+_MOST_LAST_WORDS_S = 5.0
+_LEFTOVER_FIRST_S = 1.0
+_MOST_NAMES = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """How long the agent may do what; zero switches a clock off."""
+
+    wall_s: float = 0.0
+    stall_s: float = 0.0
+    after_result_grace_s: float = 30.0
+    exit_grace_s: float = 5.0
+    stop_grace_s: float = 5.0
+    adopt_orphans: bool = True
+
+
+class Cause(StrEnum):
+    """Why the supervisor stopped an agent."""
+
+    NONE = "none"  # it ended by itself
+    WALL_CLOCK = "wall_clock"
+    STALLED = "stalled"
+    REQUESTED = "requested"
+    RESULT = "result"  # it had said its result and did not go
+    FATAL = "fatal"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finished:
+    """One start of an agent, over and done with."""
+
+    end: ProcessEnd
+    response: Response
+    cause: Cause = Cause.NONE
+    stopped_because: str = ""  # in words; empty where it ended by itself
+    leftovers: tuple[str, ...] = ()  # what had to be stopped after it was done, by name
+    stderr_tail: str = ""
+    output_bytes: int = 0
+
+
+async def run_agent(
+    launch: Launch,
+    *,
+    reader: Reader,
+    sink: TranscriptSink,
+    rules: Rules,
+    stop: StopSignal,
+    on_event: Callable[[AgentEvent], None] = lambda _: None,
+    on_start: Callable[[int, float], None] = lambda _pid, _started: None,
+    file_probe: FileProbe | None = None,
+) -> Finished:
+    """Run an agent to its end, whatever that is; nothing of it is left when this returns.
+
+    `on_start` is told pid and start time at once, for the journal.  `file_probe` returns a value
+    that changes when files of the work tree do; it is asked rarely, in a thread.
+    """
+    began = time.monotonic()
+    adopting = rules.adopt_orphans and become_subreaper()
+    strangers = children_now() if adopting else frozenset[int]()
+    try:
+        child = Child(launch.argv, cwd=launch.cwd, env=launch.env)
+    except (OSError, ValueError) as error:
+        return _never_started(launch, reader, sink, error)
+    tree = ProcessTree(child.pid, launch.mark, strangers=strangers, adopting=adopting)
+    run = _Run(launch, child, tree, reader, sink, rules, on_event)
+    try:
+        on_start(child.pid, tree.started)
+        await run.to_the_end(stop, StallWatch(run.clocks, tree.members, file_probe))
+        return run.finished(time.monotonic() - began, by_person=stop.by_person)
+    finally:
+        run.leave_nothing_behind()
+
+
+def _never_started(
+    launch: Launch, reader: Reader, sink: TranscriptSink, error: Exception
+) -> Finished:
+    """An agent that could not be started is an outcome, not an exception: the loop counts them."""
+    missing = isinstance(error, FileNotFoundError)
+    words = f"cannot start {launch.argv[0]}: {error}"
+    sink.err(f"{words}\n".encode("utf-8", "replace"))
+    exit_code = 127 if missing else 126
+    response = reader.finish(exit_code=exit_code, stderr=words, now=time.time())
+    return Finished(
+        end=ProcessEnd(exit_code=exit_code),
+        response=msgspec.structs.replace(response, outcome=Outcome.STARTUP_ERROR, reason=words),
+        stderr_tail=words,
+    )
+
+
+class _Run:
+    """One running agent."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        child: Child,
+        tree: ProcessTree,
+        reader: Reader,
+        sink: TranscriptSink,
+        rules: Rules,
+        on_event: Callable[[AgentEvent], None],
+    ) -> None:
+        self.clocks = Clocks(
+            wall_s=rules.wall_s,
+            stall_s=rules.stall_s,
+            monotonic=time.monotonic(),
+            wall=time.time(),
+        )
+        self._launch, self._child, self._tree = launch, child, tree
+        self._reader, self._sink, self._rules = reader, sink, rules
+        self._on_event = on_event
+        secrets = secret_values({**os.environ, **launch.env})
+        self._clean_out, self._clean_err = Redactor(secrets), Redactor(secrets)
+        self._stderr = HeadAndTail()
+        self._output_bytes = 0
+        self._last_step = time.monotonic()
+        self._listening = True
+        self._cause, self._words = Cause.NONE, ""
+        self._leftovers: tuple[str, ...] = ()
+        self._next_sample = 0.0
+        self._readers: list[asyncio.Task[None]] = []
+
+    # --- the course of things ---
+
+    async def to_the_end(self, stop: StopSignal, stall: StallWatch) -> None:
+        writer = asyncio.create_task(self._child.write_all(self._launch.stdin))
+        self._readers = [
+            asyncio.create_task(self._child.read("stdout", self._take_out)),
+            asyncio.create_task(self._child.read("stderr", self._take_err)),
+        ]
+        try:
+            await self._watch(stop, stall)
+            if self._cause is Cause.NONE:
+                await self._settle(stop)
+            else:
+                await self._stop_everything(stop)
+            await self._hear_last_words()
+        finally:
+            await _cancel(writer, *self._readers)
+
+    async def _watch(self, stop: StopSignal, stall: StallWatch) -> None:
+        """Until the agent exits or there is a reason to stop it."""
+        exited = asyncio.create_task(self._child.exited())
+        asked = asyncio.create_task(stop.wait())
+        attending = asyncio.create_task(self._attend(stall))
+        try:
+            await asyncio.wait({exited, asked, attending}, return_when=asyncio.FIRST_COMPLETED)
+            if attending.done():
+                attending.result()
+            elif asked.done() and not exited.done():
+                self._decide(Cause.REQUESTED, stop.reason)
+        finally:
+            await _cancel(exited, asked, attending)
+
+    async def _attend(self, stall: StallWatch) -> None:
+        """Look at the agent again and again; returns when it should be stopped."""
+        while self._cause is Cause.NONE:
+            await asyncio.sleep(self.clocks.tick_s)
+            self._raise_reading_errors()
+            now = time.monotonic()
+            self.clocks.tick(now, time.time())
+            self._keep_house(now)
+            if hint := self._reader.fatal_hint:
+                self._decide(Cause.FATAL, hint)
+            elif self._hangs_on(now):
+                self._decide(Cause.RESULT, "it had given its result and did not exit")
+            elif self.clocks.out_of_time:
+                limit = format_duration(self._rules.wall_s)
+                self._decide(Cause.WALL_CLOCK, f"still running after {limit}")
+            elif await stall.is_stalled(now):
+                limit = format_duration(self._rules.stall_s)
+                self._decide(Cause.STALLED, f"no output, no work, no file change for {limit}")
+
+    def _hangs_on(self, now: float) -> bool:
+        """The result was said, and since then nothing but waiting."""
+        # Counted from its last visible step: background work may start a second turn.
+        quiet = now - self._last_step
+        return self._reader.result_seen and quiet >= self._rules.after_result_grace_s
+
+    def _decide(self, cause: Cause, words: str) -> None:
+        self._cause, self._words = cause, words
+        # What an agent says while it is being stopped must not replace its good result, or the
+        # reason why it will never work.
+        self._listening = cause not in {Cause.RESULT, Cause.FATAL}
+
+    def _keep_house(self, now: float) -> None:
+        if now < self._next_sample:
+            return
+        if self._rules.adopt_orphans and become_subreaper():
+            self._next_sample = now + _COLLECT_S
+            self._tree.collect_orphans()
+        else:
+            self._next_sample = now + _SAMPLE_S
+            self._tree.members()
+
+    # --- the end ---
+
+    async def _settle(self, stop: StopSignal) -> None:
+        """After a normal exit: a moment for what it left running, then stop that too."""
+        deadline = time.monotonic() + self._rules.exit_grace_s
+        pause = 0.005
+        while not self._tree.is_empty():
+            if time.monotonic() >= deadline or stop.requested:
+                self._leftovers = _names(self._tree.members(thorough=True))
+                stages = gentle(self._rules.stop_grace_s, _LEFTOVER_FIRST_S)
+                await run_stopping(stopping(self._find, stages, lambda: stop.at_once))
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 0.1)
+
+    async def _stop_everything(self, stop: StopSignal) -> None:
+        members = self._tree.members(thorough=True)
+        if self._cause is Cause.RESULT:
+            self._leftovers = _names(proc for proc in members if proc.pid != self._child.pid)
+        stages = gentle(self._rules.stop_grace_s)
+        await run_stopping(stopping(self._find, stages, lambda: stop.at_once))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._child.exited(), 1.0)
+
+    def _find(self) -> list[Proc]:
+        return self._tree.members(thorough=True)
+
+    async def _hear_last_words(self) -> None:
+        """Read what is still in the pipes; whoever else holds them open is not waited for."""
+        deadline = time.monotonic() + _MOST_LAST_WORDS_S
+        heard = -1
+        while heard != self._output_bytes and time.monotonic() < deadline:
+            heard = self._output_bytes
+            _, open_still = await asyncio.wait(self._readers, timeout=_LAST_WORDS_S)
+            if not open_still:
+                break
+        self._raise_reading_errors()
+        self._pass_out(self._clean_out.finish())
+        self._pass_err(self._clean_err.finish())
+
+    def leave_nothing_behind(self) -> None:
+        """However this ended, also by an error of ours: kill what lives, close what is open."""
+        if self._child.exit_code is None or not self._tree.is_empty():
+            run_stopping_blocking(stopping(self._find, AT_ONCE))
+            self._child.reap()
+        self._child.close()
+        self._tree.close()
+
+    def finished(self, duration_s: float, *, by_person: bool) -> Finished:
+        end = ProcessEnd(
+            exit_code=self._child.exit_code,
+            timed_out=self._cause is Cause.WALL_CLOCK,
+            stalled=self._cause is Cause.STALLED,
+            interrupted=self._cause is Cause.REQUESTED and by_person,
+            duration_s=duration_s,
+        )
+        stderr = self._stderr.text()
+        response = self._reader.finish(exit_code=end.exit_code, stderr=stderr, now=time.time())
+        if self._cause is Cause.FATAL:
+            response = msgspec.structs.replace(response, outcome=Outcome.FATAL, reason=self._words)
+        return Finished(
+            end=end,
+            response=response,
+            cause=self._cause,
+            stopped_because=self._words,
+            leftovers=self._leftovers,
+            stderr_tail=stderr,
+            output_bytes=self._output_bytes,
+        )
+
+    # --- output ---
+
+    def _take_out(self, chunk: bytes) -> None:
+        self._output_bytes += len(chunk)
+        self.clocks.sign_of_life()
+        self._pass_out(self._clean_out.feed(chunk))
+
+    def _take_err(self, chunk: bytes) -> None:
+        self.clocks.sign_of_life()
+        self._pass_err(self._clean_err.feed(chunk))
+
+    def _pass_out(self, clean: bytes) -> None:
+        if not clean:
+            return
+        self._sink.out(clean)
+        if not self._listening:
+            return
+        for event in self._reader.feed(clean):
+            self._last_step = time.monotonic()
+            self._on_event(event)
+
+    def _pass_err(self, clean: bytes) -> None:
+        if clean:
+            self._sink.err(clean)
+            self._stderr.add(clean)
+
+    def _raise_reading_errors(self) -> None:
+        for task in self._readers:
+            if task.done():
+                task.result()
+
+
+def _names(members: Iterable[Proc]) -> tuple[str, ...]:
+    named = ((name_of(proc.pid), proc.pid) for proc in members)
+    return tuple(f"{name} (pid {pid})" for name, pid in named if name)[:_MOST_NAMES]
+
+
+async def _cancel(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

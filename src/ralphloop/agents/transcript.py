@@ -1,0 +1,180 @@
+"""What an agent printed, on disk as it comes, within a bound.
+
+A transcript grows until its head is full.  From then on the newest output goes to two segments
+beside it that replace each other, and when the transcript is closed the tail they hold is joined
+to the head, with one line that says how much was left out.  So the disk never holds more than
+head and tail, memory holds nothing, and a crash loses nothing that was written: `join_tail` does
+afterwards what closing would have done.
+
+Output arrives here redacted.  A full disk must not end the agent's work: writing stops, the
+reason is kept in `problem`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Protocol, Self
+
+MIB = 1024 * 1024
+
+
+class TranscriptSink(Protocol):
+    """Where a running agent's output goes."""
+
+    def out(self, chunk: bytes) -> None: ...
+    def err(self, chunk: bytes) -> None: ...
+
+
+class CappedFile:
+    """One file with a bounded head and a bounded tail."""
+
+    def __init__(self, path: Path, *, head: int, tail: int) -> None:
+        self.path = path
+        self.problem = ""
+        self.written = 0
+        self._head, self._segment = head, max(1, tail // 2)
+        self._in_segment = 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for stale in _segments(path):
+            stale.unlink(missing_ok=True)
+        self._file: BinaryIO | None = path.open("wb", buffering=0)
+        self._spill: BinaryIO | None = None
+
+    def write(self, chunk: bytes) -> None:
+        """Append; what does not fit into the head goes to the tail."""
+        room = max(0, self._head - self.written)
+        self.written += len(chunk)
+        if self.problem:
+            return
+        try:
+            self._write_head(chunk[:room])
+            self._write_tail(chunk[room:])
+        except OSError as error:
+            self.problem = f"{self.path.name}: {error.strerror or error}"
+
+    def close(self) -> None:
+        """Close, and join the tail to the head."""
+        for file in (self._file, self._spill):
+            if file is not None:
+                file.close()
+        self._file = self._spill = None
+        try:
+            join_tail(self.path, produced=self.written)
+        except OSError as error:
+            self.problem = self.problem or f"{self.path.name}: {error.strerror or error}"
+
+    def _write_head(self, piece: bytes) -> None:
+        if piece and self._file is not None:
+            _write_all(self._file, piece)
+
+    def _write_tail(self, piece: bytes) -> None:
+        while piece:
+            if self._spill is None or self._in_segment >= self._segment:
+                self._next_segment()
+            part = piece[: self._segment - self._in_segment]
+            if self._spill is not None:
+                _write_all(self._spill, part)
+            self._in_segment += len(part)
+            piece = piece[len(part) :]
+
+    def _next_segment(self) -> None:
+        newest, older = _segments(self.path)
+        if self._spill is not None:
+            self._spill.close()
+            newest.replace(older)
+        self._spill = newest.open("wb", buffering=0)
+        self._in_segment = 0
+
+
+def _write_all(file: BinaryIO, piece: bytes) -> None:
+    view = memoryview(piece)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _segments(path: Path) -> tuple[Path, Path]:
+    return path.with_name(path.name + ".tail"), path.with_name(path.name + ".tail-old")
+
+
+def join_tail(path: Path, produced: int | None = None) -> None:
+    """Append the tail segments, if there are any, to the transcript they belong to."""
+    newest, older = _segments(path)
+    parts = [part for part in (older, newest) if part.exists()]
+    if not parts:
+        return
+    kept = path.stat().st_size + sum(part.stat().st_size for part in parts)
+    left_out = f"{produced - kept:,} bytes of output" if produced is not None else "Output"
+    with path.open("ab") as whole:
+        if produced is None or produced > kept:
+            whole.write(f"\n[ralph: {left_out} left out here]\n".encode())
+        for part in parts:
+            with part.open("rb") as source:
+                while piece := source.read(MIB):
+                    whole.write(piece)
+    for part in parts:
+        part.unlink()
+
+
+class Transcript:
+    """Output and error output of one start, side by side: `x.log` and `x.log.stderr`."""
+
+    def __init__(
+        self, path: Path, *, head: int = 48 * MIB, tail: int = 16 * MIB, err: int = 4 * MIB
+    ) -> None:
+        self.path = path
+        self._out = CappedFile(path, head=head, tail=tail)
+        self._err = CappedFile(stderr_path(path), head=err // 2, tail=err // 2)
+
+    def out(self, chunk: bytes) -> None:
+        self._out.write(chunk)
+
+    def err(self, chunk: bytes) -> None:
+        self._err.write(chunk)
+
+    @property
+    def problem(self) -> str:
+        """Why something could not be written; empty where all went well."""
+        return self._out.problem or self._err.problem
+
+    def close(self) -> None:
+        self._out.close()
+        self._err.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def stderr_path(path: Path) -> Path:
+    """Where the error output beside a transcript is kept."""
+    return path.with_name(path.name + ".stderr")
+
+
+class HeadAndTail:
+    """The first and the last bytes of something long."""
+
+    def __init__(self, *, head: int = 8 * 1024, tail: int = 56 * 1024) -> None:
+        self._head_size, self._tail_size = head, tail
+        self._head, self._tail = b"", b""
+        self._dropped = 0
+
+    def add(self, chunk: bytes) -> None:
+        room = self._head_size - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        excess = len(self._tail) - self._tail_size
+        if excess > 0:
+            self._dropped += excess
+            self._tail = self._tail[excess:]
+
+    def text(self) -> str:
+        gap = f"\n[{self._dropped:,} bytes left out]\n".encode() if self._dropped else b""
+        return (self._head + gap + self._tail).decode("utf-8", "replace")
