@@ -1,0 +1,1 @@
+"""Stories: loading, validating, choosing and marking the units of work."""

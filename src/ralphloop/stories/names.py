@@ -1,0 +1,43 @@
+"""Names made from story ids, which are untrusted text of any length and content.
+
+`slug` is for files and git refs, `label` for sentences that a person reads in a terminal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+_MAX_READABLE = 40
+_MAX_SHOWN = 60
+_UNSAFE = re.compile(r"[^a-z0-9]+")
+
+
+def slug(story_id: str) -> str:
+    """A readable name plus 8 hex digits of the id's hash, safe in file names and git refs."""
+    ascii_text = unicodedata.normalize("NFKD", story_id[:1000]).encode("ascii", "ignore").decode()
+    readable = _UNSAFE.sub("-", ascii_text.lower())[:_MAX_READABLE].strip("-") or "story"
+    digest = hashlib.sha256(story_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{readable}-{digest[:8]}"
+
+
+def quoted(text: str) -> str:
+    """Text in double quotes on one bounded line, with nothing a terminal could act on."""
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:_MAX_SHOWN])
+    return f'"{shown}{"…" if len(text) > _MAX_SHOWN else ""}"'
+
+
+def label(story_id: str) -> str:
+    """The id as it is where that is harmless in a sentence, quoted otherwise."""
+    harmless = story_id.isprintable() and story_id.strip() and len(story_id) <= _MAX_SHOWN
+    return story_id if harmless else quoted(story_id)
+
+
+def labels(story_ids: tuple[str, ...] | list[str], limit: int = 3) -> str:
+    """Several ids as words: "A, B and 4 more"."""
+    shown = [label(story_id) for story_id in story_ids[:limit]]
+    rest = len(story_ids) - len(shown)
+    if rest:
+        return f"{', '.join(shown)} and {rest} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
