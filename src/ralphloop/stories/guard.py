@@ -1,0 +1,114 @@
+"""What an agent did to the story list while it ran.  Pure.
+
+Only the supervisor says what passed and only a person says what is asked.  A changed mark is a
+claim and is put back; a story that vanished is reported; one that asks for less than before is
+tampering.  All other edits are simply the file as it is now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from ralphloop.core.model import Value
+from ralphloop.stories.model import Story, StoryList
+from ralphloop.stories.names import quoted
+
+_NOISE = re.compile(r"[\W_]+")
+_OTHER_FIELDS = ("title", "description", "criteria", "priority", "depends_on")
+
+
+class Changes(Value, frozen=True, kw_only=True):
+    """The difference between two readings of the list; empty means nothing of note."""
+
+    passes_flipped: dict[str, bool] = msgspec.field(
+        default_factory=dict
+    )  # id → what the file says now
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    weakened: dict[str, tuple[str, ...]] = msgspec.field(
+        default_factory=dict
+    )  # id → what it asks less, in words
+    edited: tuple[str, ...] = ()  # changed in another way, which is allowed
+
+    @property
+    def tampered(self) -> bool:
+        """True where the list asks for less than before."""
+        return bool(self.removed or self.weakened)
+
+    @property
+    def marks_to_restore(self) -> dict[str, bool]:
+        """What `StoryFile.mark_all` needs to put the claims back."""
+        return {story_id: not passes for story_id, passes in self.passes_flipped.items()}
+
+
+def compare(before: StoryList, after: StoryList) -> Changes:
+    """Name everything that matters between two readings of one file."""
+    old = {story.id: story for story in before.stories}
+    new = {story.id: story for story in after.stories}
+    kept = [(old[name], story) for name, story in new.items() if name in old]
+    weakened = {story.id: what for was, story in kept if (what := tuple(_weaker(was, story)))}
+    return Changes(
+        passes_flipped=_flipped(old, new.values()),
+        removed=tuple(name for name in old if name not in new),
+        added=tuple(name for name in new if name not in old),
+        weakened=weakened,
+        edited=tuple(
+            story.id for was, story in kept if story.id not in weakened and _differs(was, story)
+        ),
+    )
+
+
+def _flipped(old: dict[str, Story], stories: Iterable[Story]) -> dict[str, bool]:
+    """Marks that changed; a new story that arrives as passed is a claim as well."""
+    return {
+        story.id: story.passes
+        for story in stories
+        if story.passes != (old[story.id].passes if story.id in old else False)
+    }
+
+
+def _differs(was: Story, now: Story) -> bool:
+    return any(getattr(was, name) != getattr(now, name) for name in _OTHER_FIELDS)
+
+
+def _weaker(was: Story, now: Story) -> Iterable[str]:
+    yield from _lost_criteria(was.criteria, now.criteria)
+    if was.verify is not None and now.verify != was.verify:
+        yield (
+            "the verify command was removed"
+            if now.verify is None
+            else "the verify command was changed"
+        )
+    for name in ("title", "description"):
+        if getattr(was, name).strip() and not getattr(now, name).strip():
+            yield f"the {name} was emptied"
+    if was.parent_spec and now.parent_spec != was.parent_spec:
+        yield (
+            "the parent spec was removed" if not now.parent_spec else "the parent spec was changed"
+        )
+    if now.exit_signal and not was.exit_signal:
+        yield "it was given the permission to end the run"
+
+
+def _lost_criteria(was: tuple[str, ...], now: tuple[str, ...]) -> Iterable[str]:
+    """Criteria that are gone; new punctuation, spacing or case is not a loss."""
+    if was and not now:
+        yield "all acceptance criteria were removed"
+        return
+    left = Counter(_essence(criterion) for criterion in now)
+    lost = [criterion for criterion in was if not _take(left, _essence(criterion))]
+    verb = "removed" if len(now) < len(was) else "changed"
+    yield from (f"a criterion was {verb}: {quoted(criterion)}" for criterion in lost)
+
+
+def _take(left: Counter[str], essence: str) -> bool:
+    left[essence] -= 1
+    return left[essence] >= 0
+
+
+def _essence(criterion: str) -> str:
+    return _NOISE.sub(" ", criterion.casefold()).strip()
