@@ -1,1 +1,1 @@
-"""The journal's tests, with the helpers they share."""
+"""Tests of the journal and of the values on their way into it."""

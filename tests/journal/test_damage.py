@@ -12,11 +12,20 @@ from pathlib import Path
 import pytest
 
 from ralphloop.errors import ExitCode, JournalError
+from ralphloop.journal import database
 from ralphloop.journal.database import use_write_ahead_log
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.store import Journal
-from tests.journal.support import NOON, new_run, python, run_iterations
+from tests.journal.support import (
+    NOON,
+    finished,
+    new_iteration,
+    new_run,
+    python,
+    run_iterations,
+)
 
+FULL, NORMAL = 2, 1  # SQLite's numbers
 OPENERS: list[Callable[[Path], object]] = [Journal.open, JournalReader.open]
 
 
@@ -108,6 +117,38 @@ def test_a_log_without_its_journal_is_not_played_into_a_new_one(path: Path) -> N
     with pytest.raises(JournalError, match="write-ahead log"):
         Journal.open(path)
     assert not path.exists()
+
+
+def test_a_journal_that_appears_while_another_is_built_is_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two creators in the same moment the later one takes what it finds."""
+
+    def another_was_faster(temporary: Path) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(database, "_build", build)
+            filled(path)
+        build(temporary)
+
+    build = database._build
+    monkeypatch.setattr(database, "_build", another_was_faster)
+    with Journal.open(path) as journal:
+        assert journal.totals("r1").iterations == 30
+    assert not list(path.parent.glob("*.tmp"))
+
+
+def test_a_file_system_without_hard_links_gets_a_journal(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where linking is refused, the new file is moved into place."""
+
+    def refuse(self: Path, target: Path) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    with Journal.open(path) as journal:
+        journal.begin_run(new_run())
+    assert {file.name for file in path.parent.iterdir()} == {"journal.db"}
 
 
 def test_a_directory_in_its_place_is_named(path: Path) -> None:
@@ -233,20 +274,25 @@ def test_a_normal_journal_has_nothing_to_say(journal: Journal) -> None:
     assert mode == "wal"
 
 
-@pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 1)])
-def test_what_must_survive_a_power_cut_is_synced(
-    journal: Journal, durable: bool, level: int
-) -> None:
-    """Decisions wait for the disk, heartbeats do not."""
-    with journal._db.write("heartbeat", durable=durable) as db:
-        assert db.connection.execute("PRAGMA synchronous").fetchone()[0] == level
-
-
-def test_iterations_are_synced_and_heartbeats_are_not(journal: Journal) -> None:
-    """The two kinds of writes are the right way round."""
-    connection = journal._db.connection
+def test_the_start_and_the_end_of_an_iteration_wait_for_the_disk(journal: Journal) -> None:
+    """What was spent and decided is synced; a heartbeat and a mark that can be set again are not."""
     journal.begin_run(new_run())
-    run_iterations(journal, 1)
-    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
-    journal.heartbeat("r1", now=NOON)
-    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 1
+    level = [synchronous(journal)]
+    writes: list[Callable[[], None]] = [
+        lambda: journal.start_iteration(new_iteration(1)),
+        lambda: journal.set_agent_pid("r1", 1, pid=1, pid_started=0),
+        lambda: journal.finish_iteration(finished(1, effects=("mark",))),
+        lambda: journal.mark_applied("r1", 1, now=NOON),
+        lambda: journal.begin_wait("r1", kind="a", reason="b", now=NOON, until=NOON),
+        lambda: journal.heartbeat("r1", now=NOON),
+        lambda: journal.set_meta("circuit", {}),
+    ]
+    for write in writes:
+        write()
+        level.append(synchronous(journal))
+    assert level == [FULL, FULL, NORMAL, FULL, NORMAL, FULL, NORMAL, FULL]
+
+
+def synchronous(journal: Journal) -> object:
+    """How the last write was synced."""
+    return journal._db.connection.execute("PRAGMA synchronous").fetchone()[0]

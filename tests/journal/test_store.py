@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralphloop.errors import JournalError
@@ -186,7 +186,7 @@ def test_undecodable_text_is_stored(journal: Journal) -> None:
     assert done.record == {"text?": ["?", 1, None], "fine": "é"}
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(

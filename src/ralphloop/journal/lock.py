@@ -134,9 +134,14 @@ def _take(directory: Path, *, now: float, patience_s: float = 0.0) -> KernelLock
         lock = KernelLock.attempt(directory)
         if lock is not None:
             return lock
-        if time.monotonic() >= deadline:
+        # Turns of a session are over soon; a run in script mode is not worth waiting for.
+        if time.monotonic() >= deadline or _is_script(live_holder(directory, now)):
             raise _held_by(_named_holder(directory, now))
         time.sleep(_PAUSE_S)
+
+
+def _is_script(holder: Holder | None) -> bool:
+    return holder is not None and not holder.is_lease
 
 
 def _this_process(*, run: str, now: float) -> Holder:

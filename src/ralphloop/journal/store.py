@@ -6,8 +6,9 @@ leaves exactly one of: nothing, an iteration without an end (`unfinished_iterati
 effects may be half done (`owed_effects`).  Totals and the folded state move in the same
 transaction as the iteration, so no restart can lose or repeat them.
 
-Heartbeats and events are written without waiting for the disk: a power cut may take the last
-seconds of what was shown, never of what was decided.
+Heartbeats, events, process ids and the mark that effects are done are written without waiting
+for the disk.  A power cut may take the last of them: what was shown is not what was decided, a
+process does not outlive the power, and effects may be done again.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class Journal(Queries):
 
     def set_agent_pid(self, run: str, n: int, *, pid: int, pid_started: float) -> None:
         """Note which process the iteration became, so that a successor can stop it."""
-        with self._db.write("set_agent_pid") as db:
+        with self._db.write("set_agent_pid", durable=False) as db:
             sql = "UPDATE iterations SET pid = ?, pid_started = ? WHERE run = ? AND n = ?"
             changed = db.run(sql, (pid, pid_started, run, n))
             _expect_one(changed, f"there is no iteration {run}/{n}")
@@ -164,7 +165,7 @@ class Journal(Queries):
 
     def mark_applied(self, run: str, n: int, *, now: float) -> None:
         """Note that the iteration's effects are all done; saying it twice changes nothing."""
-        with self._db.write("mark_applied") as db:
+        with self._db.write("mark_applied", durable=False) as db:
             sql = (
                 "UPDATE iterations SET applied_at = COALESCE(applied_at, ?) WHERE run = ? AND n = ?"
             )

@@ -34,7 +34,8 @@ _HISTORY_KEPT = 50
 _LONGEST_TASK = 200
 _LONGEST_SUMMARY = 300
 _LONGEST_REASON = 500
-_PROGRESS_TAIL_BYTES = 256 * 1024
+_PROGRESS_TAIL_BYTES = 128 * 1024
+_HEADER = re.compile(rb"## Iteration [0-9-]{1,20}")
 
 
 class CircuitChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,9 +173,13 @@ def _missing_part(path: Path, entry: ProgressEntry) -> bytes:
 
 def _entry_start(tail: bytes, entry: ProgressEntry) -> int:
     """Where the entry begins, by its run and iteration; the end where it is not there."""
-    name = re.escape(f"({_bounded(entry.run)}/{entry.iteration})".encode())
-    headers = re.finditer(rb"^## Iteration [0-9-]{1,20} " + name + rb"$", tail, re.MULTILINE)
-    return max((header.start() for header in headers), default=len(tail))
+    name = f" ({_bounded(entry.run)}/{entry.iteration})\n".encode()
+    end = len(tail)
+    while (end := tail.rfind(name, 0, end)) >= 0:
+        start = tail.rfind(b"\n", 0, end) + 1
+        if _HEADER.fullmatch(tail, start, end):
+            return start
+    return len(tail)
 
 
 def _tail(path: Path) -> bytes:
