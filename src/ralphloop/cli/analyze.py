@@ -17,6 +17,9 @@ from ralphloop.core.durations import iso
 from ralphloop.core.model import Analysis, Decision, ProcessEnd, Response, StatusBlock
 from ralphloop.core.run_state import Happening, RunState, advance
 from ralphloop.errors import InputError
+from ralphloop.journal.circuit import load_circuit
+from ralphloop.journal.reader import JournalReader
+from ralphloop.project import Project, find_project
 from ralphloop.readers import Reader, reader_for
 
 _CHUNK = 1 << 16
@@ -41,15 +44,27 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     now = time.time()
     reader = _feed(reader_for(agent), file)
     response = reader.finish(exit_code=exit_code, now=now)
-    policy = policy_of(load_config(Path.cwd(), env=os.environ).config)
+    project = find_project(Path.cwd())
+    policy = policy_of(load_config(project.root, env=os.environ).config)
     happening = Happening(response=response, end=ProcessEnd(exit_code=exit_code), at=now)
-    step = advance(RunState(), happening, policy)
+    step = advance(_known_state(project), happening, policy)
     if as_json:
         output.emit_json(
             analysis_object(step.analysis, step.decision, response, timestamp=iso(now))
         )
     else:
         output.emit_lines(_summary(step.analysis, step.decision, response))
+
+
+def _known_state(project: Project) -> RunState:
+    """Iteration and circuit of the journal, if there is one."""
+    journal = JournalReader.open(project.journal)
+    if journal is None:
+        return RunState()
+    with journal:
+        latest = journal.latest_run()
+        starts = latest.totals.starts if latest else 0
+        return RunState(starts=starts, breaker=load_circuit(journal))
 
 
 def _feed(reader: Reader, file: str) -> Reader:

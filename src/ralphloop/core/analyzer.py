@@ -19,12 +19,22 @@ from ralphloop.core.model import (
     StatusBlock,
     StoryFacts,
     TestsStatus,
+    Value,
     WorkType,
 )
 from ralphloop.core.progress import Progress, failed_checks
 from ralphloop.core.status_finder import without_blocks
 from ralphloop.core.test_paths import only_tests
 from ralphloop.core.text import one_line
+
+
+class Claim(Value, kw_only=True):
+    """What the agent says it has done."""
+
+    story: bool  # the story is finished
+    already_done: bool = False  # and was before it began
+    exit_signal: bool = False  # the whole project is
+
 
 _UNTRUSTED_TEXT = 20_000  # characters of final words that are searched for statements and errors
 
@@ -42,13 +52,14 @@ def analyze(
     """Everything one iteration says, before history is added."""
     block = response.status
     words = final_words(response)
+    claim = claim_of(response, passes_set=passes_set)
     return Analysis(
         iteration=iteration,
         outcome=outcome,
         status=block,
-        exit_signal=bool(block and block.exit_signal and response.status_is_final),
-        story_claimed=passes_set or _claims_story(block, words),
-        already_done=statements.says_already_done(words) is not None,
+        exit_signal=claim.exit_signal,
+        story_claimed=claim.story,
+        already_done=claim.already_done,
         indicators=_indicators(evidence, facts, block, words),
         confidence=_confidence(response, evidence, outcome),
         progress=progress.made,
@@ -57,6 +68,16 @@ def analyze(
         test_only=_is_test_only(evidence, block, facts),
         question=statements.question_to_person(words),
         warnings=_warnings(response, evidence, outcome, words),
+    )
+
+
+def claim_of(response: Response, *, passes_set: bool = False) -> Claim:
+    """What the agent says of its story and of the project, before anything is believed."""
+    block, words = response.status, final_words(response)
+    return Claim(
+        story=passes_set or _claims_story(block, words),
+        already_done=statements.says_already_done(words) is not None,
+        exit_signal=bool(block and block.exit_signal and response.status_is_final),
     )
 
 

@@ -54,6 +54,7 @@ class RunState(Value, kw_only=True):
     saturated: tuple[str, ...] = ()  # stories set aside for test-only work
     startup_errors: int = 0
     paid_failures: int = 0
+    outages: int = 0  # infrastructure endings in a row: how long to back off
     idle_set_asides: int = 0  # stories set aside in a row without progress between
 
 
@@ -65,7 +66,7 @@ class Happening(Value, kw_only=True):
     end: ProcessEnd = ProcessEnd()
     facts: StoryFacts = StoryFacts()
     passes_set: bool = False  # the agent flipped this story's `passes` itself
-    others_runnable: int | None = None  # the loop's count; None: computed from totals
+    others_runnable: int | None = None  # other stories the loop could run; None: from totals
     limit: Decision | None = None
     at: float | None = None
 
@@ -222,6 +223,7 @@ def _counters(state: RunState, analysis: Analysis, now: Happening) -> RunState:
         iterations=state.iterations + (paid or not infrastructure),
         startup_errors=startup,
         paid_failures=failures,
+        outages=state.outages + 1 if infrastructure else 0,
     )
 
 
@@ -262,10 +264,11 @@ def _situation(
 
 def _runnable(state: RunState, now: Happening, open_stories: int) -> int:
     """Open stories that may still be worked on after this iteration."""
-    if now.others_runnable is not None:
-        return now.others_runnable
-    unavailable = len(set(state.blocked) | set(state.saturated))
-    return max(0, open_stories - unavailable)
+    unavailable = {*state.blocked, *state.saturated}
+    if now.others_runnable is None:
+        return max(0, open_stories - len(unavailable))
+    passed = (now.evidence.stories_passed or 0) > 0
+    return now.others_runnable + (not passed and now.facts.current not in unavailable)
 
 
 def _with_circuit(analysis: Analysis, state: RunState) -> Analysis:

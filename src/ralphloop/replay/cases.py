@@ -197,7 +197,8 @@ def _evidence(iteration: CaseIteration) -> Evidence:
 def _compare(key: str, expected: Any, step: Played) -> tuple[Any, bool]:
     """What was got for an expectation, and whether it agrees."""
     if key == "circuit":
-        return step.state.breaker.circuit, _same_word(expected, step.state.breaker.circuit)
+        circuit = str(step.state.breaker.circuit)
+        return circuit, _same_word(expected, circuit)
     if step.analysis is None or step.decision is None:
         return None, expected is None
     if key not in _GOT:
@@ -207,8 +208,8 @@ def _compare(key: str, expected: Any, step: Played) -> tuple[Any, bool]:
 
 
 _GOT: dict[str, Callable[[Analysis, Decision], Any]] = {
-    "decision": lambda _, decision: decision.word,
-    "outcome": lambda analysis, _: analysis.outcome,
+    "decision": lambda _, decision: str(decision.word),
+    "outcome": lambda analysis, _: str(analysis.outcome),
     "stuck": lambda analysis, _: analysis.stuck_loop_detected,
     "progress": lambda analysis, _: analysis.progress,
     "status_found": lambda analysis, _: analysis.status is not None,
