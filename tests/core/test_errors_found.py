@@ -55,6 +55,7 @@ PYTHON = [
         "Incompatible return",
     ),
     ("app/cart.py:12:5: F401 'os' imported but unused", "F401"),
+    ("F401 [*] `os` imported but unused\n --> src/a.py:1:8\n  |", "F401"),
     ("Found 3 errors in 2 files (checked 41 source files)", "Found"),
     ("ERROR: No matching distribution found for foolib==9", "No matching distribution"),
     ("ERROR:root:could not reach the broker", "could not reach the broker"),
@@ -167,6 +168,7 @@ SYSTEM = [
     ("sh: 1: tsc: not found", "tsc: not found"),
     ("zsh: command not found: pnpm", "command not found: pnpm"),
     ("cp: cannot stat 'dist': No such file or directory", "cannot stat 'dist'"),
+    ("bash: -c: line 1: syntax error near unexpected token `then'", "syntax error near"),
     ("./run.sh: line 3: syntax error near unexpected token `('", "syntax error near"),
     (
         "fatal: not a git repository (or any of the parent directories): .git",

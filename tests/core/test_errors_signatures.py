@@ -115,6 +115,14 @@ SAME = [
         "PHP Fatal error: boom in /srv/a.php on line 3",
         "PHP Fatal error: boom in /srv/b.php on line 99",
     ),
+    (
+        "FAILED tests/test_orders.py::test_refund - AssertionError: assert 200 == 409",
+        "Still failing: `tests/test_orders.py::test_refund` — `AssertionError: assert 200 == 400`",
+    ),
+    (
+        "FAILED tests/test_orders.py::test_refund - KeyError: 'tenant'",
+        "`test_refund` still fails with `KeyError: 'tenant'`.",
+    ),
 ]
 NOISE_AROUND = [
     ("src/a.c:1:2: error: expected ';'", "make: *** [Makefile:3: all] Error 2"),

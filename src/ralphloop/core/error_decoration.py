@@ -34,6 +34,7 @@ _PROGRAM = re.compile(
     r"|prints|returns|before|old)\b)[\w./@+-]{1,60}:"
     r"(?:(?=error )| (?=(?:[Ff]atal )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL)"
     r"(?::|\[| [A-Z]| response from| [a-z]+ing )|\.{0,2}/\S+:\d+:\d+: ))"
+    r"|(?:/\S{1,60}/)?(?:ba|z|da|k)?sh: (?:(?:-c: )?line )?\d+: "
 )
 _LEAD_IN = re.compile(
     r"(?:Uncaught(?: \(in promise\))?:? |Unhandled exception[.:] (?:Unhandled exception: )?"

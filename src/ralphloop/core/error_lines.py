@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ralphloop.core.error_decoration import core_of, is_no_report
 from ralphloop.core.error_prose import is_message, reported_error
-from ralphloop.core.error_shapes import Core, Rank, rank_of
+from ralphloop.core.error_shapes import Core, Rank, is_severe, rank_of
 from ralphloop.core.text import clean
 
 MAX_TEXT = 100_000
@@ -34,7 +34,7 @@ _TRIGGER = re.compile(
     r"|no space|not permitted|in use|broken pipe|busy|read-only|too many|memory|too long|no route"
     r"|unreach|not known|resolution|invalid argument|quota|interpreter|cross-device|eai_|enotfound"
     r"|\*\*\*|\*\* \(|rspec|problem|interrupted|wrong|unable|cannot|can't|could not"
-    r"|```|~~~|@@ |diff --git|file \"|:\d+:\d+"
+    r"|```|~~~|@@ |diff --git|file \"|:\d+:\d+|-->"
 )
 _FENCE = re.compile(r"\s*(?:>\s*)?(`{3,}|~{3,})\s*([\w+#.-]*)")
 _CODE_LANGUAGE = re.compile(
@@ -44,6 +44,7 @@ _CODE_LANGUAGE = re.compile(
 )
 _DIFF_START = re.compile(r"diff --git |@@ -\d")
 _DIFF_LINE = re.compile(r"[ +\-@\\]|index |new file|deleted file|similarity|rename ")
+_POINTS_BACK = re.compile(r"\s*--> \S+:\d+:\d+$")
 _FRAME = re.compile(r'(\s+)File "[^"]*", line \d+')
 _RAISED = re.compile(r"\s*([A-Za-z_][\w.]*(?:: .*)?)$")
 _MESSAGE_BELOW = re.compile(
@@ -93,18 +94,23 @@ class _Scanner:
         self._in_diff = False
         self._frame_indent: int | None = None  # of the last `File "…", line n`
         self._head: str | None = None  # its message stands on the next line
+        self._previous = ""
 
     def read(self, line: str) -> None:
         """Take one more line into account."""
-        waiting = self._in_diff or self._frame_indent is not None or self._head is not None
-        if not waiting and not _TRIGGER.search(line.lower()):
-            return
-        if line.isspace() or self._is_fence(line) or self._is_diff(line) or self._is_frame(line):
-            return
-        raised = self._raised(line)
-        found = ErrorLine(raised, Rank.SPECIFIC) if raised else self._reported(line)
+        found = self._found_in(line)
+        self._previous = line
         if found:
             self.found.setdefault(found.text[:MAX_ERROR_CHARS].rstrip(), found.rank)
+
+    def _found_in(self, line: str) -> ErrorLine | None:
+        waiting = self._in_diff or self._frame_indent is not None or self._head is not None
+        if not waiting and not _TRIGGER.search(line.lower()):
+            return None
+        if line.isspace() or self._is_fence(line) or self._is_diff(line) or self._is_frame(line):
+            return None
+        named = self._raised(line) or self._pointed_at(line)
+        return ErrorLine(named, Rank.SPECIFIC) if named else self._reported(line)
 
     def _is_fence(self, line: str) -> bool:
         match = _FENCE.match(line)
@@ -140,6 +146,11 @@ class _Scanner:
         match = _RAISED.match(line)
         return match[1].strip() if match else None
 
+    def _pointed_at(self, line: str) -> str | None:
+        """The headline of a diagnostic whose place stands below it (`--> file:line:column`)."""
+        headline = core_of(self._previous).text if _POINTS_BACK.match(line) else ""
+        return headline if headline and is_severe(headline) else None
+
     def _reported(self, line: str) -> ErrorLine | None:
         head, self._head = self._head, None
         if is_no_report(line):
@@ -163,7 +174,7 @@ def _error_in(line: str, core: Core, *, in_code: bool) -> ErrorLine | None:
         return ErrorLine(core.text, Rank.WRAPPER) if failures_counted else None
     rank = rank_of(core)
     if in_code:  # source code is full of errors nobody made; only a compiler gives places
-        return ErrorLine(core.text, rank) if rank and core.place else None
+        return ErrorLine(core.text, rank) if rank is not None and core.place else None
     if rank is None:
         told = reported_error(line)
         return ErrorLine(told, Rank.SPECIFIC) if told else None

@@ -21,19 +21,23 @@ def _words(*patterns: str) -> re.Pattern[str]:
 
 
 _TOKEN = re.compile(
-    r"(?<![\w.$/\\(\[{<-])(?P<quote>[`\"'“‘]|(?<=\s)\()?"
+    r"(?<![\w.$/\\(\[{<-])(?:(?<=\s)\()?(?P<quote>[`\"'“‘])?"
     rf"(?P<token>{NAME}(?: \[\w+\])?:\s+\S|error\[\w+\]:\s|error [A-Z]{{1,6}}\d{{2,5}}:\s"
     r"|(?:[Ff]atal )?[Ee]rror:\s+\S|ERROR:\s+\S|[Ff]atal:\s+\S|panic:\s+\S|FAILED \S*[./:]\S"
     r"|npm ERR! \S|--- FAIL: \S|CONFLICT \(\w)"
 )
-_CLOSING = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "(": ")"}
+_CLOSING = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’"}
+_TEST = re.compile(r"(?<![\w./\\-])(?:[\w./\\-]+::[\w:]+|test_\w+)")
 _SENTENCE_END = re.compile(r"[.!?;]\s+(?=[A-Z`\"'*_(])")
 
 _FAILS_NOW = _words(
     r"still|again|fail(?:s|ed|ing|ures?)?|crash(?:es|ed|ing)?|break(?:s|ing)?|broken?|stuck|stops?",
-    r"blocked|blocker|blocks|getting|gets?|got|hits?|hitting|seeing|abort(?:s|ed)?|dies|died|red",
+    r"blocked|blocker|getting|got|hits?|hitting|seeing|abort(?:s|ed)|dies|died|red|complains?",
     r"ends (?:in|with)|keeps?|remain(?:s|ing)?|persists?|cannot|can't|unable|won't|throwing",
-    r"complains?|rejected",
+)
+_GOES_ON = re.compile(
+    r"(?i:\W*(?:(?:is|are|was) )?(?:still|again|happens|occurs|appears|shows up|comes? (?:up|back)"
+    r"|keeps?|remains?|persists?|fails?|blocks|stops|breaks|crashes|left)\b)"
 )
 _UNSOLVED = _words(
     r"still|remains?|persists?|keeps?|unable|tried to|attempted|attempts? to|trying to",
@@ -57,7 +61,8 @@ _ON_PURPOSE = _words(
 # A sentence about work done, or a commit's subject, does not report what happens now.
 _WORK = re.compile(
     r"(?i:(?:\W|\b(?:I|I've|we|we've|have|has|then|also|now|it|and)\b)*"
-    r"(?:(?:wrote|written|made|(?:add|implement|renam|remov|delet|document|updat|chang|refactor"
+    r"(?:(?:wrote|written|made|fix|add|handle|improve|prevent|avoid|remove|rename|document|catch"
+    r"|support|(?:add|implement|renam|remov|delet|document|updat|chang|refactor"
     r"|introduc|cover|extend|improv|replac|rework|mov|creat|clean|mapp|wrapp|convert|describ|test"
     r"|check|verifi|logg|return|rais)ed)\b"
     r"|(?:feat|fix|chore|docs|test|refactor|perf|style|revert|build|ci)(?:\([^)]*\))?!?:))"
@@ -66,6 +71,9 @@ _TURN = _words(r"but|however|although|though|yet|except")
 _CONDITION = _words(r"when|whenever|if|unless|for (?:an?|every|each|invalid|empty)")
 _SHOWN = _words(
     r"shows?|shown|displays?|renders?|message|label|toast|banner|string|reads?|returns?|prints?"
+)
+_LABEL = re.compile(
+    r"(?i:\b(?:before|after|old|new|was|now|example|e\.g\.|expected|output)\W*:\W*$)"
 )
 
 _NOTHING = re.compile(
@@ -119,7 +127,14 @@ def _reported_in(sentence: str, match: re.Match[str]) -> str | None:
     head, _, rest = message.partition(":")
     if not is_message(head.strip(), rest.strip() or message):
         return None
-    return message.strip() if _happens_now(before, after, quoted=bool(match["quote"])) else None
+    happens_now = _happens_now(before, after, quoted=bool(match["quote"]))
+    return _with_its_test(before, message.strip()) if happens_now else None
+
+
+def _with_its_test(before: str, message: str) -> str:
+    """The message as a test runner would print it, where the sentence names the test."""
+    tests = _TEST.findall(before)
+    return f"FAILED {tests[-1]} - {message}" if tests and message[:4] != "FAIL" else message
 
 
 def _extent(sentence: str, match: re.Match[str]) -> tuple[int, int]:
@@ -138,7 +153,7 @@ def _happens_now(before: str, after: str, *, quoted: bool) -> bool:
         return False
     if _WORK.match(before) and not _TURN.search(before):
         return False
-    led_in = before.rstrip(" `\"'*_").endswith((":", "—", "–", "→", "->", "=>"))
-    if led_in and not (quoted and _SHOWN.search(before)):
+    if _FAILS_NOW.search(before) or _GOES_ON.match(after.lstrip("`\"'”’")):
         return True
-    return bool(_FAILS_NOW.search(around))
+    led_in = before.rstrip(" `\"'*_(").endswith((":", "—", "–", "→", "->", "=>"))
+    return led_in and not _LABEL.search(before) and not (quoted and _SHOWN.search(before))

@@ -60,16 +60,19 @@ def _any(*patterns: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), flags)
 
 
+_HOW_IT_FAILED = r"(?: in [\d.]+ ?m?s\b.{0,40}| with (?:an? |\d+ |exit |code ).{0,40}| \([^)]*\))"
 _WRAPPER = _any(
     r"make(?:\[\d+\])?: \*\*\* .*\bError \d+",
     r"ninja: build stopped|FAILED: \S+\.o\b",
     r"npm (?:ERR!|error) (?:code (?:ELIFECYCLE|\d+)|errno|exit status|signal|path|cwd|workspace"
     r"|location|command|syscall|dest|failed at the|lifecycle script|this is probably not"
     r"|a complete log|/\S+)\b",
-    r"(?:\[?(?:info|error)\]? )?build fail(?:ed|ure)[.!]?(?: in \S+.*| with .{0,40}| \([^)]*\))?$",
+    r"(?:\[?(?:info|error)\]? )?(?-i:BUILD|Build) fail(?:ed|ure)[.!]?"
+    rf"{_HOW_IT_FAILED}?$",
     r"failure: build failed",
     r"(?:compilation|tests?|test (?:run|suite)|lint(?:ing)?|type ?check(?:ing)?|command|job"
-    r"|pipeline|deploy(?:ment)?) failed[.!]?(?: in \S+.*| with .{0,40})?$",
+    r"|pipeline|deploy(?:ment)?) failed[.!]?"
+    rf"{_HOW_IT_FAILED}?$",
     r"error: (?:could not compile|aborting due to|test failed, to rerun|process didn't exit succ"
     r"|script \"[^\"]*\" exited)",
     r"test result: failed|● test suite failed to run",
@@ -79,12 +82,12 @@ _WRAPPER = _any(
     r"(?:error:? |##\[error\])?(?:process|command|script|step)\b.{0,120}"
     r"\b(?:exit(?:ed|s)?|completed|finished|failed|returned)\b.{0,30}"
     r"\b(?:exit )?(?:code|status):? [1-9]\d*",
-    r"(?:error: )?command failed\b|elifecycle\b",
+    r"(?:error: )?command failed(?::| with\b|[.!]?$)|elifecycle\b",
     r"exit (?:code|status):? [1-9]\d*[.!]?$|(?:tar: )?error is not recoverable",
-    r"[a-z./][\w./-]*(?: [\w:./-]+){0,4} (?:exited|failed|terminated) with"
+    r"(?-i:[a-z./])[\w./-]*(?: [\w:./-]+){0,4} (?:exited|failed|terminated) with"
     r" (?:exit )?(?:code|status) [1-9]\d*[.!]?$",
     r".{0,200}\breturned non-zero exit status \d+",
-    r"automatic merge failed|failures!$|failed \(\w+=\d+|fail(?:ed)?[.!]?$",
+    r"automatic merge failed|failures!$|failed \(\w+=\d+|(?-i:FAIL(?:ED)?)[.!]?$",
     r"\[error\] (?:failed to execute goal|compilation error|tests run:|there are test failures"
     r"|(?:failures|errors):? *$)",
     r"!* ?interrupted: \d+ errors? during collection|== compilation error in file",
@@ -113,7 +116,7 @@ _HEAD = _any(
     # as a log level
     r"(?:ERROR|FATAL|CRITICAL) (?:in |collecting )?(?:\S*[./:\\]\S*|[\"'`A-Z]\S+)(?=\s|$)",
     r"(?:ERROR|FATAL|CRITICAL)\s+\[?\d{4}-\d\d-\d\d",
-    r"\[(?i:error|fatal|critical|err)\]:?\s*[^\s\[].*\S",
+    r"\[(?i:error|fatal|critical|err)\](?!:\s*(?:#|<|http|[./]))[:\s]*[^\s\[:].*\S",
     r"(?:##\[error\]|::error[^:]*::|\[[\d:.T -]+ (?:ERR|ERROR|FTL|FATAL)\] )\S",
     r"(?:\w+=(?:\"[^\"]*\"|[^\"\s]\S*)\s+)*level=(?:error|fatal|critical|panic)\b.*"
     r"\b(?:msg|message|err)=",
@@ -128,26 +131,27 @@ _FAILING_TEST = _any(
 )
 _CRASH = _any(
     r"thread '[^']*' (?:\(\d+\) )?panicked at|panic: \S|Out of memory: Killed|Killed(?:: \d+)?$",
-    r"(?:\d+ )?(?:Segmentation fault\b|(?:Aborted|Abort trap|Bus error|Illegal instruction"
-    r"|Floating point exception)(?:\s*\(core dumped\)|: \d+|[.!]?$))",
+    r"(?:\d+ )?(?:Segmentation fault|Aborted|Abort trap|Bus error|Illegal instruction"
+    r"|Floating point exception)(?:\s*\(core dumped\)|: \S|\s{2,}| at |[.!]?$)",
     r"(?:[\w./-]+:(?:\d+:)? ){0,3}[Aa]ssertion\b.{0,200}\bfailed\b",
     r"==\d+==\s?ERROR: \S|runtime error: \S",
 )
 _TOOL = _any(
     r"npm (?:ERR!|error) \S|ERR_PNPM_\w+|INTERNALERROR> \S|e: (?:file:|/|\w\S*\.kts?)",
-    r"CMake Error\b|make(?:\[\d+\])?: \*\*\* \S|syntax error\b.*\S",
-    r"(?:\S*/)?ld(?:\.\w+)?: (?!warning)\S|Undefined symbols? for architecture",
-    r".{0,300}\bundefined (?:reference|symbol)s?\b.{0,10} to\b",
-    r"Module (?:not found|parse failed): \S|[Ff]ailed to \w+[^.]{0,200}?: \S|Failed to compile",
+    r"CMake Error\b|make(?:\[\d+\])?: \*\*\* \S|syntax error(?:,| near| at| before| in|:) \S",
+    r"(?:\S*/)?ld(?:\.\w+)?: (?!warning)[a-z./\d]|Undefined symbols? for architecture",
+    r"(?:\S{1,200}: ?){0,4}(?:in function \S{1,100}: )?undefined (?:reference|symbol)s? .{0,9}to\b",
+    r"\S+: No module named \S|Module (?:not found|parse failed): \S",
+    r"[Ff]ailed to \w+[^.]{0,200}?: \S|Failed to compile",
     r"CONFLICT \(\w|! \[(?:remote )?rejected\]\s+\S",
     rf"curl: \(\d+\) \S|ORA-\d{{5}}: \S|SQLSTATE\[\w+\]|Msg \d+, Level \d+|{_ERRNO}: \S",
     rf"(?i:{_SYSTEM_SAYS})(?:[.!]?$|: ['\"./])|Permission denied \(",
 )
 _SPECIFIC = (_EXCEPTION, _HEAD, _FAILING_TEST, _CRASH, _TOOL)
 _PROGRAM_SAYS = re.compile(
-    r"(?P<program>[\w./@+\[\]-]{1,80}): (?:.{0,300}: )?"
-    rf"(?:(?:\d{{3}} )?{_SYSTEM_SAYS}(?:: .{{0,200}}|[.!]?)$"
-    r"|(?:unable to|cannot|can't|could not|failed to) \w+ \S)",
+    r"(?P<program>[\w./@+\[\]-]{1,80}): (?!warning\b)(?:.{0,300}: )?"
+    rf"(?:(?:\d{{3}} )?{_SYSTEM_SAYS}(?:: .{{0,200}}| while .{{0,200}}|[.!]?)$"
+    r"|(?:unable to|could not|failed to) \w+ \S)",
     re.IGNORECASE,
 )
 _NO_PROGRAM = re.compile(
@@ -175,17 +179,22 @@ _LOG_LEVEL = re.compile(r"(?:ERROR|FATAL|CRITICAL)\b[\s\]:-]*\S")
 def rank_of(core: Core) -> Rank | None:
     """Which rank the line has as an error line, None where it has no such shape."""
     text = core.text
-    if _NOT_SEVERE.match(text):
+    if not is_severe(text):
         return None
     if _WRAPPER.match(text):
         return Rank.WRAPPER
-    if _DETAIL.match(text) or (_BARE_NAME.match(text) and not core.bulleted):
+    if _DETAIL.match(text) or (core.place and _BARE_NAME.match(text)):
         return Rank.DETAIL
-    if any(shape.match(text) for shape in _SPECIFIC) or _led(text) or _program_says(text):
+    if any(shape.match(text) for shape in _SPECIFIC) or _led(text) or _program_says(core):
         return Rank.SPECIFIC
     if core.logged and _LOG_LEVEL.match(text):
         return Rank.SPECIFIC
     return _rank_by_place(core)
+
+
+def is_severe(text: str) -> bool:
+    """False where a diagnostic calls itself a warning, a note or a hint."""
+    return not _NOT_SEVERE.match(text)
 
 
 def _led(text: str) -> bool:
@@ -193,9 +202,11 @@ def _led(text: str) -> bool:
     return bool(match) and not _NO_LEAD.search(match["lead"])
 
 
-def _program_says(text: str) -> bool:
-    match = _PROGRAM_SAYS.match(text)
-    return bool(match) and match["program"].islower() and not _NO_PROGRAM.match(match["program"])
+def _program_says(core: Core) -> bool:
+    match = None if core.bulleted else _PROGRAM_SAYS.match(core.text)
+    program = match["program"] if match else ""
+    # A capital says label ("Result: not found"), unless it stands in a path.
+    return (program.islower() or "/" in program) and not _NO_PROGRAM.match(program)
 
 
 def _rank_by_place(core: Core) -> Rank | None:

@@ -81,7 +81,7 @@ _SEPARATOR = re.compile(r"[/\\]")
 _HEAD = re.compile(rf"{NAME}|[A-Z]{{2,6}}-\d{{2,6}}(?=:)|error: \[[A-Z]+-\d+\]")
 # So is the name of a failing test; its file, parameters and time are not.
 _TEST = re.compile(
-    r"(?P<verb>FAILED|ERROR|FAIL):?\s+(?P<id>[^\s]*[./:\\][^\s\[]*)(?:\[[^\]]*\]?)?(?P<rest>.*)$"
+    r"(?P<verb>FAILED|ERROR|FAIL):?\s+(?P<id>\S*[./:\\][^\s\[]*|test_\w+)(?:\[[^\]]*\]?)?(?P<rest>.*)$"
 )
 _VERBOSE_TEST = re.compile(r"(?P<id>\S+::[^\s\[]+)(?:\[.*\])? (?P<verb>FAILED|ERROR)\b(?P<rest>)")
 _NAMED_TEST = re.compile(
