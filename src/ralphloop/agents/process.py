@@ -250,7 +250,8 @@ class _Run:
         while not self._tree.is_empty():
             if time.monotonic() >= deadline or stop.requested:
                 self._leftovers = _names(self._tree.members(thorough=True))
-                stages = gentle(self._rules.stop_grace_s, _LEFTOVER_FIRST_S)
+                patience = self._rules.stop_grace_s
+                stages = gentle(patience, min(patience, _LEFTOVER_FIRST_S))
                 await run_stopping(stopping(self._find, stages, lambda: stop.at_once))
                 return
             await asyncio.sleep(pause)

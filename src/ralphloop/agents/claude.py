@@ -1,0 +1,184 @@
+"""Claude Code, unattended.
+
+The prompt goes over stdin alone (an argument ends at 128 KiB and may look like a flag).  The
+output is stream-json with partial messages, so that a long answer is not silence.  The session id
+is ours, so that a conversation can be resumed by name and never by "the latest".  Turns and money
+are capped by the agent itself too, because it can stop between two tool calls and we cannot.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.agents.base import AgentRequest, Launch, Level, Problem
+from ralphloop.agents.claude_settings import write_settings
+from ralphloop.agents.environment import (
+    agent_environment,
+    clean_environment,
+    withheld_keys,
+    withheld_note,
+)
+from ralphloop.agents.programs import (
+    ask,
+    find_program,
+    missing_program,
+    program_of,
+    version_of,
+    version_problem,
+)
+from ralphloop.config.model import AgentSection, Safety
+from ralphloop.errors import AgentUnavailable
+
+TESTED = ("2.1",)
+
+_INSTALL = "npm install -g @anthropic-ai/claude-code, or set agent.binary in ralph.toml"
+_KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"})
+_SANDBOX_WORDS = ("IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP")
+_SMALLEST_BUDGET_USD = 0.01
+
+# Unless the user says otherwise: no side traffic, startup failures as a result line, no work that
+# outlives the answer, and a stream that falls silent is retried after two minutes, not five.
+_DEFAULTS = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+    "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": "120000",
+}
+
+_ROOT_MESSAGE = "Claude Code does not skip permission prompts for root"
+_ROOT_FIX = (
+    'use safety = "moderate", or, if this machine is a sandbox that may be lost, '
+    'say so in ralph.toml: agent.env = { IS_SANDBOX = "1" }'
+)
+
+
+class ClaudeAgent:
+    """Starts `claude -p`."""
+
+    name = "claude"
+
+    def launch(self, request: AgentRequest) -> Launch:
+        config = request.config
+        env = agent_environment(request, defaults=_DEFAULTS)
+        if config.safety is Safety.MINIMAL and _refused_to_root(env):
+            raise AgentUnavailable(_ROOT_MESSAGE, _ROOT_FIX)
+        return Launch(
+            argv=(
+                program_of(config.binary, "claude"),
+                *("-p", "--output-format", "stream-json"),
+                *("--verbose", "--include-partial-messages"),
+                *("--setting-sources", "user,project"),
+                *_conversation(request),
+                *_limits(request),
+                *_permissions(request),
+                *config.args,
+            ),
+            env=env,
+            stdin=request.stdin,
+            cwd=request.cwd,
+            reader="claude",
+            mark=request.mark,
+            notes=_notes(request),
+        )
+
+    def check(
+        self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
+    ) -> list[Problem]:
+        env = {**clean_environment(config, inherited, drop_keys=True), **config.env}
+        program = find_program(program_of(config.binary, "claude"), env, cwd)
+        if program is None:
+            return [missing_program(program_of(config.binary, "claude"), _INSTALL, cwd)]
+        return [
+            version_problem("claude", version_of(program, env), TESTED),
+            *_safety_problems(config.safety, env),
+            *_login_problems(program, config, env, inherited),
+        ]
+
+
+def _conversation(request: AgentRequest) -> tuple[str, ...]:
+    if request.resume:
+        return "--resume", request.resume
+    return ("--session-id", request.session_id) if request.session_id else ()
+
+
+def _limits(request: AgentRequest) -> tuple[str, ...]:
+    flags: list[str] = []
+    if request.config.model:
+        flags += ["--model", request.config.model]
+    if request.max_turns > 0:
+        flags += ["--max-turns", str(request.max_turns)]
+    if request.budget_usd is not None:
+        flags += ["--max-budget-usd", f"{max(request.budget_usd, _SMALLEST_BUDGET_USD):.4f}"]
+    return tuple(flags)
+
+
+def _permissions(request: AgentRequest) -> tuple[str, ...]:
+    if request.config.safety is Safety.MINIMAL:
+        return ("--dangerously-skip-permissions",)
+    settings = write_settings(request.settings_dir, request.config.safety)
+    # Nobody is there to be asked; said so, the model is told not to try again.
+    return "--settings", str(settings), "--permission-prompts", "none"
+
+
+def _notes(request: AgentRequest) -> tuple[str, ...]:
+    notes: list[str] = []
+    if request.config.safety is Safety.MINIMAL:
+        notes.append("claude runs with all permission prompts skipped")
+    if names := withheld_keys(request.config, request.inherited, _KEYS):
+        notes.append(withheld_note(names))
+    return tuple(notes)
+
+
+def _refused_to_root(env: Mapping[str, str]) -> bool:
+    return os.geteuid() == 0 and not any(env.get(word) == "1" for word in _SANDBOX_WORDS)
+
+
+def _safety_problems(safety: Safety, env: Mapping[str, str]) -> list[Problem]:
+    if safety is Safety.MINIMAL and _refused_to_root(env):
+        return [Problem(level=Level.ERROR, message=_ROOT_MESSAGE, fix=_ROOT_FIX)]
+    if safety is Safety.STRICT and sys.platform == "linux":
+        missing = [name for name in ("bwrap", "socat") if not shutil.which(name)]
+        if missing:
+            message = f'safety = "strict" needs a sandbox, but {" and ".join(missing)} is missing'
+            fix = "install bubblewrap and socat with your package manager"
+            return [Problem(level=Level.ERROR, message=message, fix=fix)]
+    return []
+
+
+def _login_problems(
+    program: str, config: AgentSection, env: Mapping[str, str], inherited: Mapping[str, str]
+) -> list[Problem]:
+    if _logged_in(program, env) is not False:
+        return []
+    fix = "run `claude` once and log in"
+    if names := withheld_keys(config, inherited, _KEYS):
+        fix += f', or pass your key on: agent.pass_env = ["{names[0]}"]'
+    return [Problem(level=Level.ERROR, message="claude is not logged in", fix=fix)]
+
+
+def _logged_in(program: str, env: Mapping[str, str]) -> bool | None:
+    """What `claude auth status` says; None where it cannot be asked."""
+    # A release without that command would take the words for a prompt, and spend money on it.
+    usage = ask([program, "--help"], env)
+    if usage is None or not re.search(r"^ {1,8}auth\b", usage.output, re.MULTILINE):
+        return None
+    answer = ask([program, "auth", "status"], env)
+    try:
+        status = msgspec.json.decode(answer.output, type=_AuthStatus) if answer else None
+    except msgspec.DecodeError:
+        return None
+    return status.loggedIn if status else None
+
+
+class _AuthStatus(msgspec.Struct):
+    loggedIn: bool | None = None  # noqa: N815 its name, not ours
+
+
+AGENT = ClaudeAgent()

@@ -1,0 +1,87 @@
+"""Finding an agent's program and asking it simple questions before anything is spent."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralphloop.agents.base import Level, Problem
+
+_PATIENCE_S = 20.0
+_VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a program said."""
+
+    exit_code: int
+    output: str
+
+
+def program_of(binary: str, default: str) -> str:
+    """The configured program, or the usual name of it."""
+    # Only a tilde is replaced: `./x` must not become `x`, which would be looked for on PATH.
+    return str(Path(binary).expanduser()) if binary.startswith("~") else binary or default
+
+
+def find_program(program: str, env: Mapping[str, str], cwd: Path) -> str | None:
+    """The path that would be started, or None; a name with a slash is relative to `cwd`."""
+    if "/" in program:
+        program = str(cwd / program)
+    return shutil.which(program, path=env.get("PATH"))
+
+
+def missing_program(program: str, install: str, cwd: Path) -> Problem:
+    """Why a program cannot be started, and what to do."""
+    path = cwd / program
+    if "/" in program and path.is_file() and not os.access(path, os.X_OK):
+        return Problem(
+            level=Level.ERROR, message=f"{program} is not executable", fix=f"chmod +x {program}"
+        )
+    where = "does not exist" if "/" in program else "is not on PATH"
+    return Problem(level=Level.ERROR, message=f"{program} {where}", fix=install)
+
+
+def ask(argv: Sequence[str], env: Mapping[str, str]) -> Answer | None:
+    """Run a program that answers and exits; None where it does not."""
+    try:
+        done = subprocess.run(
+            argv,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_PATIENCE_S,
+            check=False,
+            start_new_session=True,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return Answer(done.returncode, done.stdout[:65536].decode("utf-8", "replace"))
+
+
+def version_of(program: str, env: Mapping[str, str]) -> str | None:
+    """The version a program states, such as `2.1.325`."""
+    answer = ask([program, "--version"], env)
+    match = _VERSION.search(answer.output) if answer and answer.exit_code == 0 else None
+    return match.group() if match else None
+
+
+def version_problem(name: str, version: str | None, tested: Sequence[str]) -> Problem:
+    """The version found, and whether it is one that this release was tested with."""
+    if version is None:
+        return Problem(
+            level=Level.WARNING,
+            message=f"{name} does not state its version",
+            fix=f"run `{name} --version` to see what it says",
+        )
+    if any(version == known or version.startswith(f"{known}.") for known in tested):
+        return Problem(level=Level.INFO, message=f"{name} {version}")
+    shown = ", ".join(tested)
+    return Problem(level=Level.INFO, message=f"{name} {version} (tested with {shown})")
