@@ -1,0 +1,79 @@
+"""The scripted agent: a fake that is a real process and really edits files.
+
+It is shipped because a loop that can only be tried with a paid model is not tried at all: the
+demo, the tests and the documentation run on it.  `agent.command` names the script:
+
+    [agent]
+    name = "scripted"
+    command = ["night.yaml"]
+
+See `ralphloop.agents.script` for the script itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ralphloop.agents.base import AgentRequest, Launch, Level, Problem
+from ralphloop.agents.environment import agent_environment
+from ralphloop.agents.script import load_script
+from ralphloop.agents.scripted_main import STATE_VARIABLE
+from ralphloop.config.model import AgentSection
+from ralphloop.errors import InputError, RalphError
+
+_FIX = 'name the script in ralph.toml: command = ["night.yaml"]'
+
+
+class ScriptedAgent:
+    """Starts the player in a process of its own."""
+
+    name = "scripted"
+
+    def launch(self, request: AgentRequest) -> Launch:
+        path = _script_path(request.config, request.cwd)
+        script = load_script(path)
+        state = request.settings_dir / "scripted-state.json"
+        return Launch(
+            argv=(
+                sys.executable,
+                "-P",  # the directory it works in must not hide modules of ours
+                *("-m", "ralphloop.agents.scripted_main", str(path)),
+                *_conversation(request),
+            ),
+            env={
+                STATE_VARIABLE: str(state),
+                **agent_environment(request, drop_keys=False),
+            },
+            stdin=request.stdin,
+            cwd=request.cwd,
+            reader=script.format,
+            mark=request.mark,
+            notes=(f"a scripted agent plays {path.name}: no model is asked",),
+        )
+
+    def check(
+        self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
+    ) -> list[Problem]:
+        try:
+            load_script(_script_path(config, cwd))
+        except RalphError as error:
+            fix = error.next_step or _FIX
+            return [Problem(level=Level.ERROR, message=error.message, fix=fix)]
+        return []
+
+
+def _script_path(config: AgentSection, cwd: Path) -> Path:
+    if len(config.command) != 1:
+        raise InputError('the agent "scripted" has no script', _FIX, place="agent.command")
+    return cwd / config.command[0]
+
+
+def _conversation(request: AgentRequest) -> tuple[str, ...]:
+    if request.resume:
+        return "--resume", request.resume
+    return ("--session-id", request.session_id) if request.session_id else ()
+
+
+AGENT = ScriptedAgent()
