@@ -37,11 +37,11 @@ _START = Pattern(
     r"|\s(?P<word>and|so|therefore|that|meaning|means)\s+"
 )
 _ADJUNCTS = Pattern(
-    r"(?:(?:and|so|then|thus|hence|therefore|that|now|finally|also|overall|currently|indeed|again"
-    r"|yes|ok|okay|great|great news|good news|as of now|at this point|in short|in summary|today"
-    r"|to summari[sz]e|it turns out|as a result|with this|with that|with this change|in the end"
-    r"|here"
-    r"|summary|results?|status|conclusion|update|verdict|outcome|note|verification|tl;dr"
+    r"(?:(?:and|so|then|thus|hence|therefore|that|now|finally|at last|also|overall|currently"
+    r"|indeed|again|yes|ok|okay|great|great news|good news|as of now|at this point|in short"
+    r"|in summary|today|to summari[sz]e|it turns out|as a result|with this|with that"
+    r"|with this change|in the end|here|summary|results?|status|conclusion|update|verdict"
+    r"|outcome|note|verification|tl;dr"
     r"|(?:final|current|test) (?:status|state|result|results|summary)"
     r"|(?:i|we) (?:can |have |hereby |also |now )*"
     r"(?:confirm|verified|checked|confirmed|report|state|note|declare)(?: that)?"
@@ -49,7 +49,7 @@ _ADJUNCTS = Pattern(
 )
 _LABEL = Pattern(
     r"(?:.{0,40}\b)?(?:summary|results?|status|state|conclusion|update|verdict|outcome|note|news"
-    r"|verification|progress|done|complete|completed|finished|short|end|tl;dr)"
+    r"|verification|progress|done|complete|completed|finished|short|end|tl;dr|green|clean)"
     r"|(?:i|we|ran|re-ran|all|yes|it'?s|that'?s)\b.{0,120}|\w+ed\b.{0,120}"
 )
 _VOUCHED = Pattern(
@@ -60,7 +60,8 @@ _UNCERTAIN = Pattern(
     r"|provided|in case|so that|as long as|apparently|hopefully|maybe|perhaps|probably|presumably"
     r"|possibly|supposedly|ideally|eventually|soon|next|later|tomorrow|previously|earlier"
     r"|originally|initially|yesterday|in theory|in the future|in future|for example|for instance"
-    r"|e\.g|according|as far as|let's|let me|make sure|ensure|verify|check that)\b"
+    r"|e\.g|according|as far as|let's|let me|make sure|ensure|verify|confirm|check|see|re-?run"
+    r"|run)\b"
 )
 _OPEN_MOOD = Pattern(
     r"\b(?:once|when|whenever|if|until|unless|whether|before|as soon as|by the time|assuming"
@@ -71,8 +72,8 @@ _OPEN_MOOD = Pattern(
 _SPEECH = Pattern(
     r"\b(?:says?|said|saying|claims?|claimed|states?|stated|asks?|asked|tells?|told|wants?|wanted"
     r"|expects?|expected|requires?|announces?|message|label|labels|string|strings|title|heading"
-    r"|banner|badge|slogan|phrase|example|wording|criterion|criteria|condition|conditions|prompt"
-    r"|template|readme|changelog|user)\b"
+    r"|banner|badge|slogan|phrase|example|wording|criterion|criteria|acceptance|condition|conditions"
+    r"|prompt|template|readme|changelog|user|gate|goal|expectation)\b"
 )
 _DISPLAY = Pattern(
     r"\b(?:prints?|printed|shows?|showed|displays?|reads?|logs?|logged|outputs?|returns?|writes?"
@@ -84,8 +85,10 @@ _DENIAL = Pattern(
 )
 
 _BOUNDARY = Pattern(
-    r"\s*(?:$|[.!;,:—–]|-\s)|\s+(?:and|so|because|since|as of|after|which|thanks|now that)\b"
+    r"\s*(?:$|[.!;,—–]|-\s|:(?!\s*\d))"
+    r"|\s+(?:and|so|because|since|as of|after|which|thanks|now that)\b"
 )
+_LISTING = Pattern(r"\s*:\s+(?!(?:all|every|each|everything|nothing|no|see|i|we|it)\b)")
 _TAKEN_BACK = Pattern(
     r"[\s.!;,:—–-]*(?:and\s+)?(?:but|except|excepting|excluding|however|although|though|albeit"
     r"|apart from|aside from|other than|besides|save for|barring|beyond|bar|until|unless|if|once"
@@ -149,6 +152,11 @@ def is_final(words: str, end: int, *, within: Pattern) -> bool:
     if adverbs := _PLAIN_ADVERBS.match(words, end):
         end = adverbs.end()
     return _BOUNDARY.match(words, end) is not None and _TAKEN_BACK.match(words, end) is None
+
+
+def is_listing(words: str, end: int) -> bool:
+    """True when a list follows, so that "complete: lexer, parser" names the parts that are."""
+    return _LISTING.match(words, end) is not None
 
 
 def narrows(asides: tuple[str, ...]) -> bool:

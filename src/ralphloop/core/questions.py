@@ -29,40 +29,57 @@ _ANSWER = (
     r"|sign-?off|consent|word|call|credentials|access|(?:more |further |additional |some )?"
     r"(?:information|details|context|info))"
 )
-_REQUEST = Pattern(
-    rf"(?:^|[,;:—–] |\b(?:i am|i'm|we are|we're|i will be|now|currently|and|so) )"
-    rf"(?:a?waiting (?:for |on )?|await |stand(?:ing)? by for )"
-    rf"(?:your\b|you\b|the user(?:'s)?\b|a person|a human|(?:a |an |the |further |some )*{_ANSWER})"
-    r"|\b(?:i|we)(?:'ll| will) (?:wait|pause|hold|stop)\b.{0,40}\b(?:you|your|answer|decision"
-    r"|confirm\w*|hear)\b"
-    r"|(?:^|[,;:—–] |\b(?:so|and|could you|can you|would you|then|but) )(?:please|kindly) "
+_KEY = r"(?:\w+ ){0,2}(?:key|token|password|secret|account|login)"
+_GO_ON = r"(?:proceed|continue|go on|go (?:any )?further|move (?:on|forward))"
+_GIVE = (
     r"(?:confirm|clarify|advise|choose|decide|specify|provide|supply|share|answer|tell me|send|pick"
-    r"|approve|grant|give me|indicate|reply|respond|select)\b"
-    r"|(?:^|[,;:—–] |\b(?:please|so|and|just) )(?:let me know|tell me|advise(?: me)?|confirm)"
-    r" (?:how|which|what|whether|where|when you(?:'ve| have)? decide|your|the|who)\b"
-    r"(?! you think| it goes| it works| you thought)"
-    rf"|\b(?:i|we) (?:\w+ )?(?:need|require) (?:(?:your|a|an|the|some|more|further|additional"
-    rf"|explicit|final|product|design|business|human|user) )*{_ANSWER}\b"
-    r"|\b(?:i|we) (?:\w+ )?need you to\b|\b(?:i|we) (?:\w+ )?need to know\b"
-    r"|\b(?:i|we) (?:cannot|can't|can not|could not|couldn't|won't) (?:proceed|continue|go on"
-    r"|move forward|go further|start|finish)\b.{0,60}"
-    rf"\b(?:without|until|unless)\b.{{0,30}}(?:\byou\b|\byour\b|{_ANSWER})"
-    rf"|\b(?:requires?|needs?|depends on|up to) your (?:{_ANSWER}|attention)"
-    r"|\bwhat do you (?:think|say|prefer|want) (?:about|to)\b"
+    r"|approve|grant|give me|indicate|reply|respond|select)"
 )
-_CHOICE = Pattern(
-    r"\b(?:should|shall|may) (?:i|we)\b"
-    r"|\b(?:can|could) (?:i|we) (?:assume|use|remove|delete|change|drop|skip|rename|have)\b"
-    r"|\b(?:which|what|how|where|whose)\b.{0,120}\b(?:should (?:i|we)|do you|would you|you(?:'d)? "
-    r"(?:want|like|prefer)|shall (?:i|we)|did you)\b"
-    r"|\b(?:do|would) you (?:prefer|rather)\b"
-    r"|\b(?:do you want|would you like) (?:me|us) to\b.{0,160}\bor\b"
-    r"|\b(?:could|can|would|will) you (?:please )?(?:confirm|clarify|provide|share|tell|specify"
-    r"|advise|choose|decide|explain|give|send|point)\b"
-    r"|\b(?:is|would) it (?:be )?(?:ok|okay|fine|acceptable|alright|all right) (?:if (?:i|we)|to"
-    r"|for me)\b"
-    r"|\bwhat (?:is|are) your (?:preference|preferred|choice|decision)|\bwhat should (?:i|we)\b"
+_ASIDE = r"(?:^|[,;:—–] |\b(?:so|and|but|then|please|just|could you|can you|would you) )"
+
+
+def _any_of(*alternatives: str) -> Pattern:
+    return Pattern("|".join(alternatives))
+
+
+_REQUEST = _any_of(
+    r"(?:^|[,;:—–.] |\b(?:i am|i'm|we are|we're|i will be|now|currently|and|so) )"
+    r"(?:a?waiting (?:for |on )?|await |stand(?:ing)? by for )"
+    rf"(?:your\b|you\b|a person|a human|(?:a |an |the |further |some )*{_ANSWER})",
+    r"\b(?:i|we)(?:'ll| will) (?:wait|pause|hold|stop)\b.{0,40}"
+    r"\b(?:you|your|answer|decision|confirm\w*|hear)\b",
+    rf"{_ASIDE}(?:please|kindly) {_GIVE}\b|{_ASIDE}please let me know[.!]*$",
+    rf"{_ASIDE}(?:let me know|tell me|advise(?: me)?|confirm) (?:how|which|what|whether|where"
+    r"|when you(?:'ve| have)? decided?|your|the|who)\b"
+    r"(?! you think| it goes| it works| you thought)",
+    r"^(?:reply|respond|answer) with\b",
+    r"\b(?:i|we)(?: \w+)? (?:need|require) (?:(?:your|a|an|the|some|more|further|additional"
+    rf"|explicit|final|product|design|business|human|user) )*{_ANSWER}\b",
+    rf"\b(?:i|we)(?:'d| would) (?:like|need|appreciate) your {_ANSWER}\b",
+    rf"\b(?:i|we) (?:\w+ )?need (?:you to|to know|(?:the|an?|your) {_KEY}\b"
+    rf"|(?!to\b).{{1,60}}? (?:to|before (?:i|we)(?: can)?) {_GO_ON}\b)",
+    rf"\b(?:i|we) (?:cannot|can't|can not|could not|couldn't|won't) {_GO_ON}\b.{{0,60}}"
+    r"\b(?:without|until|unless)\b",
+    rf"\b(?:requires?|needs?|depends on|up to) your (?:{_ANSWER}|attention)",
+    rf"\b(?:once|after|when|as soon as) you {_GIVE}\b.{{0,40}}\b(?:i|we)(?:'ll| will| can)\b",
+    rf"\b(?:i|we)(?:'ll| will| can)\b.{{0,60}}\b(?:once|after|when|as soon as) you {_GIVE}\b",
+    r"\b(?:i|we) have (?:a|one|two|three|some|a few|\d+)(?: open)? questions?\b",
 )
+_WISH = r"(?:want|like|prefer|need|expect|suggest|recommend|have in mind)"
+_CHOICE = _any_of(
+    r"\b(?:should|shall|may) (?:i|we)\b|\bwhat should (?:i|we)\b",
+    r"\b(?:can|could) (?:i|we) (?:assume|use|remove|delete|change|drop|skip|rename|have)\b",
+    r"\b(?:which|what|how|where|whose)\b.{0,120}\b(?:should (?:i|we)|shall (?:i|we)"
+    rf"|(?:do|would) you {_WISH}|you(?:'d)? (?:want|like|prefer))\b",
+    r"\b(?:do|would) you (?:prefer|rather)\b|\bdo you want (?!to\b|me to\b|us to\b).{0,80}\bor\b",
+    r"\b(?:do you want|would you like) (?:me|us) to\b.{0,160}\bor\b",
+    r"\b(?:could|can|would|will) you (?:please )?(?:confirm|clarify|provide|share|tell|specify"
+    r"|advise|choose|decide|explain|give|send|point)\b",
+    r"\b(?:is|would) it (?:be )?(?:ok|okay|fine|acceptable|alright|all right) "
+    r"(?:if (?:i|we)|to|for me)\b|\bdo (?:i|we) have (?:your |the )?(?:permission|approval)\b",
+    r"\b(?:what (?:is|are) )?your (?:preference|preferred|choice|decision|call)\b",
+)
+_OPEN_QUESTION = Pattern(r"(?:.{0,60}[,:] )?(?:which|what|how|where|whose)\b")
 _OFFER = Pattern(
     r"\b(?:continue|proceed|keep going|go ahead|go on|carry on|move on|anything else|something else"
     r"|start (?:on |with )?the next|also|next story|next task|do more|help)\b"
@@ -72,16 +89,15 @@ _QUOTING = Pattern(
     r"|labels|strings?|button|title|modal|displays?|question is|questions? (?:like|such)|wonder"
     r"|placeholder|copy|confirms? with|i18n|translations?|headline)\b"
 )
-_SOLVED = Pattern(
-    r"^(?:yes|no|nope|neither|both|not?)\b[,.:;—–-]|^(?:yes|no)$"
-    r"|(?:^|[,;:—–] )(?:so |then |and |therefore |for now,? )*"
-    r"(?:i|we)(?:'ve|'ll|'m| have| will| am| are)? ?"
-    r"(?:now |then |just |already |therefore |going |simply )*(?:to |with )?"
-    r"(?:chose|choose|went|go|going|decided|decide|picked|pick|used|using|kept|keep|took|assumed"
-    r"|assume|settled|implemented|opted|made|added|stuck|followed|read|found|looked|checked|use"
-    r"|default\w*|proceed\w*|did)\b"
-    r"|^(?:going with|chose|decided|picked|settled|assuming|used|kept|because|the answer|answer"
-    r"|opted|went with|in the end|for now)\b"
+_LOOKED = r"(?:look|check|search|review|consider|notic|need|want|ask|stopp|paus|list|tri)"
+_SOLVED = _any_of(
+    r"^(?:yes|no|nope|neither|both)\b[,.:;—–-]|^(?:yes|no)$",
+    r"(?:^|[,;:—–] )(?:so |then |and |therefore |for now,? )*(?:i|we)(?:'ve|'ll|'m| have| will| am"
+    rf"| are)? ?(?:now |then |just |already |therefore |going |simply )*(?:to |with )?(?!{_LOOKED})"
+    r"(?:\w+ed|went|go|going|chose|choose|use|using|keep|kept|took|take|made|make|put|set|wrote|did"
+    r"|stuck|pick|assume|default|proceed|opt)\b",
+    r"^(?:going with|chose|decided|picked|settled|assuming|used|kept|because|the answer|answer"
+    r"|opted|went with|in the end|for now)\b",
 )
 _POLITE = Pattern(
     r"(?:please )?(?:just )?(?:let me know|tell me) (?:if|should you|what you think|how it goes"
@@ -102,8 +118,10 @@ def question_to_person(text: str) -> str | None:
     ]
     if not asking:
         return None
-    asked = [last[index].text for index in asking[:4]]
-    return one_line(" ".join(asked), _SHOWN)
+    first = asking[0]
+    if first and plains[first - 1].endswith("?"):
+        first -= 1  # "Soft or hard delete? Please let me know.": the request names no question
+    return one_line(" ".join(sentence.text for sentence in last[first : asking[-1] + 1]), _SHOWN)
 
 
 def is_polite_closing(sentence: str) -> bool:
@@ -136,6 +154,8 @@ def _asks(words: str, after: Sequence[str]) -> bool:
         return not _QUOTING.search(words[: request.start()])
     if not words.endswith("?") or not (choice := _CHOICE.search(words)):
         return False
-    if _QUOTING.search(words[: choice.start()]) or _OFFER.search(words, choice.end()):
+    if _QUOTING.search(words[: choice.start()]):
+        return False
+    if _OFFER.search(words, choice.end()) and not _OPEN_QUESTION.match(words):
         return False
     return not any(_SOLVED.search(answer) for answer in after)

@@ -14,6 +14,7 @@ others, but claims no story: half a story can have green tests.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from ralphloop.core import clauses, wording
@@ -147,14 +148,16 @@ def _stated(words: str, grammars: Sequence[Pattern], within: Pattern) -> int | N
     for clause in clauses.clauses(words):
         for grammar in grammars:
             found = grammar.match(words, clause.start)
-            if found is None:
+            if found is None or (grammar is wording.WHOLE and not _is_all(words, found)):
                 continue
-            counts = found.groupdict()  # "12 of 12 stories": both must be the same
-            if counts.get("part") == counts.get("total") and clauses.is_final(
-                words, found.end(), within=within
-            ):
+            if clauses.is_final(words, found.end(), within=within):
                 return found.end()
     return None
+
+
+def _is_all(words: str, found: re.Match[str]) -> bool:
+    """Whether the counts of "12 of 12 stories" agree and no list narrows the statement."""
+    return found["part"] == found["total"] and not clauses.is_listing(words, found.end())
 
 
 def _no_work(found: Sequence[Sentence]) -> str | None:

@@ -24,32 +24,48 @@ _WORK = (
     r"|documentation)"
 )
 _DONE = (
-    r"(?:done|complete|completed|finished|implemented|passing|pass|ready|working|work|tested"
-    r"|verified|covered|there|through|met|merged|wired|run|fixed|green|supported|handled)"
+    r"(?:done|completed?|finished|implemented|passing|pass|ready|working|tested|verified|covered"
+    r"|there|through|met|merged|wired|written|fixed|green)"
 )
 _NOT_DONE_AFTER = rf"(?!(?: (?!not\b)\w+){{0,4}} {_DONE}\b)"  # "the remaining tasks are finished"
+_CHECKS = (
+    rf"(?:{_COUNT}(?: of the)?(?: \w+){{0,2}}|tests?|checks?|suite|build|ci|pipeline|lint|linter"
+    r"|main|mypy|ruff|typecheck)"
+)
+_MODIFIED = r"(?:(?:still|now|currently|also|only|just|being) ){0,2}"
 
-_LACK = Pattern(
+
+def _any_of(*alternatives: str) -> Pattern:
+    return Pattern("|".join(alternatives))
+
+
+_LACK = _any_of(
     r"\bstill (?:needs?|have to|has to|must|to\b|fail\w*|missing|open|broken|red|pending|lacks?"
     r"|outstanding|blocked|requires?|incomplete|unfinished|not|isn't|doesn't|in progress|being"
-    r"|waiting|left|remain\w*|todo|working|see|gets?|getting|crash\w*|a few|some|one|two|three|\d)"
-    r"|\b(?:is|are|was|were|be|remains?|'s|'re) (?:\w+ ){0,2}(?:missing|pending|outstanding|open"
-    r"|incomplete|unfinished|untested|unresolved|blocked|failing|red|broken|in progress|underway"
-    r"|skipped|commented out|stubbed|mocked out|to do|todo|left)\b"
-    r"|\b(?:missing|pending|outstanding|open|unfinished|remaining|incomplete|failing|broken)"
-    rf" {_WORK}\b{_NOT_DONE_AFTER}"
-    r"|^(?:missing|remaining|remains|pending|open|to ?do|left|outstanding|still open|known issues?"
-    r"|caveats?|limitations?)\s*[:—–-]"
-    r"|\bremains?\b(?! (?:the same|unchanged|stable|in place|green|compatible|as ))"
-    rf"|\b(?:not|n't|never|cannot)\b(?: \w+){{0,3}} {_DONE}\b|\bnot yet\b|\byet to\b|\bto go\b"
-    r"|\bexcept\b|\bapart from\b|\baside from\b|\bcaveat\b|\bwip\b|\btodo\b"
-    rf"|\b(?:{_COUNT}(?: of the)?(?: \w+){{0,2}}|tests?|checks?|suite|build|ci|pipeline|lint|linter"
-    rf"|mypy|ruff|typecheck) (?:still |now |currently |also )?(?:fails?|failing|failed|breaks?)\b"
-    r"|\b(?:couldn't|could not|can't|cannot|wasn't able to|was not able to|unable to) "
-    r"(?:\w+ )?(?:run|finish|complete|test|verify|implement|fix|get|make|install|reach|build)\b"
-    rf"|\bneeds? (?:to be|more|further|another|work|fixing|attention|manual|{_COUNT})\b"
-    r"|\b(?:need|have) to (?:\w+ )?(?:add|fix|finish|write|implement|complete|do|wire|handle"
-    r"|cover)\b|\bcomes? (?:later|next)\b|\bwill (?:follow|come)\b|\bfollows? later\b"
+    r"|waiting|left|remain\w*|todo|working on|crash\w*|a few|some|one|two|three|\d)",
+    rf"\b(?:is|are|be|remains?|'s|'re) {_MODIFIED}(?:missing|pending|outstanding|incomplete"
+    r"|unfinished|untested|unresolved|unimplemented|in progress|underway|commented out|stubbed"
+    r"|mocked out|to do|todo|failing)\b",
+    rf"\b(?:is|are) {_MODIFIED}left\b(?! (?:where|of|over|untouched|alone|as|in|at|out|unchanged))",
+    rf"\b(?:{_WORK}|(?:\w{{1,10}}-)?\d+|questions?|points?) (?:is|are|remains?) {_MODIFIED}"
+    r"(?:open|blocked)\b",
+    rf"\b(?:pending|outstanding|unfinished|remaining|incomplete|open) {_WORK}\b{_NOT_DONE_AFTER}",
+    r"^(?:missing|remaining|remains|pending|open|to ?do|left|outstanding|still open|known issues?"
+    r"|caveats?|limitations?)\s*[:—–-]",
+    r"\bremains?\b(?! (?:the same|unchanged|stable|in place|green|compatible|as ))",
+    rf"(?:\bnot|n't|\bcannot)\b(?: \w+){{0,3}} {_DONE}\b",
+    r"\bnot yet\b|\byet to\b|\bto go\b|(?:\bnot|n't)\b(?: \w+){1,3} yet\b",
+    r"\b(?:did not|didn't) (?:get to|reach|manage|have time)\b"
+    r"|(?:\bnot|n't)(?: yet)? run (?:the|any|all)\b|\bstopped (?:before|at|short)\b",
+    r"\b(?:pending|to follow|untested|outstanding|tbd)[.!]*$",
+    r"\b(?:except|apart from|aside from|caveat|wip|todo)\b",
+    rf"\b{_CHECKS} (?:is |are )?{_MODIFIED}(?:fails?|failing|failed|breaks?|red|broken|skipped)\b",
+    r"\b(?:couldn't|could not|can't|cannot|wasn't able to|was not able to|unable to) (?:\w+ )?"
+    r"(?:run|finish|complete|test|verify|implement|fix|get|make|install|reach|build)\b",
+    rf"\bneeds? (?:to be|more|further|another|work|fixing|attention|manual|{_COUNT})\b",
+    r"\b(?:i|we|still|then) (?:\w+ )?(?:need|have) to (?:\w+ )?"
+    r"(?:add|fix|finish|write|implement|complete|do|wire|handle|cover|see|look)\b",
+    r"\bcomes? (?:later|next)\b|\bwill (?:follow|come)\b|\bfollows? later\b",
 )
 _CONTRAST = Pattern(
     r"(?:however|but|unfortunately|that said|still|yet|except|nevertheless|only|one caveat|caveat"
@@ -60,21 +76,21 @@ _WEAK_LACK = Pattern(
     r"|broken|red|open|flaky|slow|later|untested|unclear|todo|remain\w*|pending|problem|issue"
     r"|still)\b|n't\b"
 )
-_UNFINISHED = Pattern(
+_UNFINISHED = _any_of(
     r"\b(?:i|we|it|this|that)(?:'m| am|'re| are|'s| is)(?:n't| not) (?:\w+ ){0,2}"
-    r"(?:done|finished|there|through|complete|over)\b"
-    r"|\bnot (?:all|every|everything|each)\b"
-    r"|\b(?:project|prd|implementation|work|app|application|stor(?:y|ies)|tasks?|everything|tests?"
+    r"(?:done|finished|there|through|complete|over)\b",
+    r"\bnot (?:all|every|everything|each)\b",
+    r"\b(?:project|prd|implementation|work|app|application|stor(?:y|ies)|tasks?|everything|tests?"
     r"|suite|feature|backlog|criteria|requirements)"
-    rf"(?: (?:is|are|was|were|has|have|do|does)(?:n't| not)|'s not)(?: \w+){{0,2}} {_DONE}\b"
-    rf"|\b{_COUNT}(?: more| other| open| remaining)*(?: user)? {_WORK}"
-    r"(?: \w+){0,2} (?:remain|remains|remaining|left|to go|open|pending|outstanding|unfinished)\b"
-    rf"|\b{_COUNT} (?:more )?(?:remain|remains|to go|left)\b|\bmore to (?:go|do|come)\b"
-    rf"|\b(?:remaining|outstanding|unfinished|pending) {_WORK}\b{_NOT_DONE_AFTER}"
-    rf"|\bstill (?:needs?|have to|has to|must|fails?|failing|to do|to be done|missing|broken|red)\b"
-    rf"|\btests? (?:still )?(?:fail|fails|failing)\b|\bneeds? (?:one more|another) (?:pass|round)\b"
-    r"|\b(?:far from|nowhere near|not even close to) (?:complete|done|finished)\b"
-    r"|\bmore work (?:is )?(?:needed|required|remains|to do)\b"
+    rf"(?: (?:is|are|has|have|do|does)(?:n't| not)|'s not)(?: \w+){{0,2}} {_DONE}\b",
+    rf"\b{_COUNT}(?: more| other| open| remaining)*(?: user)? {_WORK}(?: \w+){{0,2}}"
+    r" (?:remain|remains|remaining|left|to go|open|pending|outstanding|unfinished)\b",
+    rf"\b{_COUNT} (?:more )?(?:remain|remains|to go|left)\b|\bmore to (?:go|do|come)\b",
+    rf"\b(?:remaining|outstanding|unfinished|pending) {_WORK}\b{_NOT_DONE_AFTER}",
+    r"\bstill (?:needs?|have to|has to|must|fails?|failing|to do|to be done|missing|broken|red)\b",
+    r"\btests? (?:still )?(?:fail|fails|failing)\b|\bneeds? (?:one more|another) (?:pass|round)\b",
+    r"\b(?:far from|nowhere near|not even close to) (?:complete|done|finished)\b",
+    r"\bmore work (?:is )?(?:needed|required|remains|to do)\b",
 )
 _GOES_ON = Pattern(
     r"(?:^|[;,—–] )(?:next|then|now|afterwards)[,:]? (?:i|we|up|on|comes?|to|for"
@@ -93,12 +109,15 @@ _AT_WORK = Pattern(
     r"\b(?:in progress|underway|wip|half|halfway|started|partially|working|except|apart|aside)\b"
 )
 _DENIED = Pattern(
-    r"(?:\b(?:no|nothing|none|zero|0|without|neither|nor|never|any)\b|\bnot any\b|^not? )"
-    r"(?:\W+\w+){0,3}\W*$"
+    r"(?:\b(?:no|nothing|none|zero|0|without|neither|nor|never|any|fixed|fixes|resolved|removed"
+    r"|repaired|solved|closed|addressed|previously|formerly|once|used to|longer)|^not?)"
+    r"(?: \w+){0,3} ?$"
+    # what the product does with a lack is no lack of the product: "rows whose key is missing"
+    r"|\b(?:which|whose|what|when|whenever|if|where|while|unless|until)\b[^,;]*$"
 )
 _RESOLVED = Pattern(
-    r"\b(?:fixed|resolved|removed|cleaned up|addressed|solved|repaired|closed|used to|had been"
-    r"|previously|formerly|before)\b"
+    r"(?: (?!not\b)\w+){0,4}? (?:fixed|resolved|repaired|solved|gone|green again|pass(?:es)? now"
+    r"|now pass(?:es)?)\b"
 )
 
 
@@ -132,9 +151,8 @@ def _ids(words: str) -> set[str]:
 
 
 def _asserts(lack: Pattern, words: str) -> bool:
-    if _RESOLVED.search(words):
-        return False
     return any(
-        not _DENIED.search(words[max(0, found.start() - 40) : found.start()])
+        not _DENIED.search(words[max(0, found.start() - 80) : found.start()])
+        and not _RESOLVED.match(words, found.end())
         for found in lack.finditer(words)
     )

@@ -32,7 +32,7 @@ _IS_DONE = f"{_BE}{_FULLY} {_DONE}"
 _IS_OVER = f"{_BE}{_FULLY} {_OVER}"
 _COMPLETED = (
     r"(?:(?:i|we)(?:'ve| have)? )?(?:(?:now|just|successfully|finally|also|fully) )*"
-    r"(?:completed|finished|implemented|delivered|built|done)"
+    r"(?:completed|finished|implemented|delivered|built|done|checked off)"
     r"(?: (?:implementing|building|work on))?"
 )
 _COMPLETES = r"(?:(?:this|that|which) )?(?:completes|finishes|concludes|wraps up)"
@@ -42,7 +42,8 @@ _COMPLETES = r"(?:(?:this|that|which) )?(?:completes|finishes|concludes|wraps up
 _NUMBER = r"(?:\d[\d,]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty)"
 _ITEMS = (
     r"(?:(?:user )?stor(?:y|ies)|(?:sub)?tasks?|requirements?|features?|(?:work )?items?|work"
-    r"|tickets?|to-?dos?|goals?|objectives?|deliverables?|epics?|milestones?|phases?)"
+    r"|tickets?|to-?dos?|goals?|objectives?|deliverables?|epics?|milestones?|phases?"
+    r"|implementation(?: work)?)"
 )
 _PLACES = (
     r"(?: (?:in|from|of|on|across|within|for) (?:(?:the|this|our|your) )?"
@@ -51,7 +52,8 @@ _PLACES = (
     r"|test suite|app|application|product%s)(?![\w'/-]))?"
 )
 _EVERYWHERE = _PLACES % ""
-_LISTED = _PLACES % "|…"  # "all stories in `prd.json`"; but tests in `some/folder` are a part
+# "all stories in `prd.json`"; but tests in `some/folder` are a part
+_LISTED = _PLACES % r"|…|[\w-]{1,30}\.(?:md|json|ya?ml)"
 _ALL_ITEMS = (
     r"(?:all|every|each)(?: of)?(?: the| our| your| my)?"
     rf"(?: (?:{_NUMBER}|remaining|open|planned|required|requested|outstanding|listed|specified"
@@ -60,7 +62,7 @@ _ALL_ITEMS = (
 )
 _EVERYTHING = (
     rf"everything(?:{_LISTED}|(?: that)?(?: was| is| has been)? (?:asked for|requested|planned"
-    r"|required|specified|in scope)| the prd asks for)"
+    r"|required|specified|in scope)| (?:the prd asks|you asked) for)"
 )
 _PROJECT = (
     r"(?:(?:the|this|our|your|my) )?(?:(?:entire|whole|full|overall|project's|prd's) )*"
@@ -77,9 +79,11 @@ _OPEN = r"(?:more|further|other|open|pending|remaining|outstanding|unfinished|in
 
 WHOLE = _one_of(
     rf"{_PROJECT}{_EVERYWHERE}{_IS_OVER}",
+    r"(?:the|our) (?:backlog|story list) is(?: now)? empty",
     rf"(?:i|we) consider {_PROJECT}(?: to be)? {_OVER}",
     rf"{_ALL_ITEMS}{_BE}{_FULLY}"
-    rf" (?:{_DONE}|met|satisfied|pass|passed|passing|verified|green|passes: true)",
+    rf" (?:{_DONE}|met|satisfied|passes: true|pass|passes|passed|passing|verified"
+    r"|green|checked off|ticked off)",
     rf"(?P<part>\d{{1,6}}) ?(?:/|of|out of) ?(?:the )?(?P<total>\d{{1,6}}) {_ITEMS}"
     rf"{_EVERYWHERE}{_BE}{_FULLY} (?:{_DONE}|pass|passed|passing)",
     rf"{_EVERYTHING}{_IS_OVER}",
@@ -196,5 +200,5 @@ WITHIN_PAST = Pattern(
 HINT = Pattern(
     r"complet|done|finish|implement|wrapped|deliver|built|through|closed|fulfil|\bmet\b|satisf"
     r"|pass|verified|green|nothing|\bno\b|zero|\b0\b|succe|already|in place|made|fixed|all set"
-    r"|conclude|wraps up"
+    r"|conclude|wraps up|empty|checked|ticked"
 )
