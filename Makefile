@@ -63,3 +63,13 @@ LOCK := --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-h
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+.PHONY: e2e e2e-all
+
+e2e: $(READY) ## Whole runs with the real claude and codex against a scripted model (needs npm)
+	$(BIN)/python -m tests.e2e.clis claude codex
+	$(BIN)/python -m pytest tests/e2e -n 2 -m "not e2e_all"
+
+e2e-all: $(READY) ## The same, and the slow starters gemini and opencode
+	$(BIN)/python -m tests.e2e.clis claude codex gemini opencode
+	$(BIN)/python -m pytest tests/e2e -n 2
