@@ -16,10 +16,11 @@ import msgspec
 from ralphloop.core.model import AgentEvent, Outcome, OutputFormat, RateLimit, Response, Usage
 from ralphloop.core.text import clean, one_line
 from ralphloop.readers.failures import Verdict, sentence_verdict
+from ralphloop.readers.json_text import Bytes
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.resets import limit_kind, reset_time
 from ralphloop.readers.tools import Denials, ToolLog
-from ralphloop.readers.values import Document
+from ralphloop.readers.values import Document, brief
 
 _SIGNALS = {129: 1, 130: 2, 137: 9, 143: 15}  # how a shell reports a signal
 # Outcomes whose plain text was written by the CLI, not by the model.
@@ -131,6 +132,7 @@ class Dialect(ABC):
     """Collects the events of one CLI."""
 
     name: ClassVar[str]
+    glanceable: ClassVar[tuple[bytes, ...]] = ()  # how lines begin that `glance` may take
 
     def __init__(self) -> None:
         self.words = OwnWords()
@@ -156,6 +158,10 @@ class Dialect(ABC):
     def see(self, document: Document) -> None:
         """Take the next event; one that is not known, or malformed, is ignored."""
 
+    def glance(self, line: Bytes) -> bool:
+        """Take an event by its first bytes alone, where it is frequent and says little."""
+        return False
+
     @property
     @abstractmethod
     def usage(self) -> Usage:
@@ -171,7 +177,7 @@ class Dialect(ABC):
 
     def step(self, kind: str, summary: str, *, ok: bool | None = None) -> None:
         """Let the user see something."""
-        self.steps.append(AgentEvent(kind=kind, summary=one_line(summary), ok=ok))
+        self.steps.append(AgentEvent(kind=kind, summary=brief(summary), ok=ok))
 
     def answered(self) -> None:
         """The model said or did something, so it is alive and paid for."""

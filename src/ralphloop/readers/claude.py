@@ -13,12 +13,15 @@ The verdict is in `claude_outcome.py`, tokens and money in `claude_usage.py`.
 
 from __future__ import annotations
 
+import msgspec
+
 from ralphloop.core.model import RateLimit, Usage
 from ralphloop.core.text import one_line
 from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.claude_outcome import FATAL_ERRORS, Facts, verdict_on
 from ralphloop.readers.claude_usage import ClaudeUsage
 from ralphloop.readers.failures import Verdict
+from ralphloop.readers.json_text import DAMAGES, Bytes
 from ralphloop.readers.tools import summarise
 from ralphloop.readers.values import (
     Document,
@@ -34,14 +37,36 @@ from ralphloop.readers.values import (
 
 _TYPES = frozenset({"assistant", "user", "system", "result", "stream_event", "rate_limit_event"})
 _GROWING = frozenset({"content_block_start", "content_block_delta"})
+_DELTA = b'{"type":"stream_event","event":{"type":"content_block_delta",'
+_USER = b'{"type":"user",'
 _MOST_SKILLS = 200
 _MOST_PLUGIN_ERRORS = 20
+
+
+class _Result(msgspec.Struct):
+    """A content block of a `user` event, as far as it matters."""
+
+    type: str = ""
+    tool_use_id: str = ""
+    is_error: bool | None = None
+
+
+class _Results(msgspec.Struct):
+    content: list[_Result] | str = ""
+
+
+class _UserEvent(msgspec.Struct):
+    message: _Results
+
+
+_RESULTS = msgspec.json.Decoder(_UserEvent)
 
 
 class Claude(Dialect):
     """Collects what Claude Code reports."""
 
     name = "claude"
+    glanceable = (_DELTA, _USER)
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,8 +92,28 @@ class Claude(Dialect):
     def usage(self) -> Usage:
         return self._usage.value
 
+    def glance(self, line: Bytes) -> bool:
+        if line.startswith(_USER):
+            return self._glance_at_results(line)
+        self._working()
+        return True
+
+    def _glance_at_results(self, line: Bytes) -> bool:
+        """Which calls ended and how, without decoding what may be megabytes of their output."""
+        try:
+            event = _RESULTS.decode(line)
+        except DAMAGES:
+            return False
+        self.retrying = False
+        for block in event.message.content:
+            if isinstance(block, _Result) and block.type == "tool_result":
+                self._call_ended(block.tool_use_id, ok=block.is_error is not True)
+        return True
+
     def see(self, document: Document) -> None:
-        self.session_id = short_text_of(document.get("session_id")) or self.session_id
+        session = document.get("session_id")
+        if session != self.session_id:
+            self.session_id = short_text_of(session) or self.session_id
         kind = text_of(document.get("type"))
         if kind == "stream_event":
             self._stream_event(document)
@@ -147,9 +192,12 @@ class Claude(Dialect):
         self.retrying = False
         for block in documents_of(document_of(document.get("message")).get("content")):
             if block.get("type") == "tool_result":
-                call_id = text_of(block.get("tool_use_id"))
-                if step := self.tools.finish(call_id, ok=block.get("is_error") is not True):
-                    self.steps.append(step)
+                ok = block.get("is_error") is not True
+                self._call_ended(text_of(block.get("tool_use_id")), ok=ok)
+
+    def _call_ended(self, call_id: str, *, ok: bool) -> None:
+        if step := self.tools.finish(call_id, ok=ok):
+            self.steps.append(step)
 
     def _system(self, document: Document) -> None:
         kind = document.get("subtype")

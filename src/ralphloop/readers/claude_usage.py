@@ -55,7 +55,10 @@ class ClaudeUsage:
             return
         key = message_id[:100]
         seen = _tokens(usage, _STREAM_KEYS)
-        self._growing[key] = _largest(self._growing.get(key, _NONE), seen)
+        known = self._growing.get(key)
+        if known == seen:
+            return
+        self._growing[key] = _largest(known, seen) if known else seen
         if len(self._growing) > _OPEN_MESSAGES:
             oldest = self._growing.pop(next(iter(self._growing)))
             self._settled = _sum(self._settled, oldest)
@@ -103,8 +106,12 @@ class ClaudeUsage:
 
 
 def _tokens(usage: Document, keys: tuple[str, str, str, str]) -> _Tokens:
-    first, second, third, fourth = (count_of(usage.get(key)) for key in keys)
-    return first, second, third, fourth
+    return (
+        count_of(usage.get(keys[0])),
+        count_of(usage.get(keys[1])),
+        count_of(usage.get(keys[2])),
+        count_of(usage.get(keys[3])),
+    )
 
 
 def _of_models(models: Document) -> tuple[_Tokens, float]:

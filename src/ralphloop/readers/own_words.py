@@ -36,14 +36,12 @@ class BoundedText:
     def add(self, text: str) -> None:
         """Append a piece of any size."""
         self.length += len(text)
-        if self._head_room:
-            self._head.append(text[: self._head_room])
-            text, self._head_room = (
-                text[self._head_room :],
-                max(0, self._head_room - len(text)),
-            )
-        if text:
-            self._add_to_tail(text[-self._tail_limit :])
+        room = self._head_room
+        if room:
+            self._head.append(text[:room])
+            self._head_room = max(0, room - len(text))
+        if len(text) > room:
+            self._add_to_tail(text[max(room, len(text) - self._tail_limit) :])
 
     def _add_to_tail(self, text: str) -> None:
         self._tail.append(text)
@@ -102,30 +100,27 @@ class OwnWords:
         for start in range(0, len(piece), _SLICE):
             self._finder.feed(piece[start : start + _SLICE])
 
-    def _begin(self) -> BoundedText:
-        self._open = BoundedText()
-        self._finder = StatusFinder()
-        self._last_key = None
-        self._messages += 1
-        if self._messages > 1:
-            self._text.add("\n\n")
-        return self._open
-
     def end(self) -> str:
         """End the open message, if there is one; returns the last message, bounded."""
         if self._open is not None:
             self._last, self._last_number = self._open.value(), self._messages
-            self._open = None
-            found = self._finder.finish()
-            if found is not None:
-                self.status, self._status_in = found, self._messages
+            self._last_key, self._open = None, None
+            self._note(self._finder.finish())
         return self._last
 
     def say(self, text: str) -> None:
         """Say one whole message."""
         self.end()
-        self.add(text)
-        self.end()
+        if len(text) > HEAD:
+            self.add(text)
+            self.end()
+        else:
+            self._messages += 1
+            self._text.add(f"\n\n{text}" if self._messages > 1 else text)
+            self.chars += len(text)
+            self._last, self._last_number = text, self._messages
+            if _may_hold_block(text):
+                self._note(_find_block(text))
         self._last_key = _key(text)
 
     def last_is_final(self) -> None:
@@ -136,7 +131,7 @@ class OwnWords:
     def forget_last(self) -> None:
         """The last message cannot be the final one any more: work followed it."""
         self.end()
-        self._last, self._last_number = "", None
+        self._last, self._last_number, self._last_key = "", None, None
 
     def nothing_is_final(self) -> None:
         """What was final is not any more: the agent went on."""
@@ -157,6 +152,29 @@ class OwnWords:
         bounded = BoundedText()
         bounded.add(text)
         self.final_text, self._final = bounded.value(), None
+
+    def _begin(self) -> BoundedText:
+        self._messages += 1
+        if self._messages > 1:
+            self._text.add("\n\n")
+        self._open = BoundedText()
+        self._finder = StatusFinder()
+        return self._open
+
+    def _note(self, found: StatusBlock | None) -> None:
+        if found is not None:
+            self.status, self._status_in = found, self._messages
+
+
+def _find_block(text: str) -> StatusBlock | None:
+    finder = StatusFinder()
+    finder.feed(text)
+    return finder.finish()
+
+
+def _may_hold_block(text: str) -> bool:
+    """Every form of the block names it; invisible characters may hide the name, so look then."""
+    return not text.isascii() or "\x1b" in text or "ralph" in text.lower()
 
 
 def _key(text: str) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ralphloop.core.model import AgentEvent, OutputFormat, Response, Usage
 from ralphloop.readers.base import Dialect, End, Wire
 from ralphloop.readers.framing import Framer
+from ralphloop.readers.json_text import Bytes
 from ralphloop.readers.text import PlainText
 from ralphloop.readers.values import Document
 
@@ -22,12 +23,13 @@ class StreamReader:
         self._name = name
         self._dialects = dialects
         self._dialect = fallback
+        self._settled = False
         self._plain = PlainText()
         self._framer = Framer(self._accept, self._take_text)
 
     @property
     def name(self) -> str:
-        return self._dialect.name if self._framer.accepted else self._name
+        return self._dialect.name if self._settled else self._name
 
     @property
     def result_seen(self) -> bool:
@@ -58,16 +60,22 @@ class StreamReader:
         return self._dialect.plain_response(self._plain.finish(), end, wire)
 
     def _accept(self, document: Document) -> bool:
-        if not self._framer.accepted:
-            settled = next((each for each in self._dialects if each.knows(document)), None)
-            if settled is None:
+        if not self._settled:
+            known = next((each for each in self._dialects if each.knows(document)), None)
+            if known is None:
                 return False
-            if settled is not type(self._dialect):
-                self._dialect = settled()
+            self._settle(known)
         self._dialect.see(document)
         return True
 
-    def _take_text(self, data: bytes) -> None:
+    def _settle(self, dialect: type[Dialect]) -> None:
+        self._settled = True
+        if dialect is not type(self._dialect):
+            self._dialect = dialect()
+        chosen = self._dialect
+        self._framer.settle(chosen.see, chosen.glance, chosen.glanceable)
+
+    def _take_text(self, data: Bytes) -> None:
         self._plain.feed(data)
 
     def _take_steps(self) -> Sequence[AgentEvent]:

@@ -9,6 +9,7 @@ from ralphloop.core.model import AgentEvent, OutputFormat, Response, Usage
 from ralphloop.core.text import one_line
 from ralphloop.readers.base import Dialect, End, Wire, plain_verdict
 from ralphloop.readers.failures import Verdict
+from ralphloop.readers.json_text import Bytes
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import Document
 
@@ -22,7 +23,7 @@ class PlainText:
         self.words = OwnWords()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def feed(self, data: bytes) -> str:
+    def feed(self, data: Bytes) -> str:
         """Take the next bytes; returns them as text."""
         text = self._decoder.decode(data)
         if text:

@@ -6,11 +6,8 @@ calls are kept, their number is not lost.
 
 from __future__ import annotations
 
-import msgspec
-
 from ralphloop.core.model import AgentEvent, Denial, ToolCall
-from ralphloop.core.text import one_line
-from ralphloop.readers.values import Document, documents_of, text_of
+from ralphloop.readers.values import Document, brief, documents_of, text_of
 
 MAX_CALLS = 50
 MAX_DENIALS = 100
@@ -28,9 +25,9 @@ def summarise(arguments: Document) -> str:
     """The one argument a person wants to see: file, command or pattern."""
     for key in _TELLING:
         if value := text_of(arguments.get(key)):
-            return one_line(value, _SUMMARY)
+            return brief(value, _SUMMARY)
     changed = [text_of(change.get("path")) for change in documents_of(arguments.get("changes"))]
-    return one_line(", ".join(filter(None, changed[:5])), _SUMMARY)
+    return brief(", ".join(filter(None, changed[:5])), _SUMMARY)
 
 
 class ToolLog:
@@ -58,18 +55,18 @@ class ToolLog:
     def start(self, call_id: str, name: str, arguments: Document) -> AgentEvent:
         """Note that a call was made."""
         self.count += 1
-        call = ToolCall(name=one_line(name, 80), summary=summarise(arguments))
-        self._calls[call_id[:_ID] or f"#{self.count}"] = call
+        name, summary = brief(name, 80), summarise(arguments)
+        self._calls[call_id[:_ID] or f"#{self.count}"] = ToolCall(name=name, summary=summary)
         if len(self._calls) > MAX_CALLS:
             del self._calls[next(iter(self._calls))]
-        return AgentEvent(kind="tool", summary=one_line(f"{call.name} {call.summary}"))
+        return AgentEvent(kind="tool", summary=brief(f"{name} {summary}"))
 
     def finish(self, call_id: str, *, ok: bool) -> AgentEvent | None:
         """Note how a call ended; None if it is not known (any more)."""
         call = self._calls.get(call_id[:_ID])
         if call is None:
             return None
-        self._calls[call_id[:_ID]] = msgspec.structs.replace(call, ok=ok)
+        self._calls[call_id[:_ID]] = ToolCall(name=call.name, summary=call.summary, ok=ok)
         return AgentEvent(kind="tool_result", summary=call.name, ok=ok)
 
 
@@ -93,7 +90,7 @@ class Denials:
         if known is not None and known.summary:
             return
         if known is not None or len(self._denials) < MAX_DENIALS:
-            denial = Denial(tool=one_line(tool, 80), summary=one_line(summary, _SUMMARY))
+            denial = Denial(tool=brief(tool, 80), summary=brief(summary, _SUMMARY))
             self._denials[key] = denial
 
     def sentence(self) -> str:
@@ -104,4 +101,4 @@ class Denials:
             if len(self._denials) == 1
             else f"{len(self._denials)} tool calls were"
         )
-        return one_line(f"{calls} refused: {', '.join(names)}" if names else f"{calls} refused")
+        return brief(f"{calls} refused: {', '.join(names)}" if names else f"{calls} refused")

@@ -8,9 +8,19 @@ from __future__ import annotations
 
 import math
 
+from ralphloop.core.text import one_line
+
 Document = dict[str, object]  # one decoded JSON object
 
 _MOST = 10**15  # more tokens or seconds than anyone will ever see
+
+
+def brief(text: str, limit: int = 200) -> str:
+    """The text on one bounded line; plain text, the usual case, is only cut."""
+    head = text[:limit]
+    if not head.isprintable():
+        return one_line(text, limit)
+    return head if len(text) <= limit else head[:-1].rstrip() + "…"
 
 
 def text_of(value: object) -> str:
@@ -24,11 +34,11 @@ def short_text_of(value: object, limit: int = 200) -> str | None:
 
 def count_of(value: object) -> int:
     """A count that is never negative; anything else is zero."""
+    if type(value) is int:
+        return value if 0 <= value <= _MOST else max(0, min(value, _MOST))
     if isinstance(value, float) and math.isfinite(value):
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        return 0
-    return min(max(value, 0), _MOST)
+        return min(max(int(value), 0), _MOST)
+    return 0
 
 
 def status_code_of(value: object) -> int | None:

@@ -1,0 +1,133 @@
+"""gemini: deltas, echoes, exit codes that are HTTP statuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ralphloop.core.model import Outcome, Response
+from ralphloop.readers import read
+from tests.agents.events import FALSE_BLOCK, TRUE_BLOCK, gemini, lines
+
+STARTED = (
+    gemini("init", session_id="g-1", model="gemini-2.5-pro"),
+    gemini("message", role="user", content=TRUE_BLOCK),
+)
+SUCCESS = gemini(
+    "result",
+    status="success",
+    stats={"input_tokens": 100, "output_tokens": 20, "total_tokens": 150, "cached": 30},
+)
+
+
+def answer(words: str, size: int = 5) -> list[dict[str, Any]]:
+    """An answer in deltas."""
+    pieces = [words[start : start + size] for start in range(0, len(words), size)]
+    return [gemini("message", role="assistant", content=piece, delta=True) for piece in pieces]
+
+
+def run(*events: dict[str, Any], exit_code: int | None = 0, stderr: str = "") -> Response:
+    """Read these events after the usual beginning."""
+    return read(lines(*STARTED, *events), agent="gemini", exit_code=exit_code, stderr=stderr)
+
+
+def failed(message: str, kind: str = "unknown") -> dict[str, Any]:
+    """A failed result."""
+    return gemini("result", status="error", error={"type": kind, "message": message}, stats={})
+
+
+def test_deltas_are_one_message() -> None:
+    """A block cut into pieces is whole again, and the echoed prompt is not it."""
+    got = run(*answer(f"Done.\n\n{FALSE_BLOCK}"), SUCCESS)
+    assert got.final_text == f"Done.\n\n{FALSE_BLOCK}"
+    assert got.status is not None
+    assert not got.status.exit_signal
+    assert got.status_is_final
+
+
+def test_the_answer_is_what_follows_the_last_tool() -> None:
+    """Text before a tool call is the agent's word, but not its final message."""
+    call = gemini("tool_use", tool_name="write_file", tool_id="w", parameters={"file_path": "a.py"})
+    ended = gemini("tool_result", tool_id="w", status="success")
+    got = run(*answer(TRUE_BLOCK), call, ended, *answer("Written."), SUCCESS)
+    assert got.final_text == "Written."
+    assert got.status is not None
+    assert not got.status_is_final
+    silent = run(*answer(TRUE_BLOCK), call, ended, SUCCESS)
+    assert silent.final_text == ""
+    assert not silent.status_is_final
+    assert silent.outcome is Outcome.EMPTY
+
+
+def test_thoughts_are_billed_as_output() -> None:
+    """The total has more than input and output; the difference was generated, too."""
+    usage = run(*answer("ok"), SUCCESS).usage
+    assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == (70, 30, 50)
+
+
+@pytest.mark.parametrize(
+    "code, message, outcome",
+    [
+        (41, "Invalid auth method selected.", Outcome.FATAL),
+        (42, "no such session", Outcome.STARTUP_ERROR),
+        (53, "Reached max session turns", Outcome.LIMIT),
+        (55, "not trusted", Outcome.STARTUP_ERROR),
+        (144, "bad field", Outcome.ERROR),
+        (144, "API key not valid. Please pass a valid API key.", Outcome.FATAL),
+        (144, "The input token count exceeds the maximum number of tokens allowed", Outcome.LIMIT),
+        (145, "bad key", Outcome.FATAL),
+        (148, "models/nope is not found", Outcome.FATAL),
+        (173, "Resource has been exhausted (e.g. check quota).", Outcome.TRANSIENT),
+        (173, "You have exhausted your daily quota on this model.", Outcome.USAGE_LIMIT),
+        (244, "Internal error", Outcome.TRANSIENT),
+        (247, "The model is overloaded.", Outcome.TRANSIENT),
+        (1, "exception TypeError: fetch failed sending request", Outcome.TRANSIENT),
+        (1, "something else", Outcome.ERROR),
+    ],
+)
+def test_failed_results_by_exit_code(code: int, message: str, outcome: Outcome) -> None:
+    """The exit code is its own or an HTTP status modulo 256; the message refines it."""
+    assert run(failed(f"[API Error: {message}]"), exit_code=code).outcome is outcome
+
+
+def test_the_error_type_stands_in_for_the_exit_code() -> None:
+    """Where the exit code is not known, the error's type tells."""
+    assert run(failed("x", "FatalTurnLimitedError"), exit_code=None).outcome is Outcome.LIMIT
+    assert run(failed("x", "FatalCancellationError"), exit_code=130).outcome is Outcome.INTERRUPTED
+
+
+def test_exit_code_0_without_a_result_means_stopped() -> None:
+    """SIGTERM and SIGINT look like this."""
+    got = run(*answer(TRUE_BLOCK))
+    assert got.outcome is Outcome.KILLED
+    assert got.final_text is None
+    assert not got.status_is_final
+
+
+@pytest.mark.parametrize(
+    "name, problem, denied",
+    [
+        ("run_shell_command", "tool_not_registered", True),
+        ("write_file", "tool_not_registered", True),
+        ("read_file", "policy_violation", True),
+        ("nope", "tool_not_registered", False),
+        ("run_shell_command", "shell_execute_error", False),
+    ],
+)
+def test_absent_tools_are_denials(name: str, problem: str, denied: bool) -> None:
+    """A write or shell tool that is not there was not allowed; an invented one is a mistake."""
+    call = gemini("tool_use", tool_name=name, tool_id="t", parameters={"command": "ls"})
+    ended = gemini("tool_result", tool_id="t", status="error", error={"type": problem})
+    got = run(call, ended, *answer("ok"), SUCCESS)
+    assert bool(got.denials) is denied
+    assert got.outcome is (Outcome.DENIED if denied else Outcome.COMPLETED)
+    assert got.tool_calls[0].ok is False
+
+
+def test_an_error_object_on_stdout_is_a_failed_answer() -> None:
+    """The json format may print its error as an object."""
+    failure = {"session_id": "g-1", "error": {"type": "Error", "message": "bad key", "code": 401}}
+    got = read(lines(failure), agent="gemini", exit_code=145)
+    assert got.outcome is Outcome.FATAL
+    assert got.session_id == "g-1"

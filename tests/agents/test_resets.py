@@ -1,0 +1,94 @@
+"""When a limit resets, from the sentence alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralphloop.readers.resets import limit_kind, reset_time
+
+NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    "sentence, moment",
+    [
+        ("You've hit your 5-hour limit · resets 10:27pm (UTC)", "2026-11-15T22:27"),
+        ("You've hit your limit · resets 8:29pm (UTC)", "2026-11-16T20:29"),
+        ("You've hit your limit · resets 5pm (Europe/Vilnius)", "2026-11-16T15:00"),
+        ("You've hit your limit · resets 11pm (Europe/Vilnius)", "2026-11-15T21:00"),
+        ("You've hit your limit · resets 12am (America/New_York)", "2026-11-16T05:00"),
+        ("You've hit your weekly limit · resets Nov 20, 11:34am (UTC)", "2026-11-20T11:34"),
+        ("You've hit your weekly limit · resets Jan 2 at 9am (UTC)", "2027-01-02T09:00"),
+        ("resets on November 20th, 2026 22:15", "2026-11-20T22:15"),
+        ("resets Nov 20 (UTC)", "2026-11-20T00:00"),
+        ("5-hour limit reached ∙ resets 3am", "2026-11-16T03:00"),
+        ("… purchase more credits or try again at 10:29 PM.", "2026-11-15T22:29"),
+        ("try again at 22:29 (Atlantis/Deep)", "2026-11-15T22:29"),
+        ("Try again in 1 day 3 hours 12 minutes.", "2026-11-16T23:42"),
+        ("Your quota will reset after 5h12m3s.", "2026-11-16T01:42:03"),
+        ("retry after 30s", "2026-11-15T20:30:30"),
+    ],
+)
+def test_sentences_with_a_time(sentence: str, moment: str) -> None:
+    """A clock time is its next occurrence in its zone; dates and spans are taken as they are."""
+    expected = datetime.fromisoformat(moment).replace(tzinfo=UTC)
+    assert reset_time(sentence, NOW) == int(expected.timestamp())
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "You've hit your limit",
+        "spend limit reached - resets tomorrow",
+        "resets Feb 31, 9am (UTC)",
+        "resets 25:70 (UTC)",
+        "resets soon (../../etc/passwd)",
+        "try again in a while",
+        "",
+    ],
+)
+def test_sentences_without_a_time(sentence: str) -> None:
+    """What names no possible time gives none."""
+    assert reset_time(sentence, NOW) is None
+
+
+def test_an_epoch_needs_no_clock() -> None:
+    """Seconds and milliseconds after a bar are read without knowing the time."""
+    assert reset_time("Claude AI usage limit reached|1749924000", None) == 1_749_924_000
+    assert reset_time("limit reached|1749924000123", None) == 1_749_924_000
+    assert reset_time("resets 10:27pm (UTC)", None) is None
+
+
+@pytest.mark.parametrize(
+    "sentence, kind",
+    [
+        ("You've hit your 5-hour limit", "five_hour"),
+        ("You've hit your session limit", "five_hour"),
+        ("You've hit your weekly limit", "seven_day"),
+        ("You've hit your Opus limit", "seven_day_opus"),
+        ("You have exhausted your daily quota", "daily"),
+        ("You've hit your limit", ""),
+    ],
+)
+def test_the_kind_of_limit(sentence: str, kind: str) -> None:
+    """The sentence names the window in the words of the event."""
+    assert limit_kind(sentence) == kind
+
+
+@given(hour=st.integers(1, 12), minute=st.integers(0, 59), half=st.sampled_from(["am", "pm"]))
+def test_a_clock_time_is_always_within_a_day(hour: int, minute: int, half: str) -> None:
+    """The next occurrence is after now and at most a day away."""
+    found = reset_time(f"resets {hour}:{minute:02}{half} (UTC)", NOW)
+    assert found is not None
+    assert NOW < found <= NOW + 86_400
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_harmless(sentence: str) -> None:
+    """Nothing raises, whatever a CLI writes."""
+    reset_time(f"resets {sentence}", NOW)
+    reset_time(f"try again in {sentence}", NOW)
