@@ -296,6 +296,12 @@ def test_a_strict_claude_needs_a_sandbox(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", "/nowhere")
     messages = [p.message for p in _check(AgentName.CLAUDE, tmp_path, safety=Safety.STRICT)]
     assert any("needs a sandbox" in message for message in messages)
+    outer = {"safety": Safety.STRICT, "env": {"IS_SANDBOX": "1"}}
+    assert [p.level for p in _check(AgentName.CLAUDE, tmp_path, **outer)] == [Level.INFO]
+    settings = Path(_value(_claude(tmp_path, config=outer).argv, "--settings"))
+    rules = json.loads(settings.read_text())
+    assert "sandbox" not in rules
+    assert rules["permissions"]["deny"]
 
 
 # --- command ---------------------------------------------------------------------------------

@@ -53,10 +53,11 @@ _DEFAULTS = {
 }
 
 _ROOT_MESSAGE = "Claude Code does not skip permission prompts for root"
-_ROOT_FIX = (
-    'use safety = "moderate", or, if this machine is a sandbox that may be lost, '
+_OUTER_SANDBOX = (
+    "if this machine is itself a sandbox that may be lost, "
     'say so in ralph.toml: agent.env = { IS_SANDBOX = "1" }'
 )
+_ROOT_FIX = f'use safety = "moderate", or, {_OUTER_SANDBOX}'
 
 
 class ClaudeAgent:
@@ -77,7 +78,7 @@ class ClaudeAgent:
                 *("--setting-sources", "user,project"),
                 *_conversation(request),
                 *_limits(request),
-                *_permissions(request),
+                *_permissions(request, env),
                 *config.args,
             ),
             env=env,
@@ -119,10 +120,11 @@ def _limits(request: AgentRequest) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def _permissions(request: AgentRequest) -> tuple[str, ...]:
-    if request.config.safety is Safety.MINIMAL:
+def _permissions(request: AgentRequest, env: Mapping[str, str]) -> tuple[str, ...]:
+    safety = request.config.safety
+    if safety is Safety.MINIMAL:
         return ("--dangerously-skip-permissions",)
-    settings = write_settings(request.settings_dir, request.config.safety)
+    settings = write_settings(request.settings_dir, safety, sandboxed=_in_sandbox(env))
     # Nobody is there to be asked; said so, the model is told not to try again.
     return "--settings", str(settings), "--permission-prompts", "none"
 
@@ -136,18 +138,24 @@ def _notes(request: AgentRequest) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _in_sandbox(env: Mapping[str, str]) -> bool:
+    """Somebody said that the whole machine is one."""
+    return any(env.get(word) == "1" for word in _SANDBOX_WORDS)
+
+
 def _refused_to_root(env: Mapping[str, str]) -> bool:
-    return os.geteuid() == 0 and not any(env.get(word) == "1" for word in _SANDBOX_WORDS)
+    return os.geteuid() == 0 and not _in_sandbox(env)
 
 
 def _safety_problems(safety: Safety, env: Mapping[str, str]) -> list[Problem]:
     if safety is Safety.MINIMAL and _refused_to_root(env):
         return [Problem(level=Level.ERROR, message=_ROOT_MESSAGE, fix=_ROOT_FIX)]
-    if safety is Safety.STRICT and sys.platform == "linux":
+    if safety is Safety.STRICT and sys.platform == "linux" and not _in_sandbox(env):
         missing = [name for name in ("bwrap", "socat") if not shutil.which(name)]
         if missing:
-            message = f'safety = "strict" needs a sandbox, but {" and ".join(missing)} is missing'
-            fix = "install bubblewrap and socat with your package manager"
+            verb = "is" if len(missing) == 1 else "are"
+            message = f'safety = "strict" needs a sandbox: {" and ".join(missing)} {verb} missing'
+            fix = f"install bubblewrap and socat with your package manager, or {_OUTER_SANDBOX}"
             return [Problem(level=Level.ERROR, message=message, fix=fix)]
     return []
 

@@ -40,21 +40,21 @@ _SANDBOX = {
 }
 
 
-def settings_for(safety: Safety) -> dict[str, object]:
-    """The settings of one level; at `minimal` there is nothing to allow, all is."""
-    if safety is Safety.MINIMAL:
-        return {}
-    if safety is Safety.STRICT:
-        # Bash is let through by the sandbox alone: outside of it nothing runs.
-        permissions = {"allow": list(_TOOLS), "deny": list(_DENIED)}
-        return {"permissions": permissions, "sandbox": _SANDBOX}
-    return {"permissions": {"allow": ["Bash", *_TOOLS, *_NETWORK_TOOLS]}}
+def settings_for(safety: Safety, *, sandboxed: bool) -> dict[str, object]:
+    """The settings of `moderate` or `strict`; `sandboxed`: the machine around us is one."""
+    if safety is not Safety.STRICT:
+        return {"permissions": {"allow": ["Bash", *_TOOLS, *_NETWORK_TOOLS]}}
+    if sandboxed:
+        return {"permissions": {"allow": ["Bash", *_TOOLS], "deny": list(_DENIED)}}
+    # Bash is let through by the sandbox alone: outside of it nothing runs.
+    return {"permissions": {"allow": list(_TOOLS), "deny": list(_DENIED)}, "sandbox": _SANDBOX}
 
 
-def write_settings(directory: Path, safety: Safety) -> Path:
+def write_settings(directory: Path, safety: Safety, *, sandboxed: bool) -> Path:
     """Put the settings file where the agent is told to look; unchanged files are not touched."""
     path = directory / f"claude-{safety}.json"
-    data = msgspec.json.format(msgspec.json.encode(settings_for(safety)), indent=2) + b"\n"
+    settings = msgspec.json.encode(settings_for(safety, sandboxed=sandboxed))
+    data = msgspec.json.format(settings, indent=2) + b"\n"
     try:
         if path.read_bytes() == data:
             return path

@@ -165,6 +165,7 @@ class _Run:
         self._listening = True
         self._cause, self._words = Cause.NONE, ""
         self._leftovers: tuple[str, ...] = ()
+        self._house_s = _COLLECT_S if tree.adopting else _SAMPLE_S
         self._next_sample = 0.0
         self._readers: list[asyncio.Task[None]] = []
 
@@ -203,7 +204,7 @@ class _Run:
     async def _attend(self, stall: StallWatch) -> None:
         """Look at the agent again and again; returns when it should be stopped."""
         while self._cause is Cause.NONE:
-            await asyncio.sleep(self.clocks.tick_s)
+            await asyncio.sleep(min(self.clocks.tick_s, self._house_s))
             self._raise_reading_errors()
             now = time.monotonic()
             self.clocks.tick(now, time.time())
@@ -234,11 +235,10 @@ class _Run:
     def _keep_house(self, now: float) -> None:
         if now < self._next_sample:
             return
-        if self._rules.adopt_orphans and become_subreaper():
-            self._next_sample = now + _COLLECT_S
+        self._next_sample = now + self._house_s
+        if self._tree.adopting:
             self._tree.collect_orphans()
         else:
-            self._next_sample = now + _SAMPLE_S
             self._tree.members()
 
     # --- the end ---

@@ -97,7 +97,7 @@ class ProcessTree:
         self._root = root
         self._mark = mark
         self._strangers = strangers - {root}
-        self._adopting = adopting
+        self.adopting = adopting
         self._me = os.getpid()
         self._session = os.getsid(0)
         proc = find_process(root)
@@ -129,7 +129,7 @@ class ProcessTree:
 
     def is_empty(self) -> bool:
         """True when nobody of the tree lives; cheap where the kernel lists our children."""
-        listed = children_of_this_process() if self._adopting else None
+        listed = children_of_this_process() if self.adopting else None
         if listed is None:
             return not self.members(thorough=True)
         if not any(self._may_be_ours(pid) for pid in listed):
@@ -138,7 +138,7 @@ class ProcessTree:
 
     def collect_orphans(self) -> None:
         """Reap adopted orphans that have died, so that a long run does not pile up zombies."""
-        listed = children_of_this_process() if self._adopting else None
+        listed = children_of_this_process() if self.adopting else None
         if listed and any(self._may_be_ours(pid) for pid in listed if pid != self._root):
             self.members()
 
@@ -147,8 +147,8 @@ class ProcessTree:
             proc
             for proc in table.values()
             if self._known.get(proc.pid) == proc.started
-            or (self._adopting and self._is_adopted(proc))
-            or (not self._adopting and self._is_found(proc, thorough=thorough))
+            or (self.adopting and self._is_adopted(proc))
+            or (not self.adopting and self._is_found(proc, thorough=thorough))
         ]
 
     def _is_adopted(self, proc: Proc) -> bool:
