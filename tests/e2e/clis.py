@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -204,6 +205,36 @@ def run_cli(
         timeout=timeout_s,
         check=False,
     )
+
+
+def run_until_killed(
+    name: str,
+    *arguments: str,
+    prompt: str,
+    cwd: Path,
+    env: Mapping[str, str],
+    sight: bytes,
+) -> tuple[bytes, int]:
+    """Run a CLI until it has printed something, then end its whole process group by SIGTERM."""
+    with subprocess.Popen(
+        [str(CLIS[name].program), *arguments],
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(prompt.encode())
+        process.stdin.close()
+        seen = [process.stdout.readline()]
+        while sight not in seen[-1] and seen[-1]:
+            seen.append(process.stdout.readline())
+        os.killpg(process.pid, signal.SIGTERM)
+        seen.append(process.stdout.read())
+    return b"".join(seen), process.returncode
 
 
 def main(names: Sequence[str]) -> int:

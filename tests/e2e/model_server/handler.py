@@ -102,8 +102,9 @@ class Handler(BaseHTTPRequestHandler):
         self._wait(turn.delay_s)
         if turn.cut == "start":
             raise Cut
-        if turn.fail:
-            self._refuse(wire, exchange, turn.fail)
+        # An answer in one piece cannot break off: it fails as a whole.
+        if failure := turn.fail or (turn.break_off if not exchange.question.stream else None):
+            self._refuse(wire, exchange, failure)
             return
         if exchange.question.side:
             turn = replace(turn, text=wire.side_answer(exchange.body))
