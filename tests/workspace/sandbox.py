@@ -38,7 +38,7 @@ class Sandbox:
         )
         if check and done.returncode != 0:
             raise AssertionError(f"git {args} failed: {done.stderr.decode()}")
-        return os.fsdecode(done.stdout).strip()
+        return os.fsdecode(done.stdout).rstrip("\n")
 
     def write(self, path: str, content: str | bytes = "content\n") -> Path:
         """Write a file, with its directories."""

@@ -41,6 +41,7 @@ _FOREIGN_VARIABLES = frozenset(
         "GIT_OBJECT_DIRECTORY",
         "GIT_PREFIX",
         "GIT_QUARANTINE_PATH",
+        "GIT_TRACE2_PARENT_SID",
         "GIT_WORK_TREE",
         "GPG_TTY",  # without it a passphrase prompt cannot take over the terminal
         "SSH_ASKPASS",

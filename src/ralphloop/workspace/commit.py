@@ -1,0 +1,263 @@
+"""Committing what a story changed, with the user's own hooks and signing.
+
+Only wanted paths are staged: everything that differs from HEAD, without our private files and
+without what was dirty before and nobody touched since.  If the user has other things staged, a
+partial commit leaves them as they are.  Nothing is ever pushed, forced, reset or stashed.
+
+A hook that says no is feedback for the agent, except about the message, which is ours; signing
+that fails is a problem of the machine.  A hook that rewrites files gets one second try, and the
+caller is told that the committed tree is not the one that was checked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from ralphloop.core.model import Value
+from ralphloop.errors import RepositoryError
+from ralphloop.workspace.commit_message import iteration_mark, story_message
+from ralphloop.workspace.commit_run import CommitRun, run_commit
+from ralphloop.workspace.git import PATHSPECS_ON_STDIN, Git, first_lines, literal_pathspecs
+from ralphloop.workspace.locks import wait_for_locks
+from ralphloop.workspace.measures import printable
+from ralphloop.workspace.own_files import OwnFiles, never_committed
+from ralphloop.workspace.porcelain import Entry
+from ralphloop.workspace.repo import Repository
+
+COMMIT_TIMEOUT_S = 600.0  # hooks may run a test suite
+LARGEST_NEW_FILE = 50 * 1024 * 1024
+_SEARCHED_COMMITS = 1_000
+_MESSAGE_HOOKS = ("commit-msg", "prepare-commit-msg")
+
+
+class CommitStatus(StrEnum):
+    COMMITTED = "committed"
+    NOTHING = "nothing"  # there was nothing to commit
+    REFUSED = "refused"  # by a hook or a half-done merge: `feedback` is for the agent
+
+
+class CommitResult(Value, frozen=True, kw_only=True):
+    """What became of a commit."""
+
+    status: CommitStatus
+    head: str | None = None  # afterwards
+    rewritten: bool = False  # a hook changed what is committed: check again
+    feedback: str = ""
+    notes: tuple[str, ...] = ()  # what was left out, in words
+
+
+class PathsPolicy(NamedTuple):
+    """Which of the changed paths are committed."""
+
+    own: OwnFiles = never_committed()
+    leave: Collection[str] = frozenset()  # dirty before the run and untouched since
+    largest_new_file: int = LARGEST_NEW_FILE
+
+
+EVERYTHING = PathsPolicy()
+
+
+def untouched_dirt(dirty_at_start: Iterable[str], changed_since: Iterable[str]) -> frozenset[str]:
+    """Paths that were dirty before and that nobody changed since: not ours to commit."""
+    return frozenset(dirty_at_start) - frozenset(changed_since)
+
+
+def commit_story(
+    repo: Repository,
+    *,
+    story_id: str,
+    title: str,
+    run: str,
+    iteration: int,
+    grade: str,
+    paths: PathsPolicy = EVERYTHING,
+    timeout_s: float = COMMIT_TIMEOUT_S,
+) -> CommitResult:
+    """Commit everything a story changed, with the mark and the progress entry."""
+    message = story_message(story_id, title, run=run, iteration=iteration, grade=grade)
+    wait_for_locks(repo)
+    entries = repo.status().entries
+    if obstacle := _obstacle(repo, entries):
+        return CommitResult(status=CommitStatus.REFUSED, head=repo.head(), feedback=obstacle)
+    wanted, notes = _wanted(repo, entries, paths)
+    return _commit(repo, wanted, message, notes, timeout_s)
+
+
+def commit_paths(
+    repo: Repository,
+    paths: Iterable[str],
+    message: str,
+    *,
+    timeout_s: float = COMMIT_TIMEOUT_S,
+) -> CommitResult:
+    """Commit those of the given paths that differ from HEAD, and nothing else."""
+    wait_for_locks(repo)
+    wanted = frozenset(paths).intersection(repo.dirty_paths())
+    return _commit(repo, wanted, message, (), timeout_s)
+
+
+def _commit(
+    repo: Repository,
+    paths: frozenset[str],
+    message: str,
+    notes: tuple[str, ...],
+    timeout_s: float,
+) -> CommitResult:
+    head = repo.head()
+    for is_first in (True, False):
+        staged = _stage(repo, paths)
+        ours = {path: state for path, state in staged.items() if path in paths}
+        if not ours:
+            return CommitResult(status=CommitStatus.NOTHING, head=repo.head(), notes=notes)
+        only = () if len(ours) == len(staged) else tuple(ours)
+        done = run_commit(repo, message, only, timeout_s)
+        if done.committed:
+            now = repo.head()
+            rewritten = not is_first or _changes_between(repo, head, now) != ours
+            if rewritten and only:
+                _stage(repo, paths)  # a partial commit leaves the user's index behind its hooks
+            return CommitResult(
+                status=CommitStatus.COMMITTED, head=now, rewritten=rewritten, notes=notes
+            )
+        if not (is_first and done.failed_hook and _changed_since_staging(repo, ours)):
+            break
+    return _refusal(repo, done, notes)
+
+
+def find_commit(repo: Repository, *, run: str, iteration: int) -> str | None:
+    """The commit an earlier process made for an iteration, if it came that far."""
+    if repo.head() is None:
+        return None
+    wanted = iteration_mark(run, iteration)
+    output = repo.git.run(
+        "log",
+        "-z",
+        f"--max-count={_SEARCHED_COMMITS}",
+        "--format=%H%n%(trailers:key=Ralph-Iteration,valueonly)",
+        "HEAD",
+        "--",
+    )
+    for record in output.decode("utf-8", "replace").split("\0"):
+        commit, *marks = record.strip().splitlines()[:20] or [""]
+        if wanted in (mark.strip() for mark in marks):
+            return commit
+    return None
+
+
+def _obstacle(repo: Repository, entries: list[Entry]) -> str:
+    """What the agent left half done, so that a commit would seal it; empty where nothing is."""
+    operation = repo.unfinished_operation()
+    if operation is not None:
+        return f"a {operation} is in progress in the repository: finish or abort it"
+    conflicts = [printable(os.fsdecode(entry.path)) for entry in entries if entry.is_unmerged]
+    return f"unresolved conflicts: {', '.join(conflicts[:5])}" if conflicts else ""
+
+
+def _wanted(
+    repo: Repository, entries: list[Entry], policy: PathsPolicy
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    wanted: set[str] = set()
+    left: list[str] = []
+    for entry in entries:
+        path = os.fsdecode(entry.path)
+        if path in policy.own or path in policy.leave:
+            continue
+        if reason := _left_out(repo, entry, policy):
+            left.append(f"not committed: {printable(path)} ({reason})")
+        else:
+            wanted.add(path)
+    return frozenset(wanted), tuple(left[:20])
+
+
+def _left_out(repo: Repository, entry: Entry, policy: PathsPolicy) -> str:
+    """Why a path cannot or should not be committed; empty where it can."""
+    if entry.is_untracked and entry.path.endswith(b"/"):
+        return "a repository of its own"
+    if entry.submodule.startswith("S") and entry.staged == "." and "C" not in entry.submodule:
+        return "a submodule with uncommitted changes"
+    if entry.is_untracked:
+        size = _size(repo.root / os.fsdecode(entry.path))
+        if size > policy.largest_new_file:
+            return f"a new file of {size // 1024**2} MB"
+    return ""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+_Staged = dict[str, str]  # path to mode and content
+
+
+def _stage(repo: Repository, paths: frozenset[str]) -> _Staged:
+    """Take the paths into the index; everything that is staged then, ours or not."""
+    git = repo.git.writing()
+    if paths:
+        args = ("add", "--all", *PATHSPECS_ON_STDIN)
+        specs = literal_pathspecs(paths)
+        ended = git.attempt(*args, stdin=specs, timeout_s=COMMIT_TIMEOUT_S)
+        if ended.returncode != 0 and b"sparse" in ended.stderr:
+            ended = git.attempt("add", "--sparse", *args[1:], stdin=specs)
+        if ended.returncode != 0:
+            raise RepositoryError(f"git add failed: {first_lines(ended.stderr)}")
+    base = repo.head() or _empty_tree(git)
+    raw = git.run("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", base)
+    return _raw_states(raw)
+
+
+def _empty_tree(git: Git) -> str:
+    return git.line("hash-object", "-t", "tree", os.devnull)
+
+
+def _changes_between(repo: Repository, before: str | None, after: str | None) -> _Staged:
+    git = repo.git
+    base = before or _empty_tree(git)
+    args = ("diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev")
+    return _raw_states(git.run(*args, base, after or base))
+
+
+def _raw_states(output: bytes) -> _Staged:
+    fields = output.split(b"\0")
+    states: _Staged = {}
+    for meta, path in zip(fields[0::2], fields[1::2], strict=False):
+        _, mode, _, content, _ = meta.decode().split(" ")
+        states[os.fsdecode(path)] = f"{mode} {content}"
+    return states
+
+
+def _changed_since_staging(repo: Repository, ours: _Staged) -> bool:
+    """True where a hook rewrote one of our files after it was staged."""
+    changed = repo.git.run(
+        "diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty"
+    )
+    return any(os.fsdecode(path) in ours for path in changed.split(b"\0"))
+
+
+def _refusal(repo: Repository, done: CommitRun, notes: tuple[str, ...]) -> CommitResult:
+    """What a commit that did not happen means, and for whom."""
+    if done.failed_hook in _MESSAGE_HOOKS:
+        raise RepositoryError(
+            f"the {done.failed_hook} hook refuses our commit message: {done.said}",
+            'let the hook accept `<story>: <title>`, or set `commit = "never"` under [git]',
+        )
+    if done.failed_hook:
+        how = "did not finish in time" if done.timed_out else "failed"
+        return CommitResult(
+            status=CommitStatus.REFUSED,
+            head=repo.head(),
+            feedback=f"the {done.failed_hook} hook {how}:\n{done.said}",
+            notes=notes,
+        )
+    if done.signing_failed:
+        raise RepositoryError(
+            f"the commit could not be signed: {done.said}",
+            "unlock the signing key for this session, or set commit.gpgSign to false here",
+        )
+    raise RepositoryError(f"git commit failed: {done.said}")

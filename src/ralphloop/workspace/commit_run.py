@@ -1,0 +1,126 @@
+"""Running `git commit` once and understanding how it ended.
+
+Exit code and words do not tell a refusing hook from a signing failure for sure, so git itself is
+asked to keep a record (trace2): which hooks it started and how each ended.  There is no terminal
+and no input, so a passphrase prompt cannot wait for anybody; a deadline catches what hangs anyway.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ralphloop.workspace.bounded import Ended
+from ralphloop.workspace.git import PATHSPECS_ON_STDIN, literal_pathspecs
+from ralphloop.workspace.repo import Repository
+
+_MAX_SAID = 4_000
+
+
+class CommitRun(NamedTuple):
+    """How one `git commit` ended."""
+
+    committed: bool
+    said: str = ""  # both outputs, their end, without secrets
+    failed_hook: str = ""  # name of the hook that said no, or hung
+    timed_out: bool = False
+    signing_failed: bool = False
+
+
+class _Event(msgspec.Struct):
+    """The few fields of a trace2 event that matter here."""
+
+    event: str
+    sid: str = ""
+    child_id: int = -1
+    child_class: str = ""
+    hook_name: str = ""
+    code: int = 0
+
+
+def run_commit(
+    repo: Repository, message: str, only: Collection[str], timeout_s: float
+) -> CommitRun:
+    """Commit the index, or only some paths of it, with the user's hooks and signing."""
+    before = repo.head()
+    with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+        trace = Path(place) / "trace"
+        ended = _commit(repo, message, only, timeout_s, trace)
+        hook = _failed_hook(trace)
+    if ended.returncode == 0 and not ended.timed_out:
+        return CommitRun(committed=True)
+    if repo.head() != before:
+        return CommitRun(committed=True)  # done; only what comes after a commit went wrong
+    said = _said(ended)
+    if ended.timed_out:
+        said = f"{said}\nit did not finish within {timeout_s:g} s".strip()
+    return CommitRun(
+        committed=False,
+        said=said,
+        failed_hook=hook,
+        timed_out=ended.timed_out,
+        signing_failed=not hook and _signs(repo) and (ended.timed_out or _could_not_write(ended)),
+    )
+
+
+def _commit(
+    repo: Repository, message: str, only: Collection[str], timeout_s: float, trace: Path
+) -> Ended:
+    # Hooks are the user's programs: they get the user's language back, but messages stay English.
+    env = {"LC_ALL": "C.UTF-8", "GIT_TRACE2_EVENT": str(trace)}
+    git = repo.git.writing().adapted(env=env)
+    args = ["commit", "--cleanup=whitespace", f"--message={message}"]
+    if only:
+        args += ["--only", *PATHSPECS_ON_STDIN]
+    stdin = literal_pathspecs(only) if only else b""
+    return git.attempt(*args, stdin=stdin, timeout_s=timeout_s)
+
+
+def _failed_hook(trace: Path) -> str:
+    """The hook that ended badly or never ended, by git's own record."""
+    running: dict[int, str] = {}
+    for event in _events(trace):
+        if event.event == "child_start" and event.child_class == "hook":
+            running[event.child_id] = event.hook_name
+        elif event.event == "child_exit":
+            name = running.pop(event.child_id, "")
+            if name and event.code != 0 and not name.startswith("post-"):
+                return name
+    return next((name for name in running.values() if not name.startswith("post-")), "")
+
+
+def _events(trace: Path) -> list[_Event]:
+    try:
+        lines = trace.read_bytes().splitlines()
+    except OSError:
+        return []
+    decoder = msgspec.json.Decoder(_Event)
+    events = []
+    for line in lines:
+        try:
+            event = decoder.decode(line)
+        except msgspec.DecodeError:
+            continue  # the last line of a git that was killed
+        if "/" not in event.sid:  # not a git that a hook started
+            events.append(event)
+    return events
+
+
+def _signs(repo: Repository) -> bool:
+    return repo.git.line("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1)) == "true"
+
+
+def _could_not_write(ended: Ended) -> bool:
+    return b"failed to write commit object" in ended.stderr
+
+
+def _said(ended: Ended) -> str:
+    from ralphloop.redaction import redact
+    from ralphloop.workspace.check_output import plain_text
+
+    text = redact(plain_text(ended.stderr + b"\n" + ended.stdout)).strip()
+    return text if len(text) <= _MAX_SAID else f"…{text[-_MAX_SAID:]}"
