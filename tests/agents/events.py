@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ralphloop.core.model import Response
+from ralphloop.readers import read
+
 SESSION = "5f0f3a52-6d0e-4c0b-9a55-0c7d1f2e9b10"
 
 TRUE_BLOCK = """---RALPH_STATUS---
@@ -95,6 +98,13 @@ def api_error(words: str, error: str, status: int | None = None, **more: Any) ->
     event = said(text(words), is_api_error_message=True, error=error, api_error_status=status)
     event["message"] |= {"model": "<synthetic>", "usage": {"input_tokens": 0}}
     return event | more
+
+
+def read_claude(*events: dict[str, Any], exit_code: int = 0, stderr: str = "") -> Response:
+    """Read these events as one start of Claude Code on the evening of 2026-11-15."""
+    return read(
+        lines(*events), agent="claude", exit_code=exit_code, stderr=stderr, now=1_794_775_000.0
+    )
 
 
 # --- the others ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Claude Code: whose words count, what a start cost, and how it ended."""
+"""Claude Code: whose words count, what a start cost, what shows while it runs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from ralphloop.core.model import Outcome, Response
-from ralphloop.readers import read, reader_for
+from ralphloop.core.model import Outcome
+from ralphloop.readers import reader_for
 from tests.agents.events import (
     FALSE_BLOCK,
     TRUE_BLOCK,
     api_error,
     init,
     lines,
+    read_claude,
     result,
     retry,
     said,
@@ -22,21 +23,13 @@ from tests.agents.events import (
     tool_use,
 )
 
-NOW = 1_794_775_000.0
-
-
-def claude(*events: dict[str, Any], exit_code: int = 0, stderr: str = "") -> Response:
-    """Read these events as one start."""
-    return read(lines(*events), agent="claude", exit_code=exit_code, stderr=stderr, now=NOW)
-
-
 # --- own words -------------------------------------------------------------------------------
 
 
 def test_the_block_of_the_final_message_is_final() -> None:
     """The result repeats the last message; its block counts once, and as final."""
     answer = f"All green.\n\n{TRUE_BLOCK}"
-    got = claude(init(), said(text(answer)), result(answer))
+    got = read_claude(init(), said(text(answer)), result(answer))
     assert got.status is not None
     assert got.status.exit_signal
     assert got.status_is_final
@@ -46,7 +39,7 @@ def test_the_block_of_the_final_message_is_final() -> None:
 
 def test_a_block_in_an_earlier_message_is_not_final() -> None:
     """A block before the final message is found, and marked as not final."""
-    got = claude(
+    got = read_claude(
         init(), said(text(TRUE_BLOCK)), said(text("Now the docs.")), result("Now the docs.")
     )
     assert got.status is not None
@@ -83,14 +76,14 @@ def test_a_block_in_an_earlier_message_is_not_final() -> None:
 )
 def test_other_peoples_blocks_are_nobodys_claim(foreign: dict[str, Any]) -> None:
     """Only the main agent's own messages can carry a status block."""
-    got = claude(init(), foreign, said(text("Read the log.")), result("Read the log."))
+    got = read_claude(init(), foreign, said(text("Read the log.")), result("Read the log."))
     assert got.status is None
     assert got.text == "Read the log."
 
 
 def test_the_last_of_several_results_counts() -> None:
     """After background work a second turn ends with its own result, and that one is final."""
-    got = claude(
+    got = read_claude(
         init(),
         said(text(TRUE_BLOCK)),
         result(TRUE_BLOCK),
@@ -106,7 +99,7 @@ def test_the_last_of_several_results_counts() -> None:
 
 def test_words_after_the_last_result_are_not_final() -> None:
     """A second turn that never ended leaves the first result, but the newer block wins."""
-    got = claude(
+    got = read_claude(
         init(),
         said(text(TRUE_BLOCK)),
         result(TRUE_BLOCK),
@@ -123,7 +116,7 @@ def test_words_after_the_last_result_are_not_final() -> None:
 
 def test_without_a_result_nothing_is_final() -> None:
     """A stream that breaks off has no final message, whatever its last words claim."""
-    got = claude(init(), said(text(TRUE_BLOCK)), exit_code=143)
+    got = read_claude(init(), said(text(TRUE_BLOCK)), exit_code=143)
     assert got.outcome is Outcome.KILLED
     assert got.final_text is None
     assert got.status is not None
@@ -132,14 +125,14 @@ def test_without_a_result_nothing_is_final() -> None:
 
 def test_a_result_without_messages_is_the_message() -> None:
     """The json format prints the result alone; it is the agent's word."""
-    got = claude(result(TRUE_BLOCK))
+    got = read_claude(result(TRUE_BLOCK))
     assert got.status_is_final
     assert got.text == TRUE_BLOCK
 
 
 def test_an_error_sentence_is_no_claim() -> None:
     """What the CLI wrote into a failed result is shown, but it is not the agent's text."""
-    got = claude(
+    got = read_claude(
         init(), result(TRUE_BLOCK, is_error=True, terminal_reason="api_error"), exit_code=1
     )
     assert got.final_text == TRUE_BLOCK
@@ -159,7 +152,7 @@ def increment(cost: float, tokens: int) -> dict[str, Any]:
 
 def test_increments_of_all_results_are_summed() -> None:
     """Two results of one start cost their two increments, whatever the running totals say."""
-    got = claude(
+    got = read_claude(
         init(),
         result("a", total_cost_usd=9.0, model_usage_since_last_result=increment(0.25, 10)),
         result("b", total_cost_usd=9.5, model_usage_since_last_result=increment(0.5, 20)),
@@ -176,7 +169,7 @@ def test_one_message_in_several_events_is_counted_once() -> None:
     """Without a result the stream is summed: one message id once, its largest numbers."""
     grown = said(text("b"), message_id="m1")
     grown["message"]["usage"] = {"input_tokens": 100, "output_tokens": 40}
-    got = claude(
+    got = read_claude(
         init(),
         said(text("a"), message_id="m1"),
         grown,
@@ -205,7 +198,7 @@ def test_partial_messages_give_the_estimate() -> None:
         "message": {"id": "m1", "usage": {"input_tokens": 80, "output_tokens": 1}},
     }
     delta = {"type": "message_delta", "usage": {"output_tokens": 33}}
-    got = claude(
+    got = read_claude(
         init(),
         {"type": "stream_event", "event": start, "api_message_id": "m1"},
         {
@@ -233,7 +226,7 @@ def test_an_interrupted_answer_is_not_free() -> None:
         terminal_reason="aborted_streaming",
         model_usage_since_last_result={},
     )
-    got = claude(init(), {"type": "stream_event", "event": start}, aborted)
+    got = read_claude(init(), {"type": "stream_event", "event": start}, aborted)
     assert got.outcome is Outcome.INTERRUPTED
     assert got.usage.input_tokens == 80
     assert got.usage.estimated
@@ -242,181 +235,9 @@ def test_an_interrupted_answer_is_not_free() -> None:
 def test_absurd_numbers_do_no_harm() -> None:
     """Negative, infinite or non-numeric usage counts as nothing."""
     odd = {"input_tokens": -5, "output_tokens": "many", "cache_read_input_tokens": True}
-    got = claude(init(), result("x", usage=odd, total_cost_usd=-3))
+    got = read_claude(init(), result("x", usage=odd, total_cost_usd=-3))
     assert got.usage.total_tokens == 0
     assert got.usage.cost_usd is None
-
-
-# --- outcomes --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "error, status, outcome",
-    [
-        ("authentication_failed", 401, Outcome.FATAL),
-        ("oauth_org_not_allowed", 403, Outcome.FATAL),
-        ("account_on_hold", None, Outcome.FATAL),
-        ("verification_required", None, Outcome.FATAL),
-        ("billing_error", 400, Outcome.FATAL),
-        ("model_not_found", 404, Outcome.FATAL),
-        ("cloud_credential_error", None, Outcome.FATAL),
-        ("rate_limit", 429, Outcome.TRANSIENT),
-        ("overloaded", 529, Outcome.TRANSIENT),
-        ("server_error", None, Outcome.TRANSIENT),
-        ("unknown", 502, Outcome.TRANSIENT),
-        ("unknown", 401, Outcome.FATAL),
-        ("unknown", None, Outcome.ERROR),
-        ("invalid_request", 400, Outcome.ERROR),
-    ],
-)
-def test_api_errors_by_kind(error: str, status: int | None, outcome: Outcome) -> None:
-    """The kind of the last API error decides, then its status; `success` and words do not."""
-    failed = result(
-        "It failed.", is_error=True, terminal_reason="api_error", api_error_status=status
-    )
-    got = claude(init(), api_error("It failed.", error, status), failed, exit_code=1)
-    assert got.outcome is outcome
-
-
-@pytest.mark.parametrize(
-    "more, outcome",
-    [
-        ({"terminal_reason": "max_turns", "subtype": "error_max_turns"}, Outcome.LIMIT),
-        ({"terminal_reason": None, "subtype": "error_max_turns"}, Outcome.LIMIT),
-        ({"terminal_reason": "budget_exhausted"}, Outcome.LIMIT),
-        ({"terminal_reason": "prompt_too_long", "api_error_status": 400}, Outcome.LIMIT),
-        ({"terminal_reason": "structured_output_retry_exhausted"}, Outcome.LIMIT),
-        ({"terminal_reason": "aborted_tools"}, Outcome.INTERRUPTED),
-        ({"api_error": "connection_failed"}, Outcome.TRANSIENT),
-        ({"api_error": "usage_limit_reached", "api_error_status": 429}, Outcome.USAGE_LIMIT),
-        ({"subtype": "error_during_execution", "num_turns": 0}, Outcome.STARTUP_ERROR),
-        ({"startup_failure_reason": "bypass_root"}, Outcome.STARTUP_ERROR),
-        ({"stop_reason": "refusal", "terminal_reason": "api_error"}, Outcome.ERROR),
-    ],
-)
-def test_failed_results_by_reason(more: dict[str, Any], outcome: Outcome) -> None:
-    """A failed result is classified by its fields, in their order."""
-    got = claude(init(), result("words about a connection", is_error=True, **more), exit_code=1)
-    assert got.outcome is outcome
-
-
-@pytest.mark.parametrize(
-    "words, outcome",
-    [
-        ("Credit balance is too low", Outcome.FATAL),
-        ("Invalid API key · Fix external API key", Outcome.FATAL),
-        ("Not logged in · Please run /login", Outcome.FATAL),
-        ("You've hit your weekly limit · resets Nov 20, 11:34am (UTC)", Outcome.USAGE_LIMIT),
-        ("Claude AI usage limit reached|1749924000", Outcome.USAGE_LIMIT),
-        (
-            "API Error: Connection refused — a firewall or proxy may be blocking it",
-            Outcome.TRANSIENT,
-        ),
-    ],
-)
-def test_json_results_without_fields_are_known_by_their_sentence(
-    words: str, outcome: Outcome
-) -> None:
-    """Older versions and the json format give only the sentence, with exit code 0 or 1."""
-    for code in (0, 1):
-        got = claude(
-            {"type": "result", "subtype": "success", "is_error": True, "result": words},
-            exit_code=code,
-        )
-        assert got.outcome is outcome
-
-
-def test_a_limit_without_an_event_takes_its_time_from_the_sentence() -> None:
-    """The json format names the limit but not its epoch: the sentence is read."""
-    words = "You've hit your 5-hour limit · resets 10:27pm (UTC)"
-    got = claude(result(words, is_error=True, api_error="usage_limit_reached"), exit_code=1)
-    assert got.rate_limit is not None
-    assert (got.rate_limit.resets_at, got.rate_limit.kind) == (1_794_781_620, "five_hour")
-
-
-def test_a_warning_about_the_limit_is_no_limit() -> None:
-    """`allowed_warning` informs; the start was good."""
-    info = {
-        "status": "allowed_warning",
-        "resetsAt": 17,
-        "rateLimitType": "five_hour",
-        "utilization": 0.93,
-    }
-    got = claude(
-        init(),
-        {"type": "rate_limit_event", "rate_limit_info": info},
-        said(text("ok")),
-        result("ok"),
-    )
-    assert got.outcome is Outcome.COMPLETED
-    assert got.rate_limit is not None
-    assert not got.rate_limit.rejected
-    assert got.rate_limit.utilization == 0.93
-
-
-def test_paid_overage_is_no_rejection() -> None:
-    """A rejected window that goes on as paid extra usage stops nobody."""
-    info = {
-        "status": "rejected",
-        "resetsAt": 17,
-        "rateLimitType": "five_hour",
-        "isUsingOverage": True,
-    }
-    got = claude(
-        init(),
-        {"type": "rate_limit_event", "rate_limit_info": info},
-        said(text("ok")),
-        result("ok"),
-    )
-    assert got.rate_limit is not None
-    assert not got.rate_limit.rejected
-
-
-def test_limit_words_in_a_good_answer_mean_nothing() -> None:
-    """An honest answer may speak of limits, keys and errors."""
-    answer = "API Error: 529 is now retried; 'You've hit your limit' shows at 100 %."
-    assert claude(init(), said(text(answer)), result(answer)).outcome is Outcome.COMPLETED
-
-
-def test_good_result_then_killed_is_completed() -> None:
-    """Background work that had to be killed does not undo a good result."""
-    for code in (143, -9, 1):
-        assert (
-            claude(init(), said(text("ok")), result("ok"), exit_code=code).outcome
-            is Outcome.COMPLETED
-        )
-
-
-@pytest.mark.parametrize(
-    "events, code, outcome",
-    [
-        ([], 1, Outcome.STARTUP_ERROR),
-        ([init()], 143, Outcome.KILLED),
-        ([init()], -2, Outcome.KILLED),
-        ([init(), said(text("a"))], 0, Outcome.ERROR),
-        ([init(), said(text("a")), retry("overloaded", 529)], 1, Outcome.TRANSIENT),
-        ([init(), retry("overloaded", 529)], 1, Outcome.TRANSIENT),
-        ([init(), retry("overloaded", 529)], 143, Outcome.KILLED),
-        ([init(), retry("authentication_failed", 401)], 143, Outcome.FATAL),
-        ([init(), api_error("Overloaded", "overloaded", 529)], 1, Outcome.TRANSIENT),
-        ([init()], 1, Outcome.STARTUP_ERROR),
-    ],
-)
-def test_without_a_result(events: list[dict[str, Any]], code: int, outcome: Outcome) -> None:
-    """No result: killed, still retrying, cut off after an answer, or never started."""
-    assert claude(*events, exit_code=code).outcome is outcome
-
-
-def test_an_empty_answer_is_empty_unless_tools_were_refused() -> None:
-    """`result: ""` is empty; with refused tools it is denied."""
-    assert claude(init(), result("")).outcome is Outcome.EMPTY
-    refused = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": "ls"}}
-    assert claude(init(), result("", permission_denials=[refused])).outcome is Outcome.DENIED
-
-
-def test_structured_output_is_an_answer() -> None:
-    """With a schema the answer is `structured_output`."""
-    assert claude(init(), result("", structured_output={"ok": True})).outcome is Outcome.COMPLETED
 
 
 # --- while it runs ---------------------------------------------------------------------------
@@ -468,7 +289,7 @@ def test_visible_steps_are_short_lines() -> None:
 def test_only_the_last_calls_are_kept_but_all_are_counted() -> None:
     """A thousand calls cost no more memory than fifty."""
     events = [said(tool_use("Read", call_id=f"t{n}", file_path=f"f{n}")) for n in range(1000)]
-    got = claude(init(), *events, result())
+    got = read_claude(init(), *events, result())
     assert got.tool_call_count == 1000
     assert len(got.tool_calls) == 50
     assert got.tool_calls[-1].summary == "f999"
@@ -487,6 +308,6 @@ def test_events_of_wrong_shape_are_ignored() -> None:
         {"type": ["result"]},
         {"type": "brand_new", "session_id": 5},
     ]
-    got = claude(init(), *odd, said(text("fine")), result("fine"))
+    got = read_claude(init(), *odd, said(text("fine")), result("fine"))
     assert got.outcome is Outcome.COMPLETED
     assert got.text == "fine"

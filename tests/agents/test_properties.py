@@ -7,6 +7,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -53,6 +54,55 @@ def test_no_events_raise(
     """Known event types with fields of any shape give a response."""
     data = lines(*({"type": kind} | fields for kind, fields in events))
     assert read(data, agent=agent, exit_code=code, now=1.8e9).outcome
+
+
+ODD: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    1e308,
+    10**30,
+    "",
+    [],
+    {},
+    [None],
+    {"type": 5},
+    "<synthetic>",
+    [[[]]],
+)
+
+
+def twisted(value: object, chance: Random) -> object:
+    """The same JSON with a few fields of another type, and a few missing."""
+    if chance.random() < 0.04:
+        return chance.choice(ODD)
+    if isinstance(value, dict):
+        kept = [(key, field) for key, field in value.items() if chance.random() > 0.02]
+        return {key: twisted(field, chance) for key, field in kept}
+    if isinstance(value, list):
+        return [twisted(inner, chance) for inner in value]
+    return value
+
+
+def twisted_line(line: bytes, chance: Random) -> bytes:
+    """A line of a recording, its fields twisted if it is JSON."""
+    try:
+        return json.dumps(twisted(json.loads(line), chance)).encode()
+    except ValueError:
+        return line
+
+
+@given(st.sampled_from(RECORDED), st.integers(0), CODES)
+def test_twisted_recordings_are_read(path: Path, seed: int, code: int | None) -> None:
+    """Real events with fields of the wrong type give a response, and short visible steps."""
+    chance = Random(seed)
+    output = [twisted_line(line, chance) for line in path.read_bytes()[:40_000].split(b"\n")]
+    reader = reader_for(path.parent.parent.name)
+    for line in output:
+        for step in reader.feed(line + b"\n"):
+            assert len(step.summary) <= 200
+            assert "\n" not in step.summary
+    assert reader.finish(exit_code=code, now=1.8e9).outcome
 
 
 @given(st.sampled_from(RECORDED), st.data())

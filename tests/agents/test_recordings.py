@@ -68,6 +68,15 @@ def test_cutting_the_stream_changes_nothing(name: str) -> None:
     assert reader.finish(exit_code=code, stderr=stderr, now=RECORDED_AT) == response(name)
 
 
+@pytest.mark.parametrize("name", [name for name in EXPECTED if name.startswith("claude/")])
+def test_a_glance_is_as_good_as_a_look(name: str) -> None:
+    """Events written with other blanks, which must be decoded in full, say the same."""
+    stdout, code, stderr = start(name)
+    spaced = stdout.replace(b'{"type":', b'{ "type": ')
+    got = read(spaced, agent="claude", exit_code=code, stderr=stderr, now=RECORDED_AT)
+    assert got == response(name)
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_dialect_is_detected(name: str) -> None:
     """Without the agent's name, events are read by the right dialect and text as text."""

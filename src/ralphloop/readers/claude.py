@@ -139,7 +139,7 @@ class Claude(Dialect):
 
     def _stream_event(self, document: Document) -> None:
         event = document_of(document.get("event"))
-        kind = event.get("type")
+        kind = text_of(event.get("type"))
         if kind in _GROWING:
             self._working()
         elif kind == "message_start":

@@ -11,7 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ralphloop.core.model import Outcome
-from ralphloop.readers.failures import Verdict, failure_verdict, sentence_verdict
+from ralphloop.readers.failures import (
+    Verdict,
+    announces_limit,
+    failure_verdict,
+    sentence_verdict,
+)
 from ralphloop.readers.values import (
     Document,
     count_of,
@@ -153,6 +158,8 @@ def _without_result(facts: Facts, seen: Dialect, end: End) -> Verdict:
 
 
 def _failed_request(facts: Facts, words: str) -> Verdict:
+    if announces_limit(words):
+        return Verdict(Outcome.USAGE_LIMIT, words)
     outcome = _first(_FAILED_REQUEST, facts)
     if outcome:
         return Verdict(outcome, words or facts.error)

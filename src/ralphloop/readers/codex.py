@@ -53,9 +53,9 @@ class Codex(Dialect):
         elif kind == "turn.completed":
             self._completed(document_of(document.get("usage")))
         elif kind == "turn.failed":
-            self._failed(text_of(document_of(document.get("error")).get("message")))
+            self._failed(text_of(document_of(document.get("error")).get("message"))[:4_000])
         elif kind == "error":
-            self._error(text_of(document.get("message")))
+            self._error(text_of(document.get("message"))[:4_000])
 
     def verdict(self, end: End) -> Verdict:
         if self.result_seen and not self._turn_failed:

@@ -28,7 +28,7 @@ _REST = r"(?: ?[·∙•|.—–:-].*)?"  # a sentence may go on after a mark, n
 
 _SENTENCES: tuple[tuple[str, Outcome], ...] = (
     (
-        rf"You['’](?:ve|re) (?:hit|reached|at) your (?:[\w-]+ ){{0,4}}limit{_REST}",
+        rf"You['’](?:ve|re) (?:hit|reached|at) your (?:[\w'’-]+ ){{0,5}}limit{_REST}",
         Outcome.USAGE_LIMIT,
     ),
     (rf"Claude (?:AI |Code )?usage limit reached{_REST}", Outcome.USAGE_LIMIT),
@@ -58,6 +58,11 @@ _SENTENCES: tuple[tuple[str, Outcome], ...] = (
     (r"Request timed out", Outcome.TRANSIENT),
 )
 _COMPILED = tuple((re.compile(words, re.IGNORECASE), outcome) for words, outcome in _SENTENCES)
+_LIMIT_START = re.compile(
+    r"You['’]ve (?:hit|reached) your |You['’]re out of (?:extra )?usage"
+    r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits",
+    re.IGNORECASE,
+)
 _API_ERROR = re.compile(r"API Error: .*", re.IGNORECASE)
 _STATUS = re.compile(
     r"API Error: (?:[A-Za-z ]{0,40}\()?(\d{3})\b|\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE
@@ -123,6 +128,11 @@ def sentence_verdict(line: str) -> Verdict | None:
     if _API_ERROR.fullmatch(line):
         return failure_verdict(line, status_in(line))
     return None
+
+
+def announces_limit(message: str) -> bool:
+    """Whether an error message of Claude Code begins like those it uses for usage limits."""
+    return _LIMIT_START.match(message[:400]) is not None
 
 
 def status_in(message: str) -> int | None:

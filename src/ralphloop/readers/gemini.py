@@ -175,7 +175,7 @@ class Gemini(Dialect):
         self.result_seen = True
         stats = document_of(document.get("stats"))
         models = document_of(stats.get("models"))
-        self.model = next(iter(models), None)
+        self.model = short_text_of(next(iter(models), None))
         self._usage = _of_models(models)
         if isinstance(answer := document.get("response"), str):
             self.model_output = True
