@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.e2e.model_server import ModelServer
+from tests.e2e.processes import named, processes_of
 
 HERE = Path(__file__).parent
 _GRACE_S = 3.0
@@ -69,28 +69,9 @@ def _no_process_left(tmp_path: Path) -> Iterator[None]:
     """Whatever a test starts is gone when it ends."""
     yield
     deadline = time.monotonic() + _GRACE_S
-    while (left := _processes_of(tmp_path)) and time.monotonic() < deadline:
+    while (left := processes_of(tmp_path)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    named = [_named(process) for process in left]
+    names = [named(process) for process in left]
     for process in left:
         process.kill()
-    assert named == []
-
-
-def _processes_of(place: Path) -> list[psutil.Process]:
-    return [process for process in psutil.process_iter() if _belongs_to(process, place)]
-
-
-def _belongs_to(process: psutil.Process, place: Path) -> bool:
-    try:
-        places = (process.cwd(), process.environ().get("TMPDIR", ""))
-    except psutil.Error:
-        return False  # gone, or somebody else's
-    return any(Path(it).is_relative_to(place) for it in places if it)
-
-
-def _named(process: psutil.Process) -> str:
-    try:
-        return f"{process.pid} {' '.join(process.cmdline())}"
-    except psutil.Error:
-        return f"{process.pid} (gone since)"
+    assert names == []
