@@ -27,13 +27,19 @@ def prepare(store: Path) -> None:
         ignore.write_text("*\n", encoding="utf-8")
 
 
-def contents(git: Git, names: Iterable[str]) -> dict[str, bytes]:
+def contents(git: Git, names: Iterable[str], largest: int = MAX_TEXT) -> dict[str, bytes]:
     """Blobs by name; missing and large ones are left out."""
-    wanted = _within_limits(git, sorted(set(names)))
+    wanted = _within_limits(git, sorted(set(names)), largest)
     if not wanted:
         return {}
     output = git.run("cat-file", "--batch", stdin=_lines(wanted))
     return dict(_batch(output))
+
+
+def blobs_among(git: Git, names: Iterable[str]) -> frozenset[str]:
+    """Those names whose content is there."""
+    found = _checked(git, sorted(set(names)))
+    return frozenset(name for name, kind, _ in found if kind == "blob")
 
 
 def prune(git: Git, store: Path, keep: Iterable[str]) -> None:
@@ -56,19 +62,24 @@ def clear(store: Path) -> None:
     shutil.rmtree(store, ignore_errors=True)
 
 
-def _within_limits(git: Git, names: list[str]) -> list[str]:
-    if not names:
-        return []
-    checked = git.run("cat-file", "--batch-check", stdin=_lines(names)).decode()
+def _within_limits(git: Git, names: list[str], largest: int) -> list[str]:
     wanted: list[str] = []
     total = 0
-    for line in checked.splitlines():
-        name, kind, *size = line.split(" ")
-        if kind != "blob" or int(size[0]) > MAX_TEXT or total + int(size[0]) > MAX_TEXTS:
-            continue
-        total += int(size[0])
-        wanted.append(name)
+    for name, kind, size in _checked(git, names):
+        if kind == "blob" and size <= largest and total + size <= MAX_TEXTS:
+            total += size
+            wanted.append(name)
     return wanted
+
+
+def _checked(git: Git, names: list[str]) -> Iterator[tuple[str, str, int]]:
+    """Name, kind and size of those objects that are there."""
+    if not names:
+        return
+    for line in git.run("cat-file", "--batch-check", stdin=_lines(names)).decode().splitlines():
+        name, kind, *size = line.split(" ")
+        if size:
+            yield name, kind, int(size[0])
 
 
 def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
@@ -82,10 +93,7 @@ def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _existing(git: Git, trees: list[str]) -> list[str]:
-    if not trees:
-        return []
-    checked = git.run("cat-file", "--batch-check", stdin=_lines(trees)).decode()
-    return [line.split(" ")[0] for line in checked.splitlines() if " tree " in line]
+    return [name for name, kind, _ in _checked(git, trees) if kind == "tree"]
 
 
 def _pack(git: Git, store: Path, trees: list[str]) -> str:

@@ -15,6 +15,7 @@ from ralphloop.errors import RepositoryError
 from ralphloop.workspace.git import Git
 from ralphloop.workspace.porcelain import STATUS_ARGS, parse_status
 
+LONGEST = 200
 _PREFIX = b"ralph: content not measured\n"
 _MAX_INNER_PATHS = 2_000
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from ralphloop.errors import RepositoryError
 from ralphloop.workspace import object_store, placeholders
+from ralphloop.workspace.git import Git
 from ralphloop.workspace.measures import (
     MAX_CHANGES,
     Change,
@@ -31,7 +32,7 @@ from ralphloop.workspace.measures import (
 )
 from ralphloop.workspace.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.workspace.porcelain import Entry, StatusReport
-from ralphloop.workspace.private_index import PrivateIndex
+from ralphloop.workspace.private_index import PrivateIndex, object_variables
 from ralphloop.workspace.repo import Repository
 
 LARGE_FILE = 5 * 1024 * 1024
@@ -85,17 +86,20 @@ class Snapshotter:
         """What differs between two moments."""
         if before.tree == after.tree:
             return Changed(insertions=0, deletions=0)
-        git = self._index.git()
-        trees = (before.tree, after.tree)
-        raw = git.run("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", *trees)
-        changes = _raw_changes(raw)
-        lines = self._changed_lines(trees) if len(changes) <= _MAX_COUNTED_LINES_IN else None
+        changes = self.changes(before.tree, after.tree)
+        few = len(changes) <= _MAX_COUNTED_LINES_IN
+        lines = self._changed_lines((before.tree, after.tree)) if few else None
         return Changed(
             count=len(changes),
             changes=tuple(changes[:MAX_CHANGES]),
             insertions=lines[0] if lines else None,
             deletions=lines[1] if lines else None,
         )
+
+    def changes(self, before: str, after: str) -> list[Change]:
+        """Every path in which two trees differ, however many there are."""
+        args = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
+        return _raw_changes(self._index.git().run(*args, before, after))
 
     def commits(self, before: str | None, after: str | None) -> Commits:
         """What was committed between two heads."""
@@ -111,6 +115,14 @@ class Snapshotter:
     def contents(self, names: Iterable[str]) -> dict[str, bytes]:
         """The contents behind a change, as far as they are kept and not too large."""
         return object_store.contents(self._index.git(), names)
+
+    def git(self) -> Git:
+        """Git that sees everything measured and writes nothing of the user's."""
+        return self._index.git()
+
+    def object_variables(self) -> dict[str, str]:
+        """Environment with which any git sees the objects of our snapshots."""
+        return object_variables(self._store, self._repo.objects)
 
     def prune(self, keep: Iterable[Snapshot | str]) -> None:
         """Keep the store small: only what the given snapshots need stays, once it has grown."""

@@ -1,0 +1,245 @@
+"""Setting a stuck story aside: its leftovers are saved, then the work tree is as it was.
+
+Saved: everything that differs from the story's start, as one commit on top of the head the story
+started from, under `refs/ralph/set-aside/<run>/<n>`.  It is made with a temporary index, so that
+neither work tree nor index nor branch move, and one `git cherry-pick` brings it back later.
+
+Restored: exactly the paths that were saved, from the snapshot taken at the story's start.  What the
+agent committed stays in history and is undone by an ordinary commit.  Nothing is restored where the
+work tree was dirty when the run began, or where the repository stands somewhere else by now.
+Doing it twice, after a crash in between, ends the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from ralphloop.core.model import Value
+from ralphloop.workspace import object_store, placeholders
+from ralphloop.workspace.commit import CommitStatus, commit_paths
+from ralphloop.workspace.commit_message import with_trailers
+from ralphloop.workspace.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs
+from ralphloop.workspace.locks import wait_for_locks
+from ralphloop.workspace.measures import Change, Snapshot, printable
+from ralphloop.workspace.repo import Repository
+from ralphloop.workspace.snapshot import Snapshotter
+
+LARGEST_SAVED_FILE = 100 * 1024 * 1024
+_TIMEOUT_S = 600.0
+_MAX_NOTES = 20
+_NOT_IN_REFS = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class SetAside(Value, frozen=True, kw_only=True):
+    """What became of a story's leftovers."""
+
+    ref: str = ""  # empty: there were none
+    commit: str = ""
+    restored: int = 0  # paths that are as they were at the story's start
+    cleaned: bool = False  # the work tree is as it was, apart from `left`
+    left: tuple[str, ...] = ()  # paths that were not saved and stay, with the reason
+    problem: str = ""  # why it was not cleaned
+    command: str = ""  # brings the work back
+
+
+class _Aside:
+    """One story being set aside."""
+
+    def __init__(self, repo: Repository, measure: Snapshotter, start: Snapshot, ref: str) -> None:
+        self.repo = repo
+        self.measure = measure
+        self.start = start
+        self.ref = ref
+        self.left: list[str] = []
+
+    def leftovers(self) -> list[Change]:
+        """What differs from the start and can be saved; the rest is noted in `left`."""
+        now = self.measure.tree()
+        if now.tree == self.start.tree:
+            return []
+        changes = self.measure.changes(self.start.tree, now.tree)
+        kept = self._kept(change.before for change in changes if change.before is not None)
+        return [change for change in changes if self._can_be_saved(change, kept)]
+
+    def save(self, changes: list[Change], message: str) -> str:
+        """A commit with the leftovers on top of the story's first head; its name."""
+        with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+            git = self.repo.git.writing().adapted(env={"GIT_INDEX_FILE": f"{place}/index"})
+            if self.start.head is not None:
+                git.run("read-tree", self.start.head)
+            _take_into_index(git, changes, self.repo.object_format)
+            tree = git.line("write-tree")
+        parents = () if self.start.head is None else ("-p", self.start.head)
+        commit = git.line("commit-tree", tree, *parents, "-m", message)
+        git.run("update-ref", self.ref, commit)
+        return commit
+
+    def saved_before(self) -> str:
+        """The commit an earlier, interrupted attempt saved; empty where there is none."""
+        return self.repo.git.line("rev-parse", "--verify", "--quiet", self.ref, ok=(0, 1))
+
+    def only_saved(self, changes: list[Change], commit: str) -> list[Change]:
+        """Those changes whose path a commit has saved: nothing else may be restored."""
+        base = self.start.head or self.repo.git.line("hash-object", "-t", "tree", os.devnull)
+        saved = self.repo.git.run(
+            "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit
+        )
+        paths = {os.fsdecode(path) for path in saved.split(b"\0")}
+        return [change for change in changes if change.path in paths]
+
+    def restore(self, changes: list[Change]) -> None:
+        """Put paths back to their state at the story's start, in work tree and index."""
+        for change in changes:
+            if change.before is None:
+                _remove(self.repo.root, change.path)
+        self._check_out([change.path for change in changes if change.before is not None])
+        self.repo.git.writing().run(
+            "reset",
+            "--quiet",
+            *PATHSPECS_ON_STDIN,
+            stdin=literal_pathspecs(change.path for change in changes),
+            timeout_s=_TIMEOUT_S,
+        )
+
+    def obstacle(self) -> str:
+        """Why the work tree must not be touched; empty where it may."""
+        operation = self.repo.unfinished_operation()
+        if operation is not None:
+            return f"a {operation} is in progress"
+        branch = self.repo.branch()
+        if branch != self.start.branch:
+            return f"the branch is {branch or 'detached'} now, it was {self.start.branch}"
+        return ""
+
+    def _can_be_saved(self, change: Change, kept: frozenset[str]) -> bool:
+        reason = _unsaveable(self.repo.root / change.path) if change.after is not None else ""
+        if not reason and change.before is not None and change.before not in kept:
+            reason = "its earlier content was not kept"
+        if reason:
+            self.left.append(f"{printable(change.path)} ({reason})")
+        return not reason
+
+    def _kept(self, names: Iterable[str]) -> frozenset[str]:
+        """Contents that are really there, not just placeholders for them."""
+        git = self.measure.git()
+        there = object_store.blobs_among(git, names)
+        small = object_store.contents(git, there, largest=placeholders.LONGEST)
+        return there - {n for n, content in small.items() if placeholders.is_placeholder(content)}
+
+    def _check_out(self, paths: list[str]) -> None:
+        if not paths:
+            return
+        with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+            # The objects of the start may be ours alone, but the conversions are the user's.
+            git = self.repo.git.writing().adapted(
+                env={**self.measure.object_variables(), "GIT_INDEX_FILE": f"{place}/index"}
+            )
+            git.run("read-tree", self.start.tree)
+            git.run(
+                "checkout-index",
+                "--force",
+                "--quiet",
+                "-z",
+                "--stdin",
+                stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
+                timeout_s=_TIMEOUT_S,
+            )
+
+
+def set_aside(
+    repo: Repository,
+    measure: Snapshotter,
+    *,
+    run: str,
+    number: int,
+    story_id: str,
+    start: Snapshot,
+    dirty_at_start: bool = False,
+) -> SetAside:
+    """Save what a story left behind and, where that is safe, clean up after it."""
+    aside = _Aside(repo, measure, start, ref_name(run, number))
+    wait_for_locks(repo)
+    changes = aside.leftovers()
+    commit = aside.saved_before()
+    if commit:
+        changes = aside.only_saved(changes, commit)
+    elif not changes:
+        return SetAside(cleaned=not aside.left, left=tuple(aside.left[:_MAX_NOTES]))
+    else:
+        subject = f"{story_id}: set aside"
+        commit = aside.save(changes, with_trailers(subject, _trailers(run, story_id)))
+    problem = aside.obstacle()
+    if dirty_at_start:
+        problem = "the work tree was dirty when the run began"
+    if not problem:
+        problem = _clean(aside, changes, run, story_id)
+    return SetAside(
+        ref=aside.ref,
+        commit=commit,
+        restored=0 if problem else len(changes),
+        cleaned=not problem,
+        left=tuple(aside.left[:_MAX_NOTES]),
+        problem=problem,
+        command=f"git cherry-pick --no-commit {aside.ref}",
+    )
+
+
+def ref_name(run: str, number: int) -> str:
+    """Where the leftovers of a story are kept."""
+    return f"refs/ralph/set-aside/{_NOT_IN_REFS.sub('-', run) or 'run'}/{number}"
+
+
+def _clean(aside: _Aside, changes: list[Change], run: str, story_id: str) -> str:
+    """Restore, and undo what the agent committed; a problem in words, or nothing."""
+    aside.restore(changes)
+    if aside.repo.head() == aside.start.head:
+        return ""
+    trailers = {**_trailers(run, story_id), "Ralph-Set-Aside": aside.ref}
+    message = with_trailers(f"{story_id}: set aside, back to its start", trailers)
+    done = commit_paths(aside.repo, [change.path for change in changes], message)
+    return done.feedback if done.status is CommitStatus.REFUSED else ""
+
+
+def _trailers(run: str, story_id: str) -> dict[str, str]:
+    return {"Ralph-Run": run, "Ralph-Story": story_id}
+
+
+def _unsaveable(path: Path) -> str:
+    """Why the content of a path cannot be put into a commit; empty where it can."""
+    if path.is_symlink():
+        return ""
+    if path.is_dir():
+        return "a repository of its own"
+    if not os.access(path, os.R_OK):
+        return "not readable"
+    return "too large to save" if path.stat().st_size > LARGEST_SAVED_FILE else ""
+
+
+def _take_into_index(git: Git, changes: Iterable[Change], object_format: str) -> None:
+    """Bring an index to the work tree's state of some paths."""
+    null = b"0" * (64 if object_format == "sha256" else 40)
+    gone = [os.fsencode(change.path) for change in changes if change.after is None]
+    here = [os.fsencode(change.path) for change in changes if change.after is not None]
+    if gone:
+        lines = b"".join(b"0 %s\t%s\0" % (null, path) for path in gone)
+        git.run("update-index", "-z", "--index-info", stdin=lines)
+    if here:
+        paths = b"".join(path + b"\0" for path in here)
+        args = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+        git.run(*args, stdin=paths, timeout_s=_TIMEOUT_S)
+
+
+def _remove(root: Path, path: str) -> None:
+    """Delete a file that was not there before, and the directories it leaves empty."""
+    target = root / path
+    if any(parent.is_symlink() for parent in target.parents if parent.is_relative_to(root)):
+        return  # beyond a link nothing is ours
+    target.unlink(missing_ok=True)
+    for parent in target.parents:
+        if parent == root or any(parent.iterdir()):
+            return
+        parent.rmdir()
