@@ -36,9 +36,6 @@ class Claim(Value, kw_only=True):
     exit_signal: bool = False  # the whole project is
 
 
-_UNTRUSTED_TEXT = 20_000  # characters of final words that are searched for statements and errors
-
-
 def analyze(
     response: Response,
     evidence: Evidence,
@@ -82,11 +79,8 @@ def claim_of(response: Response, *, passes_set: bool = False) -> Claim:
 
 
 def final_words(response: Response) -> str:
-    """The agent's last own words, bounded: what a claim in prose may be read from."""
-    words = response.final_text if response.final_text is not None else response.text
-    if len(words) <= 2 * _UNTRUSTED_TEXT:
-        return words
-    return words[:_UNTRUSTED_TEXT] + "\n\n" + words[-_UNTRUSTED_TEXT:]
+    """The agent's last own words, bounded by the reader: what a claim may be read from."""
+    return response.final_text if response.final_text is not None else response.text
 
 
 def says_promise(response: Response) -> bool:

@@ -161,6 +161,12 @@ class Queries:
         row = self._db.row(sql, (moment,))
         return int(row[0]) if row else 0
 
+    def nth_newest_start(self, n: int) -> float | None:
+        """When the n-th newest start of all runs began."""
+        sql = "SELECT started_at FROM iterations ORDER BY started_at DESC LIMIT 1 OFFSET ?"
+        row = self._db.row(sql, (max(0, n - 1),))
+        return float(row[0]) if row else None
+
     def tree_was_seen(self, run: str, tree: str) -> bool:
         """True where an iteration of this run ended in that tree."""
         sql = "SELECT 1 FROM iterations WHERE run = ? AND end_tree = ? LIMIT 1"

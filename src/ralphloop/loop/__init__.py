@@ -1,0 +1,1 @@
+"""Script mode: the loop itself and what it needs around it."""

@@ -1,0 +1,73 @@
+"""One stream of events, from one place: journal, console, log and `--json` all see the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ralphloop.core.durations import iso
+from ralphloop.core.model import Value
+from ralphloop.journal.records import NewEvent
+from ralphloop.journal.store import Journal
+
+RUN_STARTED = "run_started"
+PREFLIGHT = "preflight"
+ITERATION_STARTED = "iteration_started"
+AGENT_EVENT = "agent_event"
+ITERATION_FINISHED = "iteration_finished"
+STORY_PASSED = "story_passed"
+STORY_SET_ASIDE = "story_set_aside"
+CIRCUIT_CHANGED = "circuit_changed"
+WAITING = "waiting"
+REQUEST_ANSWERED = "request_answered"
+RUN_FINISHED = "run_finished"
+
+
+class LoopEvent(Value, kw_only=True):
+    """Something that happened in a run."""
+
+    type: str
+    at: float
+    run: str
+    iteration: int | None = None
+    data: dict[str, Any]
+
+    def as_line(self) -> dict[str, Any]:
+        """The published shape of `ralph run --json`."""
+        head = {"v": 1, "type": self.type, "ts": iso(self.at), "run": self.run}
+        return {**head, "iteration": self.iteration, **self.data}
+
+
+class Sink(Protocol):
+    """Whoever wants to see events; it must not raise."""
+
+    def __call__(self, event: LoopEvent, /) -> None: ...
+
+
+class Bus:
+    """Hands every event to the journal and to all sinks."""
+
+    def __init__(
+        self, run: str, clock: Callable[[], float], journal: Journal | None, *sinks: Sink
+    ) -> None:
+        self._run = run
+        self._clock = clock
+        self._journal = journal
+        self._sinks = sinks
+
+    def emit(self, type_: str, iteration: int | None = None, /, **data: Any) -> None:
+        """Tell everybody."""
+        event = LoopEvent(
+            type=type_, at=self._clock(), run=self._run, iteration=iteration, data=data
+        )
+        if self._journal is not None:
+            self._journal.append_events([as_record(event)])
+        for sink in self._sinks:
+            sink(event)
+
+
+def as_record(event: LoopEvent) -> NewEvent:
+    """The event as the journal keeps it."""
+    return NewEvent(
+        run=event.run, at=event.at, type=event.type, iteration=event.iteration, data=event.data
+    )

@@ -1,0 +1,85 @@
+"""The tools of one run, in one place: what the steps of the loop share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ralphloop.agents.stopping import StopSignal
+from ralphloop.config.model import Config
+from ralphloop.journal.circuit import circuit_facts
+from ralphloop.journal.records import Totals
+from ralphloop.journal.store import Journal
+from ralphloop.journal.views import (
+    CIRCUIT_VIEW,
+    SESSION_VIEW,
+    circuit_view,
+    publish,
+    session_view,
+)
+from ralphloop.loop.events import Bus
+from ralphloop.loop.session import Session
+from ralphloop.loop.setup import Setup
+from ralphloop.loop.story_state import Standing
+from ralphloop.stories.model import StoryList
+from ralphloop.stories.source import StoryFile, load
+from ralphloop.workspace.measures import Measure
+
+
+@dataclass
+class Runner:
+    """Everything one run works with."""
+
+    setup: Setup
+    session: Session
+    journal: Journal
+    bus: Bus
+    measure: Measure
+    clock: Callable[[], float]
+    stop: StopSignal
+
+    @property
+    def config(self) -> Config:
+        return self.setup.config
+
+    @property
+    def run(self) -> str:
+        return self.session.run
+
+    def totals(self) -> Totals:
+        """What the session has used so far."""
+        self.journal.heartbeat(self.run, now=self.clock())
+        return self.journal.totals(self.run)
+
+    def stories(self) -> StoryFile | None:
+        """The story file as it is on disk now: a person may have edited it."""
+        known = self.setup.stories
+        return load(known.path) if known is not None else None
+
+    def story_list(self) -> StoryList | None:
+        """The stories as they stand, with what the journal knows to have passed."""
+        file = self.stories()
+        return file.list if file is not None else None
+
+    def remember_head(self) -> None:
+        """Where HEAD is when no agent runs: if it moves, somebody else moved it."""
+        repo = self.setup.repo
+        self.session.expected_head = (repo.head() or "") if repo else ""
+
+    def publish(self, stories: StoryList | None = None) -> None:
+        """Write the views; a view that cannot be written is no reason to stop."""
+        record = self.journal.find_run(self.run)
+        if record is None:
+            return
+        root = self.setup.project.root
+        state = self.session.state
+        failed = self.session.count(Standing.SET_ASIDE) + self.session.count(Standing.BLOCKED)
+        view = session_view(
+            record,
+            stories_completed=stories.passed if stories else 0,
+            stories_failed=failed,
+            circuit_state=str(state.breaker.circuit),
+        )
+        publish(root / SESSION_VIEW, view, root=root)
+        facts = circuit_facts(state.breaker, self.setup.policy)
+        publish(root / CIRCUIT_VIEW, circuit_view(facts), root=root)

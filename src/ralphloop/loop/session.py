@@ -1,0 +1,127 @@
+"""One session: what a run remembers beyond its journal rows, and how it goes on.
+
+A session begins new, or continues where the journal left off.  Everything in it is either folded
+from iterations (`state`, `stories`) or fixed at its start (`frozen`); both are in the journal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from ralphloop.core.breaker import BreakerState
+from ralphloop.core.model import CheckResult, Value
+from ralphloop.core.progress import Memory
+from ralphloop.core.run_state import RunState
+from ralphloop.errors import JournalError
+from ralphloop.journal.circuit import load_circuit
+from ralphloop.journal.queries import Queries
+from ralphloop.journal.store import Journal
+from ralphloop.loop.limits import Extra
+from ralphloop.loop.story_state import Standing, StoryState, load_states
+
+_Kept = TypeVar("_Kept", bound=Value)
+
+
+class Frozen(Value, kw_only=True):
+    """What is fixed when a session begins."""
+
+    checks: tuple[tuple[str, ...], ...] = ()
+    baseline: tuple[CheckResult, ...] = ()
+    dirty: tuple[str, ...] = ()  # paths with changes that are not the agent's
+    start_head: str = ""
+    start_tree: str = ""
+    branch: str = ""
+
+
+class Desk(Value, kw_only=True):
+    """What a person changed while the run went on."""
+
+    extra: Extra = Extra()
+    notes: tuple[str, ...] = ()
+    paused: str = ""
+
+
+@dataclass
+class Session:
+    """The moving part of a run."""
+
+    run: str
+    state: RunState = field(default_factory=RunState)
+    stories: dict[str, StoryState] = field(default_factory=dict)
+    frozen: Frozen = field(default_factory=Frozen)
+    desk: Desk = field(default_factory=Desk)
+    number: int = 0  # of the last start
+    expected_head: str = ""  # where we left HEAD; empty: not known yet
+
+    def story(self, story_id: str | None) -> StoryState:
+        """What is known of a story; a fresh one starts open."""
+        return self.stories.get(story_id or "", StoryState())
+
+    def count(self, standing: Standing) -> int:
+        return sum(state.standing is standing for state in self.stories.values())
+
+
+def first_state(frozen: Frozen, circuit: BreakerState) -> RunState:
+    """Before the first iteration: the tree and the checks as they were found."""
+    memory = Memory(
+        trees=(frozen.start_tree,) if frozen.start_tree else (),
+        checks={result.name: result.status for result in frozen.baseline},
+    )
+    return RunState(breaker=circuit, memory=memory)
+
+
+def save_frozen(journal: Journal, session: Session) -> None:
+    """Keep what was fixed, for a successor."""
+    journal.set_meta(_key(session.run, "frozen"), msgspec.to_builtins(session.frozen))
+
+
+def save_desk(journal: Journal, session: Session) -> None:
+    """Keep what a person changed, for a successor."""
+    journal.set_meta(_key(session.run, "desk"), msgspec.to_builtins(session.desk))
+
+
+def load_session(journal: Queries, run: str) -> Session:
+    """The session as the journal left it; the circuit is the one that outlives sessions."""
+    saved = journal.saved_state(run)
+    try:
+        frozen = _loaded(journal, run, "frozen", Frozen)
+        state = first_state(frozen, load_circuit(journal))
+        if saved is not None:
+            kept = msgspec.json.decode(saved.state, type=RunState)
+            state = msgspec.structs.replace(kept, breaker=state.breaker)
+        session = Session(
+            run=run,
+            state=state,
+            stories=load_states(journal.story_states(run)),
+            frozen=frozen,
+            desk=_loaded(journal, run, "desk", Desk),
+            number=journal.next_number(run) - 1,
+        )
+    except msgspec.DecodeError as error:
+        raise JournalError(
+            f"the state of run {run} in {journal.path} cannot be read: {error}",
+            "Start a new session with `ralph run`; story states are kept.",
+        ) from None
+    return session
+
+
+def reopen_waiting(stories: dict[str, StoryState]) -> dict[str, StoryState]:
+    """Stories that waited for a person are open again once a person starts a run."""
+    return {
+        story: msgspec.structs.replace(state, standing=Standing.OPEN, attempts=0)
+        if state.standing is Standing.BLOCKED
+        else state
+        for story, state in stories.items()
+    }
+
+
+def _loaded(journal: Queries, run: str, name: str, kind: type[_Kept]) -> _Kept:
+    saved = journal.meta(_key(run, name))
+    return kind() if saved is None else msgspec.convert(saved, type=kind)
+
+
+def _key(run: str, name: str) -> str:
+    return f"{name}:{run}"

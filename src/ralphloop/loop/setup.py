@@ -1,0 +1,203 @@
+"""Everything a run needs, found and checked before anything is started.
+
+Nothing here writes.  What is wrong is said with its place and its fix, and ends the command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ralphloop.agents.base import Agent, load_agent
+from ralphloop.config import Loaded, default_user_file, load_config
+from ralphloop.config.load import agent_directories
+from ralphloop.config.model import AgentName, Config
+from ralphloop.config.policy import policy_of
+from ralphloop.core.policy import Policy
+from ralphloop.errors import InputError, RepositoryError
+from ralphloop.project import Project, find_project
+from ralphloop.readers import NAMES
+from ralphloop.stories.model import Story
+from ralphloop.stories.parent_spec import resolve_parent_spec
+from ralphloop.stories.source import StoryFile, find_source, load
+from ralphloop.workspace.own_files import OwnFiles, never_progress, project_prefix
+from ralphloop.workspace.repo import Repository
+
+PROMPT_NAME = "PROMPT.md"
+MAX_PROMPT_BYTES = 1 << 20
+_MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was asked on the command line."""
+
+    start: Path  # where the command was given
+    specs_dir: Path | None = None
+    prd: Path | None = None
+    prompt: Path | None = None  # a plain loop without stories
+    only: str | None = None  # --story
+    resume: bool = False  # --continue
+    allow_dirty: bool = False
+    allow_red: bool = False
+    wait: bool = True
+    reset_circuit: bool = False
+    flags: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """One project, ready to run."""
+
+    options: Options
+    project: Project
+    loaded: Loaded
+    policy: Policy
+    repo: Repository | None
+    stories: StoryFile | None  # None: a plain loop
+    specs_dir: Path
+    instructions: str
+    agent: Agent
+    own: OwnFiles
+
+    @property
+    def config(self) -> Config:
+        return self.loaded.config
+
+    @property
+    def reader(self) -> str:
+        """The reader for a transcript of the configured agent, once its launch is forgotten."""
+        name = self.config.agent.name
+        if name == AgentName.COMMAND:
+            return str(self.config.agent.format)
+        return name if name in NAMES else "auto"
+
+    @property
+    def source_name(self) -> str:
+        """The story file, from the project's root."""
+        return relative(self.stories.path, self.project.root) if self.stories else ""
+
+
+def prepare(options: Options) -> Setup:
+    """Find and check everything, or raise with the place and the way out."""
+    project = find_project(options.start)
+    loaded = load_config(
+        project.root,
+        env=options.env,
+        flags=options.flags,
+        user_file=default_user_file(options.env),
+    )
+    repo = open_repository(project.root)
+    stories = None if options.prompt else _stories(options, project, loaded.config)
+    specs_dir = _specs_dir(options, project, stories)
+    if stories is not None:
+        _check_stories(stories, specs_dir, project, options.only)
+    return Setup(
+        options=options,
+        project=project,
+        loaded=loaded,
+        policy=policy_of(loaded.config),
+        repo=repo,
+        stories=stories,
+        specs_dir=specs_dir,
+        instructions=_instructions(options, project),
+        agent=load_agent(loaded.config.agent.name, directories=agent_directories(project.root)),
+        own=_own_files(repo, project, stories),
+    )
+
+
+def open_repository(root: Path) -> Repository | None:
+    """The git repository around the project; None without one: then less can be verified."""
+    try:
+        return Repository.open(root)
+    except RepositoryError:
+        if any((directory / ".git").exists() for directory in (root, *root.parents)):
+            raise  # there is one, and something is wrong with it
+        return None
+
+
+def spec_of(story: Story, setup: Setup) -> Path | None:
+    """The story's parent spec, if it names one."""
+    return resolve_parent_spec(story, specs_dir=setup.specs_dir, repo_root=setup.project.root)
+
+
+def relative(path: Path, root: Path) -> str:
+    """The path as people write it from the project's root."""
+    try:
+        return path.resolve().relative_to(root.resolve()).as_posix()
+    except ValueError:
+        return str(path)
+
+
+def read_prompt_file(path: Path) -> str:
+    """A prompt file as it is; too large, binary or unreadable ones are errors."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), place=str(path)) from None
+    if len(data) > MAX_PROMPT_BYTES:
+        size = len(data) / _MEGABYTE
+        raise InputError(
+            f"is {size:.1f} MB; a prompt may have {MAX_PROMPT_BYTES // _MEGABYTE} MB",
+            "Move the bulk into files of the repository and name them in the prompt.",
+            place=str(path),
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"is not UTF-8 text (line {line})", "Save it as UTF-8.", place=str(path)
+        ) from None
+    if "\x00" in text:
+        raise InputError("contains NUL characters; is it a text file?", place=str(path))
+    return text
+
+
+def _stories(options: Options, project: Project, config: Config) -> StoryFile:
+    if options.prd is not None:
+        return load(options.prd)
+    if options.specs_dir is not None:
+        return load(find_source(options.specs_dir))
+    configured = project.root / config.stories.prd
+    if configured.exists():
+        return load(configured)
+    return load(find_source(project.root))
+
+
+def _specs_dir(options: Options, project: Project, stories: StoryFile | None) -> Path:
+    if options.specs_dir is not None:
+        return options.specs_dir.resolve()
+    return stories.path.resolve().parent if stories is not None else project.root
+
+
+def _check_stories(stories: StoryFile, specs_dir: Path, project: Project, only: str | None) -> None:
+    """What would fail in the middle of the night fails now."""
+    for story in stories.list.stories:
+        if not story.passes:
+            resolve_parent_spec(story, specs_dir=specs_dir, repo_root=project.root)
+    if only is not None and stories.list.get(only) is None:
+        known = ", ".join(story.id for story in stories.list.stories[:10])
+        raise InputError(f"there is no story {only!r}", f"Stories: {known}.")
+
+
+def _instructions(options: Options, project: Project) -> str:
+    if options.prompt is not None:
+        text = read_prompt_file(options.prompt)
+        if not text.strip():
+            raise InputError(
+                "is empty", "Write what the agent should do.", place=str(options.prompt)
+            )
+        return text
+    default = project.root / PROMPT_NAME
+    return read_prompt_file(default) if default.exists() else ""
+
+
+def _own_files(repo: Repository | None, project: Project, stories: StoryFile | None) -> OwnFiles:
+    prefix = project_prefix(repo.root, project.root) if repo else ""
+    base = repo.root if repo else project.root
+    also = [relative(stories.path, base)] if stories else []
+    return never_progress(prefix, also)

@@ -1,0 +1,109 @@
+"""What a run knows of each story, and which one comes next.  Pure.
+
+The story file says what is asked and what passed; this says what happened on the way: attempts,
+reasons, leftovers.  It lives in the journal, never in the user's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from ralphloop.core.model import Analysis, Value
+from ralphloop.stories import order
+from ralphloop.stories.model import Story, StoryList
+
+MAX_FAILURE_CHARS = 16_000
+
+
+class Standing(StrEnum):
+    OPEN = "open"
+    PASSED = "passed"
+    BLOCKED = "blocked"  # waits for a person
+    SET_ASIDE = "set_aside"  # quarantined for now
+
+
+class StoryState(Value, kw_only=True):
+    standing: Standing = Standing.OPEN
+    grade: str = ""
+    reason: str = ""
+    attempts: int = 0  # failed ones
+    iterations: int = 0
+    start_tree: str = ""
+    start_head: str = ""
+    end_head: str = ""
+    second_chance: bool = False  # it was given
+    failure: str = ""  # output of the checks that failed last
+    findings: tuple[str, ...] = ()  # for the next prompt
+    challenged: tuple[str, ...] = ()  # tampering that was put to the agent
+    leftovers: tuple[str, ...] = ()  # processes that had to be stopped
+    session_id: str = ""  # of the agent's own conversation
+    session_cost: float = 0.0  # what that conversation reported so far
+    saved_ref: str = ""  # where the leftovers of a story set aside are
+    cost_usd: float = 0.0
+
+
+States = Mapping[str, StoryState]
+
+
+def load_states(saved: Mapping[str, object]) -> dict[str, StoryState]:
+    """The states as the journal kept them."""
+    return {story: msgspec.convert(state, type=StoryState) for story, state in saved.items()}
+
+
+class Choice(Value, kw_only=True):
+    """The story to work on, and whether it is its second chance."""
+
+    story: Story
+    second_chance: bool = False
+
+
+def choose(stories: StoryList, states: States, *, only: str | None = None) -> Choice | None:
+    """Dependency-ready, by priority, by file order; then stories set aside, once more each."""
+    fresh = [s for s in order.ready(stories, unavailable=_unavailable(states)) if _wanted(s, only)]
+    if fresh:
+        return Choice(story=fresh[0])
+    for story in order.ready(stories, unavailable=_blocked(states)):
+        state = states.get(story.id)
+        if state and _has_second_chance(state) and _wanted(story, only):
+            return Choice(story=story, second_chance=True)
+    return None
+
+
+def runnable_besides(stories: StoryList, states: States, story_id: str | None) -> int:
+    """How many other stories could be worked on now, second chances included."""
+    ready = order.ready(stories, unavailable=_blocked(states))
+    return sum(
+        story.id != story_id and ((state := states.get(story.id)) is None or _can_run(state))
+        for story in ready
+    )
+
+
+def is_failed_attempt(analysis: Analysis, *, passed: bool) -> bool:
+    """A start that moved the story forward is none, unless it claimed done and was not."""
+    if passed or analysis.outcome.is_infrastructure:
+        return False
+    return analysis.story_claimed or not analysis.progress
+
+
+def _can_run(state: StoryState) -> bool:
+    return state.standing is Standing.OPEN or _has_second_chance(state)
+
+
+def _has_second_chance(state: StoryState) -> bool:
+    return state.standing is Standing.SET_ASIDE and not state.second_chance
+
+
+def _unavailable(states: States) -> set[str]:
+    waiting = (Standing.BLOCKED, Standing.SET_ASIDE)
+    return {story for story, state in states.items() if state.standing in waiting}
+
+
+def _blocked(states: States) -> set[str]:
+    return {story for story, state in states.items() if state.standing is Standing.BLOCKED}
+
+
+def _wanted(story: Story, only: str | None) -> bool:
+    return only is None or story.id == only
