@@ -437,7 +437,7 @@ def test_a_broken_declaration_is_named(tmp_path: Path, text: str, words: str) ->
 
 def test_an_unknown_agent_is_told_with_the_known_ones() -> None:
     """A wrong name is answered with the right ones."""
-    with pytest.raises(AgentUnavailable) as caught:
+    with pytest.raises(InputError) as caught:
         load_agent("cluade")
     assert caught.value.next_step == (
         "choose one of: claude, codex, command, gemini, opencode, scripted"

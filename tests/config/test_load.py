@@ -39,6 +39,7 @@ iteration_timeout = "60m"
 stall_timeout = "10m"
 max_attempts = 3
 on_usage_limit = "wait"
+backoff = "5s"
 [circuit]
 preset = "standard"
 no_progress_threshold = 3
@@ -52,6 +53,9 @@ gate = "dual"
 commit = "story"
 [stories]
 prd = "prd.json"
+[session]
+on_end = []
+keep_awake = true
 """
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from ralphloop.config.model import AgentSection
-from ralphloop.errors import AgentUnavailable
+from ralphloop.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,4 +114,4 @@ def load_agent(name: str, *, directories: Sequence[Path] = ()) -> Agent:
     if (declared := load_declared(name, directories)) is not None:
         return declared
     known = ", ".join(sorted({*AGENTS, *declared_names(directories)}))
-    raise AgentUnavailable(f"there is no agent named {name!r}", f"choose one of: {known}")
+    raise InputError(f"there is no agent named {name!r}", f"choose one of: {known}")

@@ -13,9 +13,9 @@ import msgspec
 
 from ralphloop.config.model import AgentName, Config, settings
 from ralphloop.config.sources import Given, Problem, from_environment, from_file, from_flags
-from ralphloop.config.values import read_value
+from ralphloop.config.values import did_you_mean, read_value, shown
 from ralphloop.errors import InputError, RalphError, UsageError
-from ralphloop.project import CONFIG_NAME
+from ralphloop.project import CONFIG_NAME, RALPH_DIR
 
 DEFAULT = "default"
 
@@ -64,6 +64,7 @@ def check_config(
     config = _assemble(values)
     if not problems:
         problems.extend(_contradictions(config, origins))
+        problems.extend(_unknown_agents(config, origins, root))
     return Loaded(config, origins), tuple(problems)
 
 
@@ -103,11 +104,31 @@ def _contradictions(config: Config, origins: Mapping[str, str]) -> Iterator[Prob
     """What each value alone cannot show."""
     agent = config.agent
     if AgentName.COMMAND in (agent.name, *agent.fallback) and not any(agent.command[:1]):
-        chosen = "agent.name" if agent.name is AgentName.COMMAND else "agent.fallback"
+        chosen = "agent.name" if agent.name == AgentName.COMMAND else "agent.fallback"
         yield Problem(
             f"{origins[chosen]}: {chosen}",
             'is "command", so agent.command must say which: command = ["./my-agent"]',
         )
+
+
+def agent_directories(root: Path) -> tuple[Path, ...]:
+    """Where a project keeps agents of its own, as TOML files."""
+    return (root / "agents.d", root / RALPH_DIR / "agents")
+
+
+def _unknown_agents(config: Config, origins: Mapping[str, str], root: Path) -> Iterator[Problem]:
+    """Names that are neither ours nor a file of the project."""
+    words = tuple(str(name) for name in AgentName)
+    named = [("agent.name", config.agent.name)]
+    named += [("agent.fallback", name) for name in config.agent.fallback]
+    for key, name in named:
+        own = any((folder / f"{name}.toml").exists() for folder in agent_directories(root))
+        if name not in words and not own:
+            yield Problem(
+                f"{origins[key]}: {key}",
+                f"expected one of {', '.join(words)}, got {shown(name)}{did_you_mean(name, words)}",
+                origins[key] == "flag",
+            )
 
 
 def _as_error(problems: tuple[Problem, ...]) -> RalphError:

@@ -46,6 +46,8 @@ FileName = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class AgentName(StrEnum):
+    """The agents that come with ralph; a TOML file may add others."""
+
     CLAUDE = "claude"
     CODEX = "codex"
     GEMINI = "gemini"
@@ -83,7 +85,8 @@ class CommitPolicy(StrEnum):
     NEVER = "never"
 
 
-Fallbacks = Annotated[tuple[AgentName, ...], msgspec.Meta(extra={"form": Form.WORDS})]
+AnyAgent = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_-]{0,40}$")]
+Fallbacks = Annotated[tuple[AnyAgent, ...], msgspec.Meta(extra={"form": Form.WORDS})]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -92,7 +95,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class AgentSection(Section):
-    name: AgentName = AgentName.CLAUDE
+    name: AnyAgent = str(AgentName.CLAUDE)
     command: Argv = ()  # needed where the name is "command"
     format: ReaderName = ReaderName.TEXT  # how its output is read
     model: str = ""
@@ -120,6 +123,7 @@ class LimitsSection(Section):
     stall_timeout: Duration = 10 * 60.0
     max_attempts: Limit = 3
     on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
+    backoff: Duration = 5.0  # after the first outage; doubles with each, at most 5 minutes
 
 
 class CircuitSection(Section):
@@ -143,6 +147,11 @@ class StoriesSection(Section):
     prd: FileName = "prd.json"
 
 
+class SessionSection(Section):
+    on_end: Argv = ()  # a command that is told how a run ended, as JSON on its input
+    keep_awake: bool = True
+
+
 class Config(Section):
     """All settings of one project."""
 
@@ -153,6 +162,7 @@ class Config(Section):
     exit: ExitSection = ExitSection()
     git: GitSection = GitSection()
     stories: StoriesSection = StoriesSection()
+    session: SessionSection = SessionSection()
 
 
 class Setting(msgspec.Struct, frozen=True):
