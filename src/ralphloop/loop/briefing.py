@@ -1,0 +1,112 @@
+"""The prompt of one iteration, from the story, its history and the run's memory."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from ralphloop.core.model import Circuit
+from ralphloop.journal.views import PROGRESS_VIEW
+from ralphloop.loop.session import Session
+from ralphloop.loop.setup import Setup, relative, spec_of
+from ralphloop.loop.story_state import StoryState
+from ralphloop.prompts import Parts, Prompt, build_prompt
+from ralphloop.stories.model import Story, StoryList
+
+_PROGRESS_BYTES = 12_000
+_SPEC_BYTES = 1 << 20
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+
+
+def brief(setup: Setup, session: Session, story: Story | None, stories: StoryList | None) -> Prompt:
+    """The prompt for the next start."""
+    if story is None or stories is None:
+        return build_prompt(_plain(setup, session))
+    return build_prompt(_parts(setup, session, story, stories))
+
+
+def _plain(setup: Setup, session: Session) -> Parts:
+    state = session.story(None)
+    return Parts(
+        instructions=setup.instructions,
+        plain=True,
+        failure=state.failure,
+        findings=state.findings,
+        nudge=nudge(session),
+        progress=_recent_progress(setup),
+        notes=session.desk.notes,
+        leftovers=state.leftovers,
+    )
+
+
+def _parts(setup: Setup, session: Session, story: Story, stories: StoryList) -> Parts:
+    state = session.story(story.id)
+    spec = spec_of(story, setup)
+    return Parts(
+        instructions=setup.instructions,
+        project=_project(stories),
+        spec=_read(spec) if spec else "",
+        spec_name=relative(spec, setup.project.root) if spec else "",
+        story_id=story.id,
+        story_title=story.title,
+        story_description=story.description,
+        criteria=story.criteria,
+        story_notes=story.notes,
+        verify=shlex.join(story.verify) if story.verify else "",
+        checks=[shlex.join(argv) for argv in session.frozen.checks],
+        position=f"{stories.passed} of {stories.total} stories have passed",
+        attempt=_attempt(state),
+        failure=state.failure,
+        findings=state.findings,
+        nudge=nudge(session),
+        progress=_recent_progress(setup),
+        notes=session.desk.notes,
+        leftovers=state.leftovers,
+    )
+
+
+def nudge(session: Session) -> str:
+    """In HALF_OPEN: what was tried, what failed, and that another way is needed."""
+    state = session.state
+    if state.breaker.circuit is not Circuit.HALF_OPEN:
+        return ""
+    lines = [f"The last {state.breaker.no_progress} runs changed nothing that counts."]
+    if state.breaker.last_error:
+        lines.append(f"The last error was: {state.breaker.last_error}")
+    replies = [glimpse.reply[:200] for glimpse in state.window[-2:] if glimpse.reply]
+    lines += [f'One of them said: "{reply}"' for reply in replies]
+    lines.append(
+        "Do not repeat that. Take a different and smaller step that changes a file, or report"
+        " BLOCKED with what you need from a person."
+    )
+    return "\n".join(lines)
+
+
+def _project(stories: StoryList) -> str:
+    return "\n\n".join(part for part in (stories.project, stories.description) if part)
+
+
+def _attempt(state: StoryState) -> str:
+    if not state.attempts:
+        return ""
+    tries = state.attempts + 1
+    ordinal = _ORDINALS[tries - 1] if tries <= len(_ORDINALS) else f"{tries}th"
+    return f"this is the {ordinal} attempt at it"
+
+
+def _recent_progress(setup: Setup) -> str:
+    path = setup.project.root / PROGRESS_VIEW
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - _PROGRESS_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    start = text.find("## Iteration")
+    return text[start:] if start > 0 else text
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(_SPEC_BYTES).decode("utf-8", "replace")

@@ -1,0 +1,170 @@
+"""Effects: what an iteration owes to the user's repository.
+
+Each can be done twice without harm: a mark by its value, a progress entry by its header, leftovers
+by their ref, a commit by its trailer.  A successor does again whatever was not marked as applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ralphloop.atomic import kill_point
+from ralphloop.core.model import CheckStatus
+from ralphloop.journal.records import IterationRecord
+from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
+from ralphloop.loop.recording import COMMIT, MARK, PROGRESS, SET_ASIDE
+from ralphloop.loop.requests import MAX_NOTES
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.session import save_desk
+from ralphloop.loop.story_state import MAX_FAILURE_CHARS, Standing, StoryState
+from ralphloop.workspace.checks import check_of, run_checks
+from ralphloop.workspace.commit import (
+    CommitStatus,
+    PathsPolicy,
+    commit_story,
+    find_commit,
+    untouched_dirt,
+)
+from ralphloop.workspace.measures import Snapshot
+from ralphloop.workspace.set_aside import set_aside
+from ralphloop.workspace.snapshot import Snapshotter
+
+KILL_POINTS = tuple(
+    f"effect.{kind}.{moment}"
+    for kind in (MARK, PROGRESS, SET_ASIDE, COMMIT)
+    for moment in ("before", "after")
+)
+_Effect = dict[str, Any]
+
+
+async def apply_effects(runner: Runner, number: int) -> None:
+    """Do what iteration `number` owes, then say that it is done."""
+    record = runner.journal.iteration(runner.run, number)
+    if record is None or record.applied_at is not None:
+        return
+    for effect in record.effects:
+        kind = effect["kind"]
+        kill_point(f"effect.{kind}.before")
+        await _DOERS[kind](runner, record, effect)
+        kill_point(f"effect.{kind}.after")
+    runner.journal.mark_applied(runner.run, number, now=runner.clock())
+
+
+async def _mark(runner: Runner, _: IterationRecord, effect: _Effect) -> None:
+    file = runner.stories()
+    if file is not None and file.list.get(effect["story"]) is not None:
+        file.mark(effect["story"], passes=True)
+
+
+async def _progress(runner: Runner, record: IterationRecord, effect: _Effect) -> None:
+    root = runner.setup.project.root
+    entry = ProgressEntry(
+        run=record.run,
+        iteration=record.n,
+        at=effect["at"],
+        task=effect["task"],
+        outcome=effect["outcome"],
+        summary=effect["summary"],
+    )
+    add_progress(root / PROGRESS_VIEW, entry, root=root)
+
+
+async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -> None:
+    """Save what the story left behind and clean up after it; the next story is told otherwise."""
+    repo, story = runner.setup.repo, effect["story"]
+    if repo is None or not isinstance(runner.measure, Snapshotter):
+        return
+    frozen = runner.session.frozen
+    saved = set_aside(
+        repo,
+        runner.measure,
+        run=record.run,
+        number=record.n,
+        story_id=story,
+        start=Snapshot(
+            tree=effect["tree"], head=effect["head"] or None, branch=frozen.branch or None
+        ),
+        dirty_at_start=bool(frozen.dirty),
+    )
+    state = runner.session.story(story)
+    _keep(runner, story, msgspec.structs.replace(state, saved_ref=saved.ref, start_tree=""))
+    if saved.problem:
+        note = f"changes of {story}, which was set aside, are still there: {saved.problem}"
+        runner.session.desk = msgspec.structs.replace(
+            runner.session.desk, notes=(*runner.session.desk.notes, note)[-MAX_NOTES:]
+        )
+        save_desk(runner.journal, runner.session)
+
+
+async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> None:
+    repo = runner.setup.repo
+    if repo is None or find_commit(repo, run=record.run, iteration=record.n):
+        return
+    result = commit_story(
+        repo,
+        story_id=effect["story"],
+        title=effect["title"],
+        run=record.run,
+        iteration=record.n,
+        grade=effect["grade"],
+        paths=PathsPolicy(leave=_not_ours(runner)),
+    )
+    if result.status is CommitStatus.REFUSED:
+        _reopen(runner, effect["story"], f"the commit was refused:\n{result.feedback}")
+    elif result.rewritten and (failure := await _recheck(runner)):
+        _reopen(runner, effect["story"], f"a commit hook changed files; then:\n{failure}")
+
+
+def _not_ours(runner: Runner) -> frozenset[str]:
+    """What was dirty when the run began and nobody touched since."""
+    frozen = runner.session.frozen
+    if not frozen.dirty:
+        return frozenset()
+    start = Snapshot(tree=frozen.start_tree, head=frozen.start_head or None)
+    changed = runner.measure.diff(start, runner.measure.tree())
+    return untouched_dirt(frozen.dirty, changed.paths)
+
+
+async def _recheck(runner: Runner) -> str:
+    """A hook rewrote what was checked: check again."""
+    timeout = runner.config.checks.timeout
+    wanted = [check_of(argv, timeout) for argv in runner.session.frozen.checks]
+    results = await run_checks(wanted, runner.setup.project.root)
+    failed = [result for result in results if result.status is CheckStatus.FAILED]
+    return "\n\n".join(f"$ {result.name}\n{result.output_tail}" for result in failed)
+
+
+def _reopen(runner: Runner, story: str, failure: str) -> None:
+    """What could not be committed has not passed: the agent gets the message."""
+    file = runner.stories()
+    if file is not None:
+        file.mark(story, passes=False)
+    state = runner.session.story(story)
+    _keep(
+        runner,
+        story,
+        msgspec.structs.replace(
+            state,
+            standing=Standing.OPEN,
+            grade="",
+            attempts=state.attempts + 1,
+            failure=failure[-MAX_FAILURE_CHARS:],
+            reason=failure.split("\n", 1)[0],
+        ),
+    )
+
+
+def _keep(runner: Runner, story: str, state: StoryState) -> None:
+    runner.session.stories[story] = state
+    runner.journal.put_story(runner.run, story, msgspec.to_builtins(state))
+
+
+_DOERS: dict[str, Callable[[Runner, IterationRecord, _Effect], Awaitable[None]]] = {
+    MARK: _mark,
+    PROGRESS: _progress,
+    SET_ASIDE: _set_aside,
+    COMMIT: _commit,
+}

@@ -1,0 +1,225 @@
+"""One start of the agent: write ahead, run, measure.
+
+What comes out of it is a `Worked`: the response, the evidence and what happened to the story list.
+Judging it is `judging`, writing it down is `recording`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralphloop.agents.base import AgentRequest
+from ralphloop.agents.process import Finished, Rules, run_agent
+from ralphloop.agents.transcript import Transcript
+from ralphloop.atomic import write_atomic
+from ralphloop.config.model import Context
+from ralphloop.core.model import AgentEvent
+from ralphloop.errors import InputError, RalphError
+from ralphloop.journal.records import NewIteration
+from ralphloop.loop import events
+from ralphloop.loop.briefing import brief
+from ralphloop.loop.limits import money_left
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.story_state import StoryState
+from ralphloop.prompts import Prompt
+from ralphloop.readers import reader_for
+from ralphloop.stories.guard import Changes, compare
+from ralphloop.stories.model import Story, StoryList
+from ralphloop.workspace.measures import Changed, Commits, Snapshot
+from ralphloop.workspace.repo import Repository
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """An iteration before the agent starts, as the journal knows it."""
+
+    number: int
+    story: Story | None
+    stories: StoryList | None
+    state: StoryState  # of the story, before
+    before: Snapshot
+    prompt: Prompt
+    transcript: Path
+    list_bytes: bytes  # the story file, to be put back should an agent break it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worked:
+    """An iteration after the agent ended, measured."""
+
+    begun: Begun
+    finished: Finished
+    after: Snapshot
+    changed: Changed
+    commits: Commits
+    changes: Changes  # of the story list
+    stories: StoryList | None  # as it is now, claims put back
+    findings: tuple[str, ...] = ()
+
+    @property
+    def passes_set(self) -> bool:
+        """The agent marked this story as passed itself."""
+        story = self.begun.story
+        return story is not None and self.changes.passes_flipped.get(story.id) is True
+
+
+def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Begun:
+    """Write the iteration ahead: from here on a crash leaves a trace of it."""
+    session, now = runner.session, runner.clock()
+    number = session.number + 1
+    state = session.story(story.id if story else None)
+    before = runner.measure.tree()
+    prompt = brief(runner.setup, session, story, stories)
+    folder = runner.setup.project.transcripts / runner.run
+    folder.mkdir(parents=True, exist_ok=True)
+    prompt_path = folder / f"{number}.prompt.md"
+    write_atomic(prompt_path, prompt.text.encode("utf-8", "replace"), durable=False)
+    runner.journal.start_iteration(
+        NewIteration(
+            run=runner.run,
+            n=number,
+            started_at=now,
+            story=story.id if story else None,
+            attempt=state.attempts + 1,
+            head=before.head or "",
+            tree=before.tree,
+            prompt_digest=prompt.digest,
+            prompt_path=str(prompt_path.relative_to(runner.setup.project.root)),
+        )
+    )
+    session.number = number
+    return Begun(
+        number=number,
+        story=story,
+        stories=stories,
+        state=state,
+        before=before,
+        prompt=prompt,
+        transcript=folder / f"{number}.log",
+        list_bytes=_list_bytes(runner),
+    )
+
+
+async def work(runner: Runner, begun: Begun) -> Worked:
+    """Run the agent to its end and measure what it did."""
+    finished = await _run(runner, begun)
+    return measured(runner, begun, finished)
+
+
+def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
+    """What is different now that the agent has ended."""
+    stories, changes, findings = _story_list_after(runner, begun)
+    after = runner.measure.tree()
+    return Worked(
+        begun=begun,
+        finished=finished,
+        after=after,
+        changed=runner.measure.diff(begun.before, after),
+        commits=runner.measure.commits(begun.before.head, after.head),
+        changes=changes,
+        stories=stories,
+        findings=findings,
+    )
+
+
+async def _run(runner: Runner, begun: Begun) -> Finished:
+    request = _request(runner, begun)
+    launch = runner.setup.agent.launch(request)
+    limits = runner.config.limits
+    rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
+    repo = runner.setup.repo
+
+    def told(event: AgentEvent) -> None:
+        runner.bus.emit(
+            events.AGENT_EVENT,
+            begun.number,
+            kind=event.kind,
+            summary=event.summary,
+            **({} if event.ok is None else {"ok": event.ok}),
+        )
+
+    def started(pid: int, since: float) -> None:
+        runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
+
+    with Transcript(begun.transcript) as sink:
+        return await run_agent(
+            launch,
+            reader=reader_for(launch.reader),
+            sink=sink,
+            rules=rules,
+            stop=runner.stop,
+            on_event=told,
+            on_start=started,
+            file_probe=(lambda: _fingerprint(repo)) if repo else None,
+        )
+
+
+def _request(runner: Runner, begun: Begun) -> AgentRequest:
+    config = runner.config.agent
+    resume = begun.state.session_id if config.context is Context.RESUME else ""
+    return AgentRequest(
+        config=config,
+        settings_dir=runner.setup.project.directory / "agent",
+        prompt=begun.prompt.text,
+        cwd=runner.setup.project.root,
+        run_id=runner.run,
+        iteration=begun.number,
+        inherited=runner.setup.options.env,
+        story_id=begun.story.id if begun.story else None,
+        session_id=None if resume else str(uuid.uuid4()),
+        resume=resume or None,
+        budget_usd=money_left(runner.config.limits, runner.totals(), runner.session.desk.extra),
+    )
+
+
+def _story_list_after(
+    runner: Runner, begun: Begun
+) -> tuple[StoryList | None, Changes, tuple[str, ...]]:
+    """The list as it is now: claims put back, a broken file restored."""
+    if begun.stories is None:
+        return None, Changes(), ()
+    try:
+        file = runner.stories()
+    except InputError as error:
+        return _restored(runner, begun, error)
+    if file is None:
+        return None, Changes(), ()
+    changes = compare(begun.stories, file.list)
+    if changes.marks_to_restore:
+        file.mark_all(changes.marks_to_restore)
+    return file.list.with_passes(changes.marks_to_restore), changes, ()
+
+
+def _restored(
+    runner: Runner, begun: Begun, error: InputError
+) -> tuple[StoryList | None, Changes, tuple[str, ...]]:
+    path = runner.setup.stories.path if runner.setup.stories else None
+    if path is not None:
+        write_atomic(path, begun.list_bytes)
+    finding = f"the story file was made unreadable and was put back ({error.message})"
+    return begun.stories, Changes(), (finding,)
+
+
+def _list_bytes(runner: Runner) -> bytes:
+    return runner.setup.stories.path.read_bytes() if runner.setup.stories else b""
+
+
+def _fingerprint(repo: Repository) -> str:
+    """Changes whenever a file that git would report does; cheap enough to ask now and then."""
+    digest = hashlib.sha256()
+    try:
+        for entry in repo.status().entries:
+            path = repo.root / os.fsdecode(entry.path)
+            try:
+                stat = path.lstat()
+                digest.update(f"{stat.st_mtime_ns}:{stat.st_size}:".encode())
+            except OSError:
+                digest.update(b"gone:")
+            digest.update(entry.path + b"\0")
+    except RalphError:
+        return ""  # git is busy: no sign of life, and no sign of death
+    return digest.hexdigest()

@@ -1,0 +1,171 @@
+"""From what was measured to a verdict: checks, tampering, grade, decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ralphloop.core.analyzer import Claim, claim_of
+from ralphloop.core.grading import Proof, StoryVerdict, judge_story
+from ralphloop.core.model import CheckResult, CheckStatus, Evidence, StoryFacts
+from ralphloop.core.outcome import settle
+from ralphloop.core.run_state import Happening, Step, advance
+from ralphloop.journal.records import Totals
+from ralphloop.loop.iteration import Worked
+from ralphloop.loop.limits import reached
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.spending import cost_of
+from ralphloop.loop.story_state import runnable_besides
+from ralphloop.workspace.baseline import BaselineMode, Comparison, compare
+from ralphloop.workspace.checks import Check, check_of, run_checks
+from ralphloop.workspace.measures import Snapshot
+from ralphloop.workspace.tamper import Review, review
+
+VERIFY = "verify"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """An iteration with its verdict."""
+
+    worked: Worked
+    step: Step
+    verdict: StoryVerdict
+    evidence: Evidence
+    checks: tuple[CheckResult, ...]
+    findings: tuple[str, ...] = ()  # tampering and the like, for the next prompt and the report
+    tolerated: tuple[str, ...] = ()  # tests that were red before
+
+
+async def judge(runner: Runner, worked: Worked) -> Judged:
+    """Run the checks where something is claimed, weigh everything, decide."""
+    claim = claim_of(worked.finished.response, passes_set=worked.passes_set)
+    evidence = _measured(worked)
+    outcome = settle(worked.finished.response, worked.finished.end, evidence)
+    checks: tuple[CheckResult, ...] = ()
+    if not outcome.is_infrastructure and (claim.story or claim.exit_signal):
+        checks = await _checks(runner, worked)
+    verdict, findings, comparison = _verdict(runner, worked, claim, checks)
+    if outcome.is_infrastructure:
+        verdict = StoryVerdict(passed=False, reasons=(f"the start ended {outcome}",))
+    evidence = msgspec.structs.replace(
+        evidence, checks=checks or None, stories_passed=int(verdict.passed)
+    )
+    return Judged(
+        worked=worked,
+        step=_advance(runner, worked, evidence),
+        verdict=verdict,
+        evidence=evidence,
+        checks=checks,
+        findings=(*worked.findings, *findings),
+        tolerated=comparison.tolerated_failures,
+    )
+
+
+def _measured(worked: Worked) -> Evidence:
+    return Evidence(
+        files_changed=worked.changed.count,
+        commits=worked.commits.count,
+        tree=worked.after.tree,
+        work_files=worked.changed.work_files(),
+    )
+
+
+async def _checks(runner: Runner, worked: Worked) -> tuple[CheckResult, ...]:
+    timeout = runner.config.checks.timeout
+    wanted = [check_of(argv, timeout) for argv in runner.session.frozen.checks]
+    story = worked.begun.story
+    if story is not None and story.verify:
+        wanted.append(Check(name=VERIFY, argv=story.verify, timeout_s=timeout))
+    return await run_checks(wanted, runner.setup.project.root, stop=lambda: runner.stop.requested)
+
+
+def _verdict(
+    runner: Runner, worked: Worked, claim: Claim, checks: tuple[CheckResult, ...]
+) -> tuple[StoryVerdict, tuple[str, ...], Comparison]:
+    begun = worked.begun
+    mode = BaselineMode(runner.config.checks.baseline)
+    comparison = compare(runner.session.frozen.baseline, checks, mode)
+    if begun.story is None or _was_interrupted(runner, checks, begun.story.verify is not None):
+        return StoryVerdict(passed=False), (), comparison
+    start = Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
+    seen = _review(runner, worked, start) if claim.story else Review()
+    findings = _tampering(worked, seen) if claim.story else ()
+    verify = next((check for check in checks if check.name == VERIFY), None)
+    proof = Proof(
+        claimed=claim.story,
+        already_done=claim.already_done,
+        changed=start.tree != worked.after.tree,
+        checks=tuple(check for check in checks if check.name != VERIFY),
+        tolerated=comparison.tolerated,
+        verify=verify,
+        turned_green=bool(comparison.turned_green),
+        tests_added=seen.tests_added > 0,
+        tampering=findings,
+        challenged=set(findings) <= set(begun.state.challenged),
+    )
+    return judge_story(proof), findings, comparison
+
+
+def _was_interrupted(runner: Runner, checks: tuple[CheckResult, ...], verify: bool) -> bool:
+    """Stopped in the middle of the checks: what did not run proves nothing."""
+    wanted = len(runner.session.frozen.checks) + verify
+    return runner.stop.requested and len(checks) < wanted
+
+
+def _review(runner: Runner, worked: Worked, start: Snapshot) -> Review:
+    """What the story did to tests and checks since it began."""
+    return review(runner.measure, start, worked.after, runner.session.frozen.checks)
+
+
+def _tampering(worked: Worked, seen: Review) -> tuple[str, ...]:
+    """Tests and stories that ask for less than before, in words."""
+    found = list(seen.challenges)
+    found += [f"story {story} was removed from the list" for story in worked.changes.removed]
+    for story, what in worked.changes.weakened.items():
+        found += [f"story {story} asks for less: {words}" for words in what]
+    return tuple(found)
+
+
+def _advance(runner: Runner, worked: Worked, evidence: Evidence) -> Step:
+    begun, session = worked.begun, runner.session
+    story, stories = begun.story, worked.stories
+    facts = StoryFacts()
+    others = None
+    if stories is not None:
+        others = runnable_besides(stories, session.stories, story.id if story else None)
+        facts = StoryFacts(
+            total=stories.total,
+            passed=stories.passed,
+            current=story.id if story else None,
+            about_tests=bool(story and story.about_tests),
+            exit_signal=bool(story and story.exit_signal),
+        )
+    if runner.setup.options.only is not None:
+        others = 0
+    happening = Happening(
+        response=worked.finished.response,
+        evidence=evidence,
+        end=worked.finished.end,
+        facts=facts,
+        passes_set=worked.passes_set,
+        others_runnable=others,
+        limit=reached(runner.config.limits, _totals_with(runner, worked), session.desk.extra),
+        at=runner.clock(),
+    )
+    return advance(session.state, happening, runner.setup.policy)
+
+
+def _totals_with(runner: Runner, worked: Worked) -> Totals:
+    """The session's totals, this start included: it is not written down yet."""
+    totals = runner.totals()
+    cost = cost_of(worked.finished.response, worked.begun.state)
+    return msgspec.structs.replace(totals, cost_usd=totals.cost_usd + cost)
+
+
+def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
+    """The output of the checks that failed, the end of each, for the next prompt."""
+    failed = [check for check in checks if check.status is CheckStatus.FAILED]
+    share = limit // max(1, len(failed))
+    return "\n\n".join(f"$ {check.name}\n{check.output_tail[-share:]}" for check in failed)

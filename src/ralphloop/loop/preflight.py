@@ -1,0 +1,157 @@
+"""What can fail at 01:00 fails at 22:00.
+
+Everything is looked at before the first start; errors end the command with their fix, warnings are
+said.  The checks run once, so that what is red already is known before an agent touches anything.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ralphloop.agents.base import Level
+from ralphloop.config.model import Baseline, CommitPolicy
+from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.errors import AgentUnavailable, RepositoryError
+from ralphloop.loop import events
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.session import Frozen
+from ralphloop.workspace import preflight as workspace_preflight
+from ralphloop.workspace.checks import check_of, run_checks
+from ralphloop.workspace.preflight import Finding, disk_space, inspect
+
+
+@dataclass
+class Report:
+    """What was found, in words."""
+
+    said: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+async def preflight(runner: Runner, *, ours: frozenset[str]) -> Report:
+    """Check everything and fix the checks of the run; raises where the run must not begin.
+
+    `ours` are trees we left ourselves: dirt that is in one of them is not dirt.
+    """
+    report = Report()
+    dirty = _repository(runner, report, ours)
+    _agent(runner, report)
+    baseline = await _baseline(runner, report)
+    runner.session.frozen = _frozen(runner, baseline, dirty)
+    _insist_on_green(runner, baseline)
+    runner.bus.emit(events.PREFLIGHT, None, said=report.said, warnings=report.warnings)
+    return report
+
+
+def _repository(runner: Runner, report: Report, ours: frozenset[str]) -> tuple[str, ...]:
+    """The paths that were dirty before us; raises where a run must not begin."""
+    repo = runner.setup.repo
+    if repo is None:
+        report.warnings.append(
+            "no git repository: changes are measured by file times and sizes, nothing is committed"
+        )
+        _heed(disk_space(runner.setup.project.root), report)
+        return ()
+    is_ours = runner.measure.tree().tree in ours
+    _branch(runner, report)
+    findings = inspect(
+        repo,
+        store=runner.setup.project.directory / "objects",
+        own=runner.setup.own,
+        commits=runner.config.git.commit is CommitPolicy.STORY,
+        allow_dirty=runner.setup.options.allow_dirty or is_ours,
+        story_files=[runner.setup.source_name] if runner.setup.source_name else (),
+    )
+    _heed(findings, report)
+    return () if is_ours else repo.dirty_paths(runner.setup.own)
+
+
+def _heed(findings: Iterable[Finding], report: Report) -> None:
+    """Errors end the command, the rest is said."""
+    for finding in findings:
+        if finding.level is workspace_preflight.Level.ERROR:
+            raise RepositoryError(finding.message, finding.fix)
+        words = f"{finding.message} ({finding.fix})" if finding.fix else finding.message
+        is_warning = finding.level is workspace_preflight.Level.WARNING
+        (report.warnings if is_warning else report.said).append(words)
+
+
+def _branch(runner: Runner, report: Report) -> None:
+    """Be on the branch the story list names."""
+    repo, stories = runner.setup.repo, runner.setup.stories
+    wanted = stories.list.branch_name if stories else None
+    if repo is None or not wanted or repo.unfinished_operation():
+        return
+    how = repo.switch_or_create_branch(wanted)
+    if how != "already":
+        report.said.append(f"branch {wanted} was {how}")
+
+
+def _agent(runner: Runner, report: Report) -> None:
+    config = runner.config.agent
+    found = runner.setup.agent.check(
+        config, cwd=runner.setup.project.root, inherited=runner.setup.options.env
+    )
+    for problem in found:
+        words = f"{problem.message} ({problem.fix})" if problem.fix else problem.message
+        if problem.level is Level.ERROR:
+            raise AgentUnavailable(problem.message, problem.fix)
+        (report.warnings if problem.level is Level.WARNING else report.said).append(words)
+
+
+async def _baseline(runner: Runner, report: Report) -> tuple[CheckResult, ...]:
+    commands = runner.config.checks.commands
+    if not commands:
+        report.warnings.append(
+            "no checks are configured: stories can only be `claimed` (set checks.commands)"
+        )
+        return ()
+    timeout = runner.config.checks.timeout
+    results = await run_checks(
+        [check_of(argv, timeout) for argv in commands],
+        runner.setup.project.root,
+        stop=lambda: runner.stop.requested,
+    )
+    for result in results:
+        report.said.append(f"check {result.name}: {result.status} in {result.duration_s:.1f} s")
+    return results
+
+
+def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:
+    """A red baseline asks on a terminal and ends the command without one."""
+    red = [result.name for result in baseline if result.status is CheckStatus.FAILED]
+    if (
+        not red
+        or runner.setup.options.allow_red
+        or runner.config.checks.baseline is Baseline.TOLERATE
+    ):
+        return
+    names = ", ".join(red)
+    if sys.stdin.isatty() and _confirmed(f"{names} fails before any work was done. Go on? [y/N] "):
+        return
+    raise RepositoryError(
+        f"{names} fails before any work was done",
+        "Fix it, or run with --allow-red if the stories are to make it green.",
+    )
+
+
+def _confirmed(question: str) -> bool:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _frozen(runner: Runner, baseline: tuple[CheckResult, ...], dirty: tuple[str, ...]) -> Frozen:
+    snapshot = runner.measure.tree()
+    return Frozen(
+        checks=runner.config.checks.commands,
+        baseline=tuple(msgspec.structs.replace(result, output_tail="") for result in baseline),
+        dirty=dirty,
+        start_head=snapshot.head or "",
+        start_tree=snapshot.tree,
+        branch=snapshot.branch or "",
+    )

@@ -1,0 +1,325 @@
+"""Writing an iteration down: the story's new state, the effects it owes, one transaction.
+
+Effects are plain data, so that a successor can do them again: mark the story, add the progress
+entry, set leftovers aside, commit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ralphloop.config.model import CommitPolicy
+from ralphloop.core.grading import Grade
+from ralphloop.core.model import Circuit, ExitDecision, Outcome, Status, Transition
+from ralphloop.core.run_state import RunState, Step, set_aside
+from ralphloop.core.text import one_line
+from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value
+from ralphloop.journal.records import FinishedIteration
+from ralphloop.loop import events
+from ralphloop.loop.judging import Judged, failure_text
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.spending import cost_of, spent
+from ralphloop.loop.story_state import (
+    MAX_FAILURE_CHARS,
+    Standing,
+    StoryState,
+    is_failed_attempt,
+    runnable_besides,
+)
+
+MARK, PROGRESS, SET_ASIDE, COMMIT = "mark", "progress", "set_aside", "commit"
+_KEPT_TEXT = 8_000
+_FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENIED)
+
+
+def record(runner: Runner, judged: Judged) -> Step:
+    """Fold the iteration into the session and write everything at once."""
+    story_state, aside = _story_after(runner, judged)
+    state = judged.step.state
+    if aside:
+        state = set_aside(state, f"{_story_id(judged)} was set aside", at=runner.clock())
+    step = msgspec.structs.replace(judged.step, state=state)
+    effects = _effects(runner, judged, story_state, aside=aside)
+    runner.journal.finish_iteration(_finished(runner, judged, story_state, state, tuple(effects)))
+    runner.session.state = state
+    if (story := judged.worked.begun.story) is not None:
+        runner.session.stories[story.id] = story_state
+    else:
+        runner.session.stories[""] = story_state
+    _tell(runner, judged, story_state, aside=aside)
+    return step
+
+
+def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
+    """The story's state after the iteration, and whether it is set aside now."""
+    begun, analysis = judged.worked.begun, judged.step.analysis
+    response = judged.worked.finished.response
+    state = msgspec.structs.replace(
+        begun.state,
+        iterations=begun.state.iterations + 1,
+        start_tree=begun.state.start_tree or begun.before.tree,
+        start_head=begun.state.start_head or begun.before.head or "",
+        end_head=judged.worked.after.head or "",
+        cost_usd=begun.state.cost_usd + cost_of(response, begun.state),
+        session_id=_conversation(judged),
+        session_cost=response.usage.cost_usd or begun.state.session_cost,
+        leftovers=judged.worked.finished.leftovers,
+    )
+    if analysis.outcome.is_infrastructure:
+        return state, False
+    state = msgspec.structs.replace(
+        state,
+        failure=failure_text(judged.checks, MAX_FAILURE_CHARS),
+        findings=judged.findings,
+        challenged=(*begun.state.challenged, *judged.findings)[-20:],
+        reason="; ".join(judged.verdict.reasons),
+    )
+    if judged.verdict.passed:
+        return _passed(state, judged.verdict.grade), False
+    if analysis.status is not None and analysis.status.status is Status.BLOCKED:
+        return _blocked(state, analysis.status.recommendation), False
+    attempts = state.attempts + is_failed_attempt(analysis, passed=False)
+    state = msgspec.structs.replace(state, attempts=attempts)
+    return _maybe_set_aside(runner, judged, state)
+
+
+def _maybe_set_aside(runner: Runner, judged: Judged, state: StoryState) -> tuple[StoryState, bool]:
+    """Quarantine after too many failed attempts, while another story can run."""
+    story, stories = judged.worked.begun.story, judged.worked.stories
+    if story is None or stories is None or judged.step.decision.word is not ExitDecision.CONTINUE:
+        return state, False
+    most = runner.config.limits.max_attempts
+    saturated = story.id in judged.step.state.saturated
+    worn_out = 0 < most <= state.attempts
+    if not (saturated or worn_out) or judged.step.state.breaker.circuit is Circuit.OPEN:
+        return state, False
+    if not runnable_besides(stories, runner.session.stories, story.id):
+        return state, False
+    reason = "only tests were written" if saturated else f"{state.attempts} attempts failed"
+    detail = f"{reason}: {state.reason}" if state.reason else reason
+    return msgspec.structs.replace(state, standing=Standing.SET_ASIDE, reason=detail), True
+
+
+def _passed(state: StoryState, grade: Grade | None) -> StoryState:
+    return msgspec.structs.replace(
+        state, standing=Standing.PASSED, grade=str(grade or ""), failure="", findings=()
+    )
+
+
+def _blocked(state: StoryState, recommendation: str) -> StoryState:
+    return msgspec.structs.replace(
+        state,
+        standing=Standing.BLOCKED,
+        attempts=state.attempts + 1,
+        reason=recommendation or "the agent gave no reason",
+    )
+
+
+def _conversation(judged: Judged) -> str:
+    """The conversation to go on with; one that could not be found is forgotten."""
+    response, outcome = judged.worked.finished.response, judged.step.analysis.outcome
+    if outcome is Outcome.STARTUP_ERROR:
+        return ""
+    return response.session_id or judged.worked.begun.state.session_id
+
+
+def _effects(
+    runner: Runner, judged: Judged, state: StoryState, *, aside: bool
+) -> list[dict[str, Any]]:
+    """What has to be done in the user's repository, in order."""
+    begun, story = judged.worked.begun, judged.worked.begun.story
+    effects: list[dict[str, Any]] = []
+    passed = judged.verdict.passed and story is not None
+    if passed and story is not None:
+        effects.append({"kind": MARK, "story": story.id})
+    if entry := _progress_entry(runner, judged, state):
+        effects.append(entry)
+    if aside and story is not None:
+        effects.append(
+            {
+                "kind": SET_ASIDE,
+                "story": story.id,
+                "tree": state.start_tree,
+                "head": state.start_head,
+            }
+        )
+    if passed and story is not None and runner.config.git.commit is CommitPolicy.STORY:
+        effects.append(
+            {
+                "kind": COMMIT,
+                "story": story.id,
+                "title": story.title,
+                "grade": state.grade,
+                "tree": judged.worked.after.tree,
+                "iteration": begun.number,
+            }
+        )
+    return effects
+
+
+def _progress_entry(runner: Runner, judged: Judged, state: StoryState) -> dict[str, Any] | None:
+    analysis = judged.step.analysis
+    counted = judged.worked.finished.response.model_output
+    if analysis.outcome.is_infrastructure and not counted and not analysis.progress:
+        return None
+    story = judged.worked.begun.story
+    return {
+        "kind": PROGRESS,
+        "at": runner.clock(),
+        "task": f"{story.id}: {story.title}" if story else "the prompt",
+        "outcome": progress_outcome(judged),
+        "summary": _summary(judged, state),
+    }
+
+
+def progress_outcome(judged: Judged) -> str:
+    """The word progress.txt uses for an iteration."""
+    analysis = judged.step.analysis
+    if judged.verdict.passed:
+        return "passed"
+    if analysis.outcome.is_infrastructure:
+        return "interrupted"
+    if analysis.status is not None and analysis.status.status is Status.BLOCKED:
+        return "blocked"
+    if analysis.story_claimed or (analysis.outcome in _FAILED_ENDINGS and not analysis.progress):
+        return "failed"
+    return "in_progress" if analysis.progress else "no_progress"
+
+
+def _summary(judged: Judged, state: StoryState) -> str:
+    analysis = judged.step.analysis
+    said = analysis.status.recommendation if analysis.status else ""
+    parts = [f"{state.grade}:" if judged.verdict.passed else "", said]
+    if not judged.verdict.passed and analysis.story_claimed:
+        parts.append(f"(claimed, but {'; '.join(judged.verdict.reasons)})")
+    if analysis.outcome is not Outcome.COMPLETED:
+        parts.append(f"[{analysis.outcome}]")
+    return one_line(" ".join(part for part in parts if part) or "no summary was given", 300)
+
+
+def _finished(
+    runner: Runner,
+    judged: Judged,
+    story_state: StoryState,
+    state: RunState,
+    effects: tuple[dict[str, Any], ...],
+) -> FinishedIteration:
+    worked, analysis = judged.worked, judged.step.analysis
+    story = worked.begun.story
+    return FinishedIteration(
+        run=runner.run,
+        n=worked.begun.number,
+        finished_at=runner.clock(),
+        outcome=str(analysis.outcome),
+        decision=str(judged.step.decision.word),
+        status=str(analysis.status.status or "") if analysis.status else "",
+        end_tree=worked.after.tree,
+        spent=spent(worked.finished.response, analysis, judged.evidence, worked.begun.state),
+        record=_record(judged),
+        effects=effects,
+        state=msgspec.json.encode(state),
+        stories={story.id if story else "": msgspec.to_builtins(story_state)},
+        meta={CIRCUIT_KEY: circuit_value(state.breaker)},
+    )
+
+
+def _record(judged: Judged) -> dict[str, Any]:
+    """Everything worth knowing about the iteration later; texts are bounded."""
+    worked, response = judged.worked, judged.worked.finished.response
+    return {
+        "analysis": msgspec.to_builtins(judged.step.analysis),
+        "decision": msgspec.to_builtins(judged.step.decision),
+        "verdict": msgspec.to_builtins(judged.verdict),
+        "evidence": msgspec.to_builtins(judged.evidence),
+        "changed": {
+            "count": worked.changed.count,
+            "insertions": worked.changed.insertions,
+            "deletions": worked.changed.deletions,
+            "subjects": list(worked.commits.subjects),
+        },
+        "response": {
+            "reader": response.reader,
+            "reason": response.reason,
+            "final_text": (response.final_text or "")[-_KEPT_TEXT:],
+            "text_chars": response.text_chars,
+            "session_id": response.session_id,
+            "model": response.model,
+            "usage": msgspec.to_builtins(response.usage),
+            "tool_calls": response.tool_call_count,
+            "denials": [msgspec.to_builtins(denial) for denial in response.denials[:20]],
+            "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
+        },
+        "end": msgspec.to_builtins(worked.finished.end),
+        "stopped_because": worked.finished.stopped_because,
+        "findings": list(judged.findings),
+        "tolerated": list(judged.tolerated),
+        "leftovers": list(worked.finished.leftovers),
+        "stderr_tail": worked.finished.stderr_tail[-2_000:],
+        "prompt": {
+            "characters": len(worked.begun.prompt.text),
+            "left_out": list(worked.begun.prompt.left_out),
+        },
+    }
+
+
+def _tell(runner: Runner, judged: Judged, state: StoryState, *, aside: bool) -> None:
+    worked, analysis = judged.worked, judged.step.analysis
+    number, story = worked.begun.number, worked.begun.story
+    runner.bus.emit(
+        events.ITERATION_FINISHED,
+        number,
+        story=story.id if story else None,
+        outcome=str(analysis.outcome),
+        outcome_reason=worked.finished.stopped_because or worked.finished.response.reason,
+        decision=str(judged.step.decision.word),
+        reasons=list(judged.step.decision.reasons),
+        verdict=list(judged.verdict.reasons),
+        passed=judged.verdict.passed,
+        claimed=analysis.story_claimed,
+        progress=list(analysis.progress_reasons),
+        files_changed=worked.changed.count,
+        commits=worked.commits.count,
+        checks={check.name: str(check.status) for check in judged.checks},
+        warnings=list(analysis.warnings),
+        stuck=[pattern.detail for pattern in analysis.stuck],
+        cost_usd=cost_of(worked.finished.response, worked.begun.state),
+        tokens=worked.finished.response.usage.total_tokens,
+        duration_s=worked.finished.end.duration_s,
+        attempts=state.attempts,
+        findings=list(judged.findings),
+    )
+    if judged.verdict.passed and story is not None:
+        runner.bus.emit(
+            events.STORY_PASSED,
+            number,
+            story=story.id,
+            title=story.title,
+            grade=state.grade,
+            reasons=list(judged.verdict.reasons),
+        )
+    if analysis.transition:
+        _tell_circuit(runner, number, analysis.transition)
+    if aside and story is not None:
+        runner.bus.emit(
+            events.STORY_SET_ASIDE, number, story=story.id, title=story.title, reason=state.reason
+        )
+        newest = runner.session.state.breaker.history[-1]
+        if newest.before is not newest.after:
+            _tell_circuit(runner, number, newest)
+
+
+def _tell_circuit(runner: Runner, number: int, moved: Transition) -> None:
+    runner.bus.emit(
+        events.CIRCUIT_CHANGED,
+        number,
+        before=str(moved.before),
+        after=str(moved.after),
+        reason=moved.reason,
+    )
+
+
+def _story_id(judged: Judged) -> str:
+    story = judged.worked.begun.story
+    return story.id if story else "the work"

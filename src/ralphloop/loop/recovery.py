@@ -1,0 +1,97 @@
+"""After a crash: nothing runs twice, nothing is forgotten.
+
+An iteration that was started and never finished is stopped, read from its transcript, measured and
+recorded as interrupted, its cost included.  Effects that were owed are done.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ralphloop.agents.base import mark_of
+from ralphloop.agents.process import Finished
+from ralphloop.agents.stopping import stop_tree
+from ralphloop.agents.transcript import join_tail, stderr_path
+from ralphloop.core.model import ProcessEnd, Response
+from ralphloop.journal.records import IterationRecord
+from ralphloop.loop.effects import apply_effects
+from ralphloop.loop.iteration import Begun, measured
+from ralphloop.loop.judging import judge
+from ralphloop.loop.recording import record
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.story_state import Standing
+from ralphloop.prompts import Prompt
+from ralphloop.readers import reader_for
+from ralphloop.stories.model import StoryList
+from ralphloop.workspace.measures import Snapshot
+
+_CHUNK = 1 << 16
+_STDERR_TAIL = 8_000
+
+
+async def recover(runner: Runner) -> list[str]:
+    """Bring the journal and the repository in line; returns what was done, in words."""
+    done: list[str] = []
+    for owing in runner.journal.owed_effects(runner.run):
+        await apply_effects(runner, owing.n)
+        done.append(f"finished what iteration {owing.n} had left to do")
+    for cut in runner.journal.unfinished_iterations(runner.run):
+        done.append(await _recover_iteration(runner, cut))
+    return done
+
+
+async def _recover_iteration(runner: Runner, cut: IterationRecord) -> str:
+    stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
+    begun = _begun(runner, cut)
+    finished = Finished(
+        end=ProcessEnd(exit_code=None, interrupted=True),
+        response=_read_transcript(runner, begun.transcript),
+        stopped_because="the supervisor ended before the agent did",
+        leftovers=stopped,
+    )
+    record(runner, await judge(runner, measured(runner, begun, finished)))
+    await apply_effects(runner, cut.n)
+    still = f", stopped {len(stopped)} of its processes" if stopped else ""
+    return f"recorded iteration {cut.n} as interrupted{still}"
+
+
+def _begun(runner: Runner, cut: IterationRecord) -> Begun:
+    stories = _known_list(runner)
+    story = stories.get(cut.story) if stories and cut.story is not None else None
+    folder = runner.setup.project.transcripts / cut.run
+    return Begun(
+        number=cut.n,
+        story=story,
+        stories=stories,
+        state=runner.session.story(cut.story),
+        before=Snapshot(tree=cut.tree, head=cut.head or None),
+        prompt=Prompt(text=""),
+        transcript=folder / f"{cut.n}.log",
+        list_bytes=runner.setup.stories.path.read_bytes() if runner.setup.stories else b"",
+    )
+
+
+def _known_list(runner: Runner) -> StoryList | None:
+    """The list as it was before the agent started: only what we know to have passed has."""
+    stories = runner.story_list()
+    if stories is None:
+        return None
+    known = {
+        story.id: runner.session.story(story.id).standing is Standing.PASSED
+        for story in stories.stories
+    }
+    return stories.with_passes(known)
+
+
+def _read_transcript(runner: Runner, path: Path) -> Response:
+    """What the agent said before it was cut off."""
+    reader = reader_for(runner.setup.reader)
+    stderr = ""
+    if path.exists():
+        join_tail(path)
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                reader.feed(chunk)
+    if (beside := stderr_path(path)).exists():
+        stderr = beside.read_bytes()[-_STDERR_TAIL:].decode("utf-8", "replace")
+    return reader.finish(exit_code=None, stderr=stderr, now=runner.clock())

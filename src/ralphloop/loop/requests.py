@@ -1,0 +1,131 @@
+"""What a person asks of a run while it goes on; each request is answered in the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ralphloop.core.durations import format_duration, parse_duration
+from ralphloop.core.run_state import reset_circuit
+from ralphloop.core.text import one_line
+from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value
+from ralphloop.journal.records import Request
+from ralphloop.loop import events
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.session import Desk, save_desk
+from ralphloop.loop.story_state import Standing, StoryState
+
+MAX_NOTES = 10
+
+
+def handle_requests(runner: Runner) -> None:
+    """Answer everything that was asked since the last look."""
+    for request in runner.journal.pending_requests(runner.run):
+        handler = _HANDLERS.get(request.kind)
+        answer = handler(runner, request) if handler else f"unknown request {request.kind!r}"
+        runner.journal.answer_request(request.id, answer, now=runner.clock())
+        runner.bus.emit(
+            events.REQUEST_ANSWERED, None, kind=request.kind, request=request.id, answer=answer
+        )
+
+
+def _stop(runner: Runner, _: Request) -> str:
+    runner.stop.request("asked to stop")
+    return "stopping"
+
+
+def _pause(runner: Runner, _: Request) -> str:
+    _change_desk(runner, paused="paused by a person")
+    return "pausing after this iteration"
+
+
+def _resume(runner: Runner, _: Request) -> str:
+    if not runner.session.desk.paused:
+        return "it was not paused"
+    _change_desk(runner, paused="")
+    return "going on"
+
+
+def _skip(runner: Runner, request: Request) -> str:
+    return _move_story(runner, request, Standing.SET_ASIDE, "set aside by a person")
+
+
+def _retry(runner: Runner, request: Request) -> str:
+    return _move_story(runner, request, Standing.OPEN, "")
+
+
+def _reset(runner: Runner, _: Request) -> str:
+    state = reset_circuit(runner.session.state, at=runner.clock())
+    runner.session.state = state
+    runner.journal.set_meta(CIRCUIT_KEY, circuit_value(state.breaker))
+    return "the circuit is CLOSED"
+
+
+def _note(runner: Runner, request: Request) -> str:
+    text = one_line(str(request.payload.get("text", "")), 1_000)
+    if not text:
+        return "the note was empty"
+    _change_desk(runner, notes=(*runner.session.desk.notes, text)[-MAX_NOTES:])
+    return "it goes into the next prompt"
+
+
+def _budget(runner: Runner, request: Request) -> str:
+    extra = runner.session.desk.extra
+    try:
+        dollars = float(request.payload.get("cost_usd") or 0)
+        seconds = parse_duration(request.payload.get("time") or 0)
+    except (TypeError, ValueError) as error:
+        return f"not a budget: {error}"
+    extra = msgspec.structs.replace(
+        extra, cost_usd=extra.cost_usd + dollars, time_s=extra.time_s + seconds
+    )
+    _change_desk(runner, extra=extra)
+    return f"raised by ${dollars:.2f} and {format_duration(seconds)}"
+
+
+_HANDLERS: dict[str, Callable[[Runner, Request], str]] = {
+    "stop": _stop,
+    "pause": _pause,
+    "resume": _resume,
+    "skip": _skip,
+    "retry": _retry,
+    "set_aside": _skip,
+    "reset_circuit": _reset,
+    "note": _note,
+    "budget": _budget,
+}
+
+
+def _change_desk(runner: Runner, **changes: Any) -> None:
+    desk: Desk = msgspec.structs.replace(runner.session.desk, **changes)
+    runner.session.desk = desk
+    save_desk(runner.journal, runner.session)
+
+
+def _move_story(runner: Runner, request: Request, standing: Standing, reason: str) -> str:
+    story = str(request.payload.get("story", ""))
+    stories = runner.story_list()
+    if stories is None or stories.get(story) is None:
+        return f"there is no story {one_line(story, 60)!r}"
+    before = runner.session.stories.get(story, StoryState())
+    if before.standing is Standing.PASSED:
+        return f"{story} has passed already"
+    state = msgspec.structs.replace(
+        before, standing=standing, reason=reason, attempts=0, second_chance=bool(reason)
+    )
+    runner.session.stories[story] = state
+    runner.session.state = _forget(runner, story)
+    runner.journal.put_story(runner.run, story, msgspec.to_builtins(state))
+    return f"{story} is {'set aside' if reason else 'open again'}"
+
+
+def _forget(runner: Runner, story: str) -> Any:
+    """The fold no longer counts the story as blocked or saturated."""
+    state = runner.session.state
+    return msgspec.structs.replace(
+        state,
+        blocked=tuple(other for other in state.blocked if other != story),
+        saturated=tuple(other for other in state.saturated if other != story),
+    )

@@ -1,0 +1,182 @@
+"""The loop.
+
+next story → breaker → prompt → agent → evidence → analysis → journal → effects → views → decision
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ralphloop.core import breaker
+from ralphloop.core.grading import Grade
+from ralphloop.core.model import Circuit, Decision, ExitDecision
+from ralphloop.loop import events
+from ralphloop.loop.effects import apply_effects
+from ralphloop.loop.guard import trouble
+from ralphloop.loop.iteration import begin, work
+from ralphloop.loop.judging import judge
+from ralphloop.loop.limits import reached
+from ralphloop.loop.recording import record
+from ralphloop.loop.requests import handle_requests
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.story_state import Choice, Standing, choose
+from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
+from ralphloop.stories.model import StoryList
+
+
+async def run_loop(runner: Runner) -> Decision:
+    """Work until the project is done or going on would make no sense."""
+    while True:
+        if decision := await _before(runner):
+            return decision
+        stories = _current_list(runner)
+        choice = None
+        if stories is not None:
+            choice = choose(stories, runner.session.stories, only=runner.setup.options.only)
+            if choice is None:
+                return nothing_to_run(runner, stories)
+        if decision := await _iterate(runner, choice, stories):
+            return decision
+
+
+async def _before(runner: Runner) -> Decision | None:
+    """What stops or delays the next start."""
+    handle_requests(runner)
+    if _is_stopping(runner):
+        return interrupted(runner)
+    if decision := _circuit_open(runner):
+        return decision
+    if decision := reached(runner.config.limits, runner.totals(), runner.session.desk.extra):
+        return decision
+    if decision := await wait_if_needed(runner):
+        return decision
+    while (reason := trouble(runner)) and not _is_stopping(runner):
+        if decision := await hold(runner, reason):
+            return decision
+    return interrupted(runner) if _is_stopping(runner) else None
+
+
+async def _iterate(
+    runner: Runner, choice: Choice | None, stories: StoryList | None
+) -> Decision | None:
+    """One start of the agent, to its end; a decision where it is not to continue."""
+    story = choice.story if choice else None
+    if choice is not None and choice.second_chance:
+        _give_second_chance(runner, choice)
+    begun = begin(runner, story, stories)
+    runner.bus.emit(
+        events.ITERATION_STARTED,
+        begun.number,
+        story=story.id if story else None,
+        title=story.title if story else "",
+        attempt=begun.state.attempts + 1,
+        passed=stories.passed if stories else 0,
+        total=stories.total if stories else 0,
+        prompt_tokens=begun.prompt.estimated_tokens,
+        left_out=list(begun.prompt.left_out),
+    )
+    judged = await judge(runner, await work(runner, begun))
+    step = record(runner, judged)
+    await apply_effects(runner, begun.number)
+    runner.remember_head()
+    runner.publish(runner.story_list())
+    if step.decision.word in (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY):
+        return _in_detail(runner, step.decision)
+    if step.decision.word is not ExitDecision.CONTINUE:
+        return step.decision
+    outcome = step.analysis.outcome
+    if not outcome.is_infrastructure or runner.stop.requested:
+        return None
+    quota = judged.worked.finished.response.rate_limit
+    return await wait_after(runner, outcome, quota.resets_at if quota else None)
+
+
+def nothing_to_run(runner: Runner, stories: StoryList) -> Decision:
+    """No story can be worked on: done, waiting for a person, or stuck."""
+    only = runner.setup.options.only
+    open_stories = [s for s in stories.stories if not s.passes and only in (None, s.id)]
+    if not open_stories:
+        return _complete(runner, stories)
+    waiting = [
+        (story, state)
+        for story in open_stories
+        if (state := runner.session.story(story.id)).standing is Standing.BLOCKED
+    ]
+    if waiting:
+        words = tuple(f"{story.id} waits for a person: {state.reason}" for story, state in waiting)
+        return Decision(word=ExitDecision.BLOCKED, reasons=words)
+    names = ", ".join(story.id for story in open_stories[:5])
+    return Decision(
+        word=ExitDecision.NO_RUNNABLE_STORY,
+        reasons=(f"every open story is set aside or waits on one that is: {names}",),
+    )
+
+
+def _in_detail(runner: Runner, decision: Decision) -> Decision:
+    """The same decision with the stories by name."""
+    stories = runner.story_list()
+    return nothing_to_run(runner, stories) if stories is not None else decision
+
+
+def interrupted(runner: Runner) -> Decision:
+    """A person, or a signal, ended the run."""
+    return Decision(word=ExitDecision.INTERRUPTED, reasons=(runner.stop.reason or "stopped",))
+
+
+def _is_stopping(runner: Runner) -> bool:
+    return runner.stop.requested
+
+
+def _complete(runner: Runner, stories: StoryList) -> Decision:
+    reasons = [f"all {stories.total} stories have passed"]
+    if (rest := stories.total - stories.passed) > 0:
+        reasons = [f"{runner.setup.options.only} has passed, {rest} other stories are open"]
+    newest = runner.journal.latest_iterations(runner.run, 1)
+    status = newest[0].record.get("analysis", {}).get("status") if newest else None
+    if status and not status.get("exit_signal"):
+        words = status.get("recommendation") or "no reason given"
+        reasons.append(f"the agent would have gone on: {words}")
+    return Decision(word=ExitDecision.PROJECT_COMPLETE, reasons=tuple(reasons))
+
+
+def _circuit_open(runner: Runner) -> Decision | None:
+    state = runner.session.state
+    cooled = breaker.cool_down(
+        state.breaker, iteration=state.starts, at=runner.clock(), policy=runner.setup.policy
+    )
+    runner.session.state = msgspec.structs.replace(state, breaker=cooled)
+    if cooled.circuit is not Circuit.OPEN:
+        return None
+    return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(cooled.reason,))
+
+
+def _current_list(runner: Runner) -> StoryList | None:
+    """The list on disk; a mark that changed while no agent ran is a person's word."""
+    stories = runner.story_list()
+    if stories is None:
+        return None
+    for story in stories.stories:
+        state = runner.session.story(story.id)
+        known = state.standing is Standing.PASSED
+        if story.passes == known:
+            continue
+        changed = msgspec.structs.replace(
+            state,
+            standing=Standing.PASSED if story.passes else Standing.OPEN,
+            grade=str(Grade.BY_HAND) if story.passes else "",
+            reason="marked by a person" if story.passes else "",
+        )
+        runner.session.stories[story.id] = changed
+        runner.journal.put_story(runner.run, story.id, msgspec.to_builtins(changed))
+    return stories
+
+
+def _give_second_chance(runner: Runner, choice: Choice) -> None:
+    state = msgspec.structs.replace(
+        runner.session.story(choice.story.id),
+        standing=Standing.OPEN,
+        second_chance=True,
+        attempts=0,
+    )
+    runner.session.stories[choice.story.id] = state
+    runner.journal.put_story(runner.run, choice.story.id, msgspec.to_builtins(state))

@@ -1,0 +1,58 @@
+"""Signals: the first Ctrl+C is gentle, the second is at once; a hangup goes on in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ralphloop.agents.stopping import StopSignal
+from ralphloop.errors import ExitCode
+
+
+class Received:
+    """Which signal ended the run, for its exit code."""
+
+    def __init__(self) -> None:
+        self.terminated = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return ExitCode.TERMINATED if self.terminated else ExitCode.INTERRUPTED
+
+
+@contextmanager
+def signals_to(stop: StopSignal, log: Path, tell: Callable[[str], None]) -> Iterator[Received]:
+    """Turn signals into requests to stop while the loop runs."""
+    loop = asyncio.get_running_loop()
+    received = Received()
+
+    def interrupt() -> None:
+        again = stop.requested
+        stop.request("interrupted (Ctrl+C)")
+        tell("stopping at once" if again else "stopping gently; Ctrl+C again stops at once")
+
+    def terminate() -> None:
+        received.terminated = True
+        stop.request("terminated (SIGTERM)")
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    loop.add_signal_handler(signal.SIGTERM, terminate)
+    loop.add_signal_handler(signal.SIGHUP, _into_log, log)
+    try:
+        yield received
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+
+
+def _into_log(log: Path) -> None:
+    """The terminal is gone: what would have been shown goes to the log."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(descriptor, stream.fileno())
+    os.close(descriptor)

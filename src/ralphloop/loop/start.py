@@ -1,0 +1,309 @@
+"""Beginning or continuing a session, and ending it: everything around the loop itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.agents.stopping import StopSignal
+from ralphloop.atomic import clean_leftovers
+from ralphloop.core.durations import format_duration
+from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.run_state import reset_circuit
+from ralphloop.errors import ExitCode, RalphError, RepositoryError
+from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value, load_circuit
+from ralphloop.journal.lock import RunLock, process_started
+from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.records import NewRun, RunRecord, RunStatus, Totals
+from ralphloop.journal.store import Journal, new_run_id
+from ralphloop.loop import events
+from ralphloop.loop.events import Bus, Sink
+from ralphloop.loop.preflight import preflight
+from ralphloop.loop.recovery import recover
+from ralphloop.loop.run import run_loop
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.session import (
+    Session,
+    first_state,
+    load_session,
+    reopen_waiting,
+    save_frozen,
+)
+from ralphloop.loop.setup import Setup
+from ralphloop.workspace.measures import Measure
+from ralphloop.workspace.plain_snapshot import PlainSnapshotter
+from ralphloop.workspace.snapshot import Snapshotter
+
+EXIT_CODES = {
+    ExitDecision.PROJECT_COMPLETE: ExitCode.COMPLETE,
+    ExitDecision.CIRCUIT_OPEN: ExitCode.HALTED,
+    ExitDecision.TEST_SATURATION: ExitCode.HALTED,
+    ExitDecision.BLOCKED: ExitCode.BLOCKED,
+    ExitDecision.MAX_ITERATIONS: ExitCode.LIMIT,
+    ExitDecision.BUDGET_EXHAUSTED: ExitCode.LIMIT,
+    ExitDecision.USAGE_LIMIT: ExitCode.LIMIT,
+    ExitDecision.NO_RUNNABLE_STORY: ExitCode.NOTHING_RUNNABLE,
+    ExitDecision.ERROR: ExitCode.AGENT_UNAVAILABLE,
+    ExitDecision.INTERRUPTED: ExitCode.INTERRUPTED,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a run ended."""
+
+    run: str
+    decision: Decision
+    totals: Totals
+    passed: int
+    total: int
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return EXIT_CODES[self.decision.word]
+
+
+async def run_session(
+    setup: Setup,
+    *,
+    stop: StopSignal,
+    sinks: Sequence[Sink] = (),
+    tell: Callable[[str], None],
+    clock: Callable[[], float] = time.time,
+) -> Ended:
+    """Hold the project, begin or continue, loop, and end it properly."""
+    now = clock()
+    make_directory(setup.project.directory)
+    run = _run_to_hold(setup, now)
+    with ExitStack() as stack:
+        lock = stack.enter_context(RunLock.acquire(setup.project.directory, run=run, now=now))
+        if lock.note:
+            tell(lock.note)
+        journal = stack.enter_context(Journal.open(setup.project.journal))
+        if journal.note:
+            tell(journal.note)
+        clean_leftovers(setup.project.root, now=now)
+        runner = await _runner(setup, journal, stop, sinks, tell, clock, run)
+        return await _carried(runner)
+
+
+def make_directory(directory: Path) -> None:
+    """Our own directory, ignored by git even where nobody said so."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        ignore = directory / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+    except OSError as error:
+        raise RepositoryError(
+            f"cannot write to {directory}: {error.strerror or error}",
+            "Make the directory writable, or free some space.",
+        ) from None
+
+
+def _run_to_hold(setup: Setup, now: float) -> str:
+    """The id this process answers to: the run it will continue, or a new one."""
+    journal = JournalReader.open(setup.project.journal) if setup.options.resume else None
+    if journal is not None:
+        with journal:
+            candidate = journal.resume_candidate(now)
+        if candidate is not None and not candidate.expired:
+            return candidate.run.id
+    return new_run_id(now)
+
+
+async def _carried(runner: Runner) -> Ended:
+    """The loop with its end: whatever happens is written down."""
+    try:
+        decision = await run_loop(runner)
+    except RalphError as error:
+        _end(runner, Decision(word=ExitDecision.ERROR, reasons=(error.message,)))
+        raise
+    return _end(runner, decision)
+
+
+def _end(runner: Runner, decision: Decision) -> Ended:
+    complete = decision.word is ExitDecision.PROJECT_COMPLETE
+    runner.journal.end_run(
+        runner.run,
+        now=runner.clock(),
+        status=RunStatus.COMPLETE if complete else RunStatus.STOPPED,
+        decision=str(decision.word),
+        reason="; ".join(decision.reasons),
+    )
+    stories = runner.story_list()
+    runner.publish(stories)
+    totals = runner.journal.totals(runner.run)
+    runner.bus.emit(
+        events.RUN_FINISHED,
+        None,
+        decision=str(decision.word),
+        reasons=list(decision.reasons),
+        exit_code=int(EXIT_CODES[decision.word]),
+        passed=stories.passed if stories else 0,
+        total=stories.total if stories else 0,
+        cost_usd=totals.cost_usd,
+        tokens=totals.total_tokens,
+        iterations=totals.iterations,
+        duration_s=totals.active_s,
+    )
+    return Ended(
+        run=runner.run,
+        decision=decision,
+        totals=totals,
+        passed=stories.passed if stories else 0,
+        total=stories.total if stories else 0,
+    )
+
+
+async def _runner(
+    setup: Setup,
+    journal: Journal,
+    stop: StopSignal,
+    sinks: Sequence[Sink],
+    tell: Callable[[str], None],
+    clock: Callable[[], float],
+    run: str,
+) -> Runner:
+    measure = _measure(setup)
+    candidate = journal.resume_candidate(clock())
+
+    def made(session: Session) -> Runner:
+        return Runner(
+            setup=setup,
+            session=session,
+            journal=journal,
+            bus=Bus(session.run, clock, journal, *sinks),
+            measure=measure,
+            clock=clock,
+            stop=stop,
+        )
+
+    old = made(load_session(journal, candidate.run.id)) if candidate else None
+    if old is not None:
+        for done in await recover(old):
+            tell(f"Recovered: {done}.")
+    if old is not None and candidate is not None and setup.options.resume and not candidate.expired:
+        return _continued(old, candidate.run, tell)
+    if setup.options.resume:
+        age = "it is older than 24 hours" if candidate else "there is none to continue"
+        tell(f"A new session begins: {age}.")
+    elif candidate is not None and not candidate.expired:
+        tell(_what_continue_would_keep(candidate.run))
+    return await _begun(made, journal, setup, run, old, tell, clock)
+
+
+def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -> Runner:
+    """Go on where the journal left off; said in one sentence."""
+    now = runner.clock()
+    runner.journal.reopen_run(
+        record.id, now=now, pid=os.getpid(), pid_started=process_started(os.getpid()) or 0.0
+    )
+    if record.decision == ExitDecision.BLOCKED:
+        runner.session.stories = reopen_waiting(runner.session.stories)
+        runner.session.state = msgspec.structs.replace(runner.session.state, blocked=())
+    _reset_if_asked(runner)
+    totals = record.totals
+    tell(
+        f"Continuing run {record.id} from {format_duration(now - record.last_activity)} ago:"
+        f" {totals.iterations} iterations, ${totals.cost_usd:.2f},"
+        f" circuit {runner.session.state.breaker.circuit}; next is the first open story."
+    )
+    _started(runner, continued=True)
+    return runner
+
+
+async def _begun(
+    made: Callable[[Session], Runner],
+    journal: Journal,
+    setup: Setup,
+    run: str,
+    old: Runner | None,
+    tell: Callable[[str], None],
+    clock: Callable[[], float],
+) -> Runner:
+    """A new session; story states are taken over, blocked stories are tried again."""
+    session = Session(run=run, stories=reopen_waiting(old.session.stories) if old else {})
+    runner = made(session)
+    report = await preflight(runner, ours=_our_trees(journal))
+    for line in report.warnings:
+        tell(f"warning: {line}")
+    frozen = session.frozen
+    save_frozen(journal, session)  # before the run exists: none is ever without its checks
+    session.state = first_state(frozen, load_circuit(journal))
+    journal.begin_run(
+        NewRun(
+            id=run,
+            started_at=clock(),
+            prd_path=setup.source_name,
+            branch=frozen.branch,
+            head=frozen.start_head,
+            pid=os.getpid(),
+            pid_started=process_started(os.getpid()) or 0.0,
+            config=msgspec.to_builtins(setup.config),
+            continues=old.run if old else None,
+        )
+    )
+    for story, state in session.stories.items():
+        journal.put_story(run, story, msgspec.to_builtins(state))
+    _reset_if_asked(runner)
+    _started(runner, continued=False)
+    return runner
+
+
+def _started(runner: Runner, *, continued: bool) -> None:
+    stories = runner.story_list()
+    config = runner.config
+    runner.bus.emit(
+        events.RUN_STARTED,
+        None,
+        continued=continued,
+        project=runner.setup.project.root.name,
+        branch=runner.session.frozen.branch,
+        agent=str(config.agent.name),
+        model=config.agent.model,
+        stories=stories.total if stories else 0,
+        passed=stories.passed if stories else 0,
+        max_iterations=config.limits.max_iterations,
+        max_cost_usd=config.limits.max_cost_usd,
+        max_time_s=config.limits.max_time,
+        circuit=str(runner.session.state.breaker.circuit),
+    )
+    runner.publish(stories)
+
+
+def _reset_if_asked(runner: Runner) -> None:
+    if not runner.setup.options.reset_circuit:
+        return
+    runner.session.state = reset_circuit(runner.session.state, at=runner.clock())
+    runner.journal.set_meta(CIRCUIT_KEY, circuit_value(runner.session.state.breaker))
+
+
+def _our_trees(journal: Journal) -> frozenset[str]:
+    """The tree the last iteration of the last run ended in: what is dirty there, we left."""
+    latest = journal.latest_run()
+    if latest is None:
+        return frozenset()
+    newest = journal.latest_iterations(latest.id, 1)
+    return frozenset(record.end_tree for record in newest if record.end_tree)
+
+
+def _what_continue_would_keep(record: RunRecord) -> str:
+    return (
+        f"A new session begins beside the unfinished run {record.id}; story states are kept."
+        f" `ralph run --continue` would also have kept its {record.totals.iterations} iterations"
+        f" and ${record.totals.cost_usd:.2f} of budget."
+    )
+
+
+def _measure(setup: Setup) -> Measure:
+    store = setup.project.directory / "objects"
+    if setup.repo is None:
+        return PlainSnapshotter(setup.project.root, store, setup.own)
+    return Snapshotter(setup.repo, store, setup.own)

@@ -1,0 +1,133 @@
+"""Waiting is a decision: for a quota, after an outage, for the hour, for a person.
+
+A wait is written down before it begins, so that a restart goes on waiting.  It is measured on the
+wall clock in short steps: suspend and clock jumps end it when its time has come, not later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from enum import StrEnum
+
+from ralphloop.core.durations import format_duration, iso
+from ralphloop.core.model import Decision, ExitDecision, Outcome
+from ralphloop.loop import events
+from ralphloop.loop.limits import HOUR, backoff, quota_wait, reached, time_left
+from ralphloop.loop.requests import handle_requests
+from ralphloop.loop.runner import Runner
+
+_STEP_S = 1.0
+_HEARTBEAT_EVERY = 30
+_LOOK_AGAIN_S = 15.0
+_MOST_JITTER_S = 2.0
+
+
+class Kind(StrEnum):
+    QUOTA = "quota"
+    OUTAGE = "outage"
+    CALLS = "calls"
+    PAUSE = "pause"
+
+
+async def wait_if_needed(runner: Runner) -> Decision | None:
+    """Sit out what has to be sat out; a decision where waiting makes no sense."""
+    pending = runner.journal.open_wait(runner.run)
+    decision = None
+    if pending is not None:
+        decision = await _wait(runner, pending.kind, pending.reason, pending.until)
+    return decision or await _pause(runner) or await _calls(runner)
+
+
+async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) -> Decision | None:
+    """What an infrastructure ending asks for before the next start."""
+    now, outages = runner.clock(), runner.session.state.outages
+    if outcome is Outcome.USAGE_LIMIT:
+        until = now + quota_wait(resets_at, now, outages) + _jitter()
+        named = f", resets {iso(resets_at)}" if resets_at else ", reset time unknown"
+        return await _wait(runner, Kind.QUOTA, f"usage limit reached{named}", until)
+    delay = backoff(outages, runner.config.limits.backoff)
+    reason = f"the start ended {outcome} ({outages} in a row)"
+    return await _wait(runner, Kind.OUTAGE, reason, now + delay)
+
+
+async def _pause(runner: Runner) -> Decision | None:
+    """Hold while a person, or the state of the machine, says so."""
+    while runner.session.desk.paused and not runner.stop.requested:
+        reason = runner.session.desk.paused
+        until = runner.clock() + HOUR
+        if decision := await _wait(runner, Kind.PAUSE, reason, until, while_paused=True):
+            return decision
+    return None
+
+
+def _jitter() -> float:
+    """A little, so that many runs that wait for the same reset do not start as one."""
+    return random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
+
+
+async def hold(runner: Runner, reason: str) -> Decision | None:
+    """Wait a little for something that is wrong to be put right, and say what it is."""
+    until = runner.clock() + _LOOK_AGAIN_S
+    return await _wait(runner, Kind.PAUSE, reason, until)
+
+
+async def _calls(runner: Runner) -> Decision | None:
+    """No more than so many starts an hour."""
+    most = runner.config.limits.calls_per_hour
+    now = runner.clock()
+    if not most or runner.journal.starts_since(now - HOUR) < most:
+        return None
+    oldest = runner.journal.nth_newest_start(most)
+    until = (oldest or now) + HOUR
+    return await _wait(runner, Kind.CALLS, f"{most} starts in the last hour", until)
+
+
+async def _wait(
+    runner: Runner, kind: str, reason: str, until: float, *, while_paused: bool = False
+) -> Decision | None:
+    now = runner.clock()
+    if until <= now:
+        runner.journal.end_wait(runner.run, now=now)
+        return None
+    if kind != Kind.PAUSE and (decision := _refuse(runner, kind, reason, until - now)):
+        return decision
+    runner.journal.begin_wait(runner.run, kind=kind, reason=reason, now=now, until=until)
+    runner.bus.emit(
+        events.WAITING, None, kind=kind, reason=reason, until=iso(until), seconds=until - now
+    )
+    decision = await _sleep(runner, until, while_paused=while_paused)
+    runner.journal.end_wait(runner.run, now=runner.clock())
+    runner.bus.emit(events.WAITING, None, kind=kind, reason="over", until=None, seconds=0.0)
+    return decision
+
+
+def _refuse(runner: Runner, kind: str, reason: str, seconds: float) -> Decision | None:
+    """A wait nobody wants, or one that outlasts the time there is, ends the run now."""
+    word = ExitDecision.USAGE_LIMIT if kind == Kind.QUOTA else ExitDecision.BUDGET_EXHAUSTED
+    if not runner.setup.options.wait and kind in (Kind.QUOTA, Kind.CALLS):
+        return Decision(word=word, reasons=(reason, "--no-wait was given"))
+    left = time_left(runner.config.limits, runner.totals(), runner.session.desk.extra)
+    if left is None or seconds <= left:
+        return None
+    words = f"waiting {format_duration(seconds)} would outlast the {format_duration(left)} left"
+    return Decision(word=word, reasons=(reason, words))
+
+
+async def _sleep(runner: Runner, until: float, *, while_paused: bool) -> Decision | None:
+    """Sleep in steps; a stop, a resumed pause or a budget that runs out ends it."""
+    beats = 0
+    while (left := until - runner.clock()) > 0 and not runner.stop.requested:
+        try:
+            await asyncio.wait_for(runner.stop.wait(), min(_STEP_S, left))
+        except TimeoutError:
+            pass  # the step is over
+        handle_requests(runner)
+        if while_paused and not runner.session.desk.paused:
+            return None
+        beats += 1
+        if beats % _HEARTBEAT_EVERY == 0:
+            decision = reached(runner.config.limits, runner.totals(), runner.session.desk.extra)
+            if decision:
+                return decision
+    return None
