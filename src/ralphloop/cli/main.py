@@ -36,7 +36,10 @@ COMMANDS = {
     "analyze": Entry("ralphloop.cli.analyze:analyze", "Weigh one agent output and decide"),
     "circuit": Entry("ralphloop.cli.circuit:circuit", "Show or reset the circuit breaker"),
     "config": Entry("ralphloop.cli.config:config", "Show or check the settings and their origins"),
+    "demo": Entry("ralphloop.cli.demo:demo", "Show it all on a toy repository, for free"),
     "eval": Entry("ralphloop.cli.eval:eval_cases", "Try the decisions on recorded cases"),
+    "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
+    "init": Entry("ralphloop.cli.init:init", "Set up this directory for runs"),
     "simulate": Entry("ralphloop.cli.simulate:simulate", "Play a scripted night through the core"),
 }
 

@@ -1,0 +1,94 @@
+"""`ralph run --dry-run`: what would be done, and nothing done."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from ralphloop.cli import output
+from ralphloop.journal.reader import JournalReader
+from ralphloop.loop.briefing import brief
+from ralphloop.loop.session import Frozen, Session, load_session
+from ralphloop.loop.setup import Setup
+from ralphloop.loop.story_state import Standing, choose
+from ralphloop.prompts import Prompt
+from ralphloop.stories.order import Step, plan
+
+
+def show_plan(setup: Setup, *, as_json: bool) -> None:
+    """Print stories in order and why, the checks, and the first prompt."""
+    session = _session(setup)
+    steps = plan(setup.stories.list, unavailable=_unavailable(session)) if setup.stories else []
+    prompt = _first_prompt(setup, session)
+    if as_json:
+        output.emit_json(_as_data(setup, steps, prompt))
+    else:
+        output.emit_lines(_as_lines(setup, steps, prompt))
+
+
+def _session(setup: Setup) -> Session:
+    frozen = Frozen(checks=setup.config.checks.commands)
+    journal = JournalReader.open(setup.project.journal)
+    if journal is None:
+        return Session(run="dry-run", frozen=frozen)
+    with journal:
+        latest = journal.latest_run()
+        session = load_session(journal, latest.id) if latest else Session(run="dry-run")
+    session.frozen = frozen
+    return session
+
+
+def _unavailable(session: Session) -> dict[str, str]:
+    return {
+        story: f"{state.standing.replace('_', ' ')}: {state.reason}"
+        for story, state in session.stories.items()
+        if state.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
+    }
+
+
+def _first_prompt(setup: Setup, session: Session) -> Prompt | None:
+    if setup.stories is None:
+        return brief(setup, session, None, None)
+    choice = choose(setup.stories.list, session.stories, only=setup.options.only)
+    return brief(setup, session, choice.story, setup.stories.list) if choice else None
+
+
+def _as_lines(setup: Setup, steps: list[Step], prompt: Prompt | None) -> Iterator[str]:
+    yield f"project  {setup.project.root}"
+    yield f"agent    {setup.config.agent.name} {setup.config.agent.model}".rstrip()
+    yield f"checks   {_checks(setup) or 'none: stories can only be claimed'}"
+    if steps:
+        yield "stories"
+    number = 0
+    for step in steps:
+        number += step.runs
+        mark = f"{number:>3}." if step.runs else "  - "
+        yield f"  {mark} {output.safe(step.story.id)}: {output.safe(step.story.title)}"
+        yield f"       {output.safe(step.reason)}"
+    if prompt is None:
+        yield "Nothing can run; see ralph stories."
+        return
+    yield f"first prompt: about {prompt.estimated_tokens:,} tokens"
+    for part in prompt.left_out:
+        yield f"  left out: {part}"
+    yield ""
+    yield output.safe(prompt.text)
+
+
+def _checks(setup: Setup) -> str:
+    return " · ".join(shlex.join(argv) for argv in setup.config.checks.commands)
+
+
+def _as_data(setup: Setup, steps: list[Step], prompt: Prompt | None) -> dict[str, Any]:
+    return {
+        "project": str(setup.project.root),
+        "agent": str(setup.config.agent.name),
+        "checks": [list(argv) for argv in setup.config.checks.commands],
+        "stories": [
+            {"id": s.story.id, "title": s.story.title, "runs": s.runs, "reason": s.reason}
+            for s in steps
+        ],
+        "prompt_tokens": prompt.estimated_tokens if prompt else 0,
+        "prompt": prompt.text if prompt else None,
+    }

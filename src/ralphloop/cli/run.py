@@ -1,0 +1,132 @@
+"""`ralph run`: the loop, in the foreground, detached, or only as a plan."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ralphloop.cli import output
+from ralphloop.errors import ExitCode, UsageError
+from ralphloop.loop.setup import Options, Setup, prepare
+
+
+@click.command()
+@click.argument("specs_dir", required=False, type=click.Path(path_type=Path))
+@click.option("--prd", type=click.Path(path_type=Path), help="The story file.")
+@click.option(
+    "--prompt", type=click.Path(path_type=Path), help="A plain loop: this prompt, no stories."
+)
+@click.option("--continue", "resume", is_flag=True, help="Go on with the unfinished session.")
+@click.option("--detach", is_flag=True, help="Run in the background; log in .ralph/ralph.log.")
+@click.option("--max-iterations", type=click.IntRange(min=0), help="At most so many; 0: no limit.")
+@click.option("--max-cost", type=click.FloatRange(min=0), help="Dollars; 0: no limit.")
+@click.option("--max-time", metavar="DURATION", help="Wall clock, e.g. 8h; 0: no limit.")
+@click.option("--calls", type=click.IntRange(min=0), help="Starts an hour; 0: no limit.")
+@click.option("--story", "only", metavar="ID", help="Work on this story only.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and the first prompt; run nothing.")
+@click.option(
+    "--reset-circuit", "--cb-reset", "reset", is_flag=True, help="Close the circuit first."
+)
+@click.option("--cb-status", is_flag=True, help="Print the circuit's state and exit.")
+@click.option("--agent", help="Which agent: claude, codex, gemini, opencode, command, scripted.")
+@click.option("--model", help="Which model the agent should use.")
+@click.option("--allow-dirty", is_flag=True, help="Start although there are uncommitted changes.")
+@click.option("--allow-red", is_flag=True, help="Start although a check fails already.")
+@click.option("--no-wait", is_flag=True, help="End instead of waiting for a limit to reset.")
+@click.option("-v", "--verbose", count=True, help="Also show every step of the agent.")
+@click.option("-q", "--quiet", is_flag=True, help="Only results.")
+@click.option("--json", "as_json", is_flag=True, help="One event a line.")
+def run(specs_dir: Path | None, **given: Any) -> int:
+    """Run the agent over the stories until the work is really done.
+
+    Stories come from SPECS_DIR (prd.json, then tasks.yaml), --prd, or stories.prd in ralph.toml.
+    """
+    if given["cb_status"]:
+        from ralphloop.cli.circuit import status
+
+        return int(status.callback(as_json=given["as_json"]) or 0)  # type: ignore[misc]
+    options = _options(specs_dir, given)
+    if given["detach"] and not given["dry_run"]:
+        from ralphloop.cli.detach import detach
+
+        return detach(options, sys.argv[1:])
+    setup = prepare(options)
+    if given["dry_run"]:
+        from ralphloop.cli.plan import show_plan
+
+        show_plan(setup, as_json=given["as_json"])
+        return ExitCode.COMPLETE
+    verbosity = -1 if given["quiet"] else given["verbose"]
+    return asyncio.run(_foreground(setup, verbosity=verbosity, as_json=given["as_json"]))
+
+
+def _options(specs_dir: Path | None, given: dict[str, Any]) -> Options:
+    if given["prompt"] and (given["prd"] or specs_dir or given["only"]):
+        raise UsageError("--prompt runs without stories", "Leave out --prd, --story and SPECS_DIR.")
+    flags = {
+        "limits.max_iterations": given["max_iterations"],
+        "limits.max_cost_usd": given["max_cost"],
+        "limits.max_time": given["max_time"],
+        "limits.calls_per_hour": given["calls"],
+        "agent.name": given["agent"],
+        "agent.model": given["model"],
+    }
+    return Options(
+        start=Path.cwd(),
+        specs_dir=specs_dir,
+        prd=given["prd"],
+        prompt=given["prompt"],
+        only=given["only"],
+        resume=given["resume"],
+        allow_dirty=given["allow_dirty"],
+        allow_red=given["allow_red"],
+        wait=not given["no_wait"],
+        reset_circuit=given["reset"],
+        flags={name: value for name, value in flags.items() if value is not None},
+        env=dict(os.environ),
+    )
+
+
+async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
+    from ralphloop.agents.stopping import StopSignal
+    from ralphloop.loop.awake import kept_awake
+    from ralphloop.loop.ending import after_run, next_step
+    from ralphloop.loop.signals import signals_to
+    from ralphloop.loop.start import run_session
+    from ralphloop.ui.console import PlainConsole, console_for
+
+    stop = StopSignal()
+    screen = PlainConsole() if as_json else console_for(verbosity=verbosity, env=setup.options.env)
+    keep = setup.config.session.keep_awake
+
+    def sink(event: Any) -> None:
+        line = event.as_line()
+        if as_json:
+            output.emit_json(line, indent=None)
+            sys.stdout.flush()
+        else:
+            screen.show(line)
+
+    with (
+        screen,
+        signals_to(stop, setup.project.log, output.note) as received,
+        kept_awake(wanted=keep),
+    ):
+        ended = await run_session(setup, stop=stop, sinks=[sink], tell=output.note)
+    after_run(setup, ended)
+    code = received.exit_code if ended.exit_code is ExitCode.INTERRUPTED else ended.exit_code
+    if not as_json:
+        for line in next_step(ended):
+            output.note(line)
+    return code
+
+
+def as_arguments(arguments: Sequence[str]) -> list[str]:
+    """The same command line without what belongs to the caller alone."""
+    return [argument for argument in arguments if argument != "--detach"]

@@ -1,0 +1,1 @@
+"""The demo: a toy repository and a scripted night in which everything goes wrong once."""

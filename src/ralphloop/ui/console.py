@@ -1,0 +1,154 @@
+"""The live console: lines that scroll, and on a terminal a status that stays.
+
+The status shows what a person wants to know at a glance: story, iteration, elapsed, cost, the last
+agent action, time since the last sign of life, circuit, progress over stories, a countdown.  It
+only knows events; where there is no terminal the lines alone are printed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from ralphloop.core.durations import format_duration, parse_iso
+from ralphloop.core.text import one_line
+from ralphloop.ui.lines import event_lines, money
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+_BAR = 24
+_CIRCUITS = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "red"}
+
+
+class PlainConsole:
+    """Lines only: for pipes, logs and terminals that cannot do more."""
+
+    def __init__(self, *, verbosity: int = 0) -> None:
+        self._verbosity = verbosity
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        """Print what there is to say."""
+        for line in event_lines(event, verbosity=self._verbosity):
+            self._print(line)
+
+    def _print(self, line: str) -> None:
+        try:
+            sys.stdout.write(one_line(line, 2_000) + "\n" if "\n" in line else line + "\n")
+            sys.stdout.flush()
+        except OSError:
+            pass  # whoever was looking is gone; the run goes on
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class LiveConsole(PlainConsole):
+    """Lines above, a status below that is redrawn twice a second."""
+
+    def __init__(self, *, verbosity: int = 0) -> None:
+        super().__init__(verbosity=verbosity)
+        self._live: Live | None = None
+        self._began = time.monotonic()
+        self._facts: dict[str, Any] = {"circuit": "CLOSED", "cost": 0.0}
+        self._sign = time.monotonic()
+
+    def __enter__(self) -> Self:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(
+            get_renderable=self._status,
+            console=Console(highlight=False, soft_wrap=False),
+            refresh_per_second=2,
+            transient=True,
+        )
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        """Remember what the status needs, and print the lines above it."""
+        self._remember(event)
+        super().show(event)
+
+    def _print(self, line: str) -> None:
+        if self._live is not None:
+            from rich.text import Text
+
+            self._live.console.print(Text(one_line(line, 2_000)), soft_wrap=True)
+
+    def _remember(self, event: Mapping[str, Any]) -> None:
+        facts, kind = self._facts, event["type"]
+        self._sign = time.monotonic()
+        if kind == "run_started":
+            facts.update(passed=event["passed"], total=event["stories"], circuit=event["circuit"])
+            facts["budget"] = event["max_cost_usd"]
+        elif kind == "iteration_started":
+            facts.update(
+                iteration=event["iteration"], story=event["story"], title=event["title"], wait=None
+            )
+            facts["action"] = "starting"
+        elif kind == "agent_event":
+            facts["action"] = f"{event['kind']}: {event['summary']}"
+        elif kind == "iteration_finished":
+            facts["cost"] += event["cost_usd"]
+            facts["action"] = event["outcome"]
+        elif kind == "story_passed":
+            facts["passed"] = facts.get("passed", 0) + 1
+        elif kind == "circuit_changed":
+            facts["circuit"] = event["after"]
+        elif kind == "waiting":
+            until = event["until"]
+            facts["wait"] = (event["reason"], parse_iso(until)) if until else None
+
+    def _status(self) -> RenderableType:
+        from rich.text import Text
+
+        facts = self._facts
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(_bar(facts.get("passed", 0), facts.get("total", 0)))
+        if facts.get("iteration"):
+            text.append(f"  [{facts['iteration']}] {facts.get('story') or 'the prompt'}", "bold")
+            text.append(f" {one_line(str(facts.get('title', '')), 40)}")
+        text.append("\n")
+        text.append(f"{format_duration(time.monotonic() - self._began)}  {self._money()}  circuit ")
+        text.append(facts["circuit"], _CIRCUITS.get(facts["circuit"], ""))
+        text.append("  ")
+        text.append(self._now(), "dim")
+        return text
+
+    def _money(self) -> str:
+        budget = self._facts.get("budget") or 0
+        spent = money(self._facts["cost"])
+        return f"{spent} of {money(budget)}" if budget else spent
+
+    def _now(self) -> str:
+        wait = self._facts.get("wait")
+        if wait:
+            reason, until = wait
+            return f"waiting {format_duration(max(0, until - time.time()))}: {one_line(reason, 60)}"
+        quiet = format_duration(time.monotonic() - self._sign)
+        return f"{one_line(str(self._facts.get('action', '')), 60)} ({quiet} ago)"
+
+
+def _bar(passed: int, total: int) -> str:
+    if not total:
+        return "plain loop"
+    filled = _BAR * passed // total
+    return f"{'█' * filled}{'░' * (_BAR - filled)} {passed}/{total}"
+
+
+def console_for(*, verbosity: int, env: Mapping[str, str]) -> PlainConsole:
+    """The richest console this output can show."""
+    capable = sys.stdout.isatty() and env.get("TERM", "") not in ("", "dumb")
+    return LiveConsole(verbosity=verbosity) if capable else PlainConsole(verbosity=verbosity)
