@@ -1,0 +1,142 @@
+"""The files of `ralph init`: what they will contain, and how one is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralphloop.atomic import write_atomic
+from ralphloop.cli.init_agent import Billing
+from ralphloop.config import check_config, default_user_file
+from ralphloop.config.model import AgentName
+from ralphloop.errors import InputError
+from ralphloop.project import CONFIG_NAME
+from ralphloop.prompts.files import config_file, prompt_file, sample_stories
+from ralphloop.stacks.detect import Detected
+from ralphloop.stories.model import StoryList
+from ralphloop.stories.source import find_source, load
+
+GITIGNORE = ".gitignore"
+PROMPT_NAME = "PROMPT.md"
+_IGNORED = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
+_DOCUMENTS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", "README.md")
+_PLACEHOLDERS = {AgentName.COMMAND: ("./my-agent",), AgentName.SCRIPTED: ("night.yaml",)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """One file, before it is written."""
+
+    root: Path
+    name: str
+    data: bytes
+    remark: str = ""
+    replaceable: bool = True  # by --overwrite
+    grows: bool = False  # only ever extended
+
+    def fate(self) -> str:
+        """What writing it would do: new, same, exists, grows."""
+        try:
+            before = (self.root / self.name).read_bytes()
+        except FileNotFoundError:
+            return "new"
+        except OSError:
+            return "exists"  # whatever it is, it is not ours
+        if before == self.data:
+            return "same"
+        return "grows" if self.grows else "exists"
+
+    def write(self) -> None:
+        """Put it there, in one step; never through a link that leads out of the project."""
+        write_atomic(self.root / self.name, self.data, within=self.root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stories:
+    """Where the stories are, or will be."""
+
+    name: str  # from the project's directory
+    there: StoryList | None = None  # None: the file is still to be written
+    copied: bytes | None = None  # from a file outside
+
+    @property
+    def is_sample(self) -> bool:
+        return self.there is None and self.copied is None
+
+
+def find_stories(root: Path, given: Path | None) -> Stories:
+    """The story file that is given or there already, validated; else the sample to be written."""
+    if given is not None:
+        return _given_stories(root, given)
+    loaded, _ = check_config(root, env=os.environ, user_file=default_user_file(os.environ))
+    named = loaded.config.stories.prd
+    if (root / named).exists():
+        return Stories(name=named, there=load(root / named).list)
+    try:
+        path = find_source(root)
+    except InputError:
+        return Stories(name="prd.json")
+    return Stories(name=path.name, there=load(path).list)
+
+
+def _given_stories(root: Path, given: Path) -> Stories:
+    listed = load(given).list
+    path = root / given
+    if ".." not in given.parts and path.is_relative_to(root):
+        return Stories(name=path.relative_to(root).as_posix(), there=listed)
+    name = "prd.json" if listed.kind == "prd" else "tasks.yaml"
+    return Stories(name=name, copied=given.read_bytes())
+
+
+def planned_files(
+    root: Path, detected: Detected, stories: Stories, agent: str, billing: Billing
+) -> list[Planned]:
+    """Everything that would be written, in order."""
+    documents = tuple(name for name in _DOCUMENTS if (root / name).is_file())
+    config = config_file(
+        agent=agent,
+        command=_PLACEHOLDERS.get(AgentName(agent), ()),
+        keys=billing.keys,
+        checks=detected.checks,
+        max_cost_usd=billing.max_cost_usd,
+        prd=stories.name,
+    )
+    prompt = prompt_file(detected, documents=documents)
+    return [
+        Planned(root=root, name=CONFIG_NAME, data=config.encode()),
+        Planned(root=root, name=PROMPT_NAME, data=prompt.encode()),
+        *_story_file(root, detected, stories),
+        Planned(root=root, name=GITIGNORE, data=ignoring(_read(root / GITIGNORE)), grows=True),
+    ]
+
+
+def _story_file(root: Path, detected: Detected, stories: Stories) -> Iterator[Planned]:
+    if stories.copied is not None:
+        yield Planned(root=root, name=stories.name, data=stories.copied, remark=" (a copy)")
+    elif stories.there is None:
+        data = sample_stories(detected).encode()
+        remark = " (a sample with two stories)"
+        yield Planned(root=root, name=stories.name, data=data, remark=remark, replaceable=False)
+
+
+def ignoring(before: bytes) -> bytes:
+    """A .gitignore with our own files in it; everything that was there stays as it is."""
+    known = {line.strip().strip(b"/") for line in before.splitlines()}
+    missing = [name for name in _IGNORED if name.strip("/").encode() not in known]
+    if not missing:
+        return before
+    end = b"\r\n" if b"\r\n" in before else b"\n"
+    gap = end if before and not before.endswith((b"\n", b"\r")) else b""
+    return before + gap + b"".join(name.encode() + end for name in missing)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}"
+        raise InputError(reason, f"Look at {path}.", place=path.name) from None
