@@ -12,7 +12,7 @@ import pytest
 
 from ralphloop.errors import RepositoryError
 from ralphloop.workspace import object_store, snapshot
-from ralphloop.workspace.measures import Change, Changed, Snapshot
+from ralphloop.workspace.measures import Change, Changed, Snapshot, printable
 from ralphloop.workspace.own_files import never_progress
 from tests.workspace.sandbox import Sandbox, statuses
 
@@ -557,6 +557,34 @@ def test_indexes_of_dead_processes_are_removed(box: Sandbox) -> None:
     left = {file.name for file in (box.root / ".ralph").glob("index-*")}
     assert "index-1-0" in left
     assert len(left) == 2
+
+
+@pytest.mark.parametrize("obstacle", [".ralph", ".ralph/objects"])
+def test_a_place_that_cannot_be_written_is_an_error_with_words(box: Sandbox, obstacle: str) -> None:
+    """A file where our directory should be is reported with what to do."""
+    box.write(obstacle, "in the way")
+    with pytest.raises(RepositoryError, match="cannot be measured") as caught:
+        box.snapshotter().tree()
+    assert ".ralph" in caught.value.next_step
+
+
+def test_a_sparse_index_is_understood(box: Sandbox) -> None:
+    """Whole directories folded into one entry are neither lost nor changed."""
+    box.write("docs/a/b.md")
+    box.commit("docs")
+    box.git("sparse-checkout", "set", "--cone", "--sparse-index", "src")
+    before = box.git_files()
+    measure = box.snapshotter()
+    start = measure.tree()
+    assert start.tree == box.git("rev-parse", "HEAD^{tree}")
+    box.write("src/new.py")
+    assert statuses(measure, start, measure.tree()) == {"src/new.py": "A"}
+    assert box.git_files() == before
+
+
+def test_paths_are_shown_as_one_line() -> None:
+    """A name with a line break cannot start a line of its own in a report or a prompt."""
+    assert printable("a\nb\x1b[0m") == "a\\x0ab\\x1b[0m"
 
 
 def test_a_removed_store_is_made_again(box: Sandbox) -> None:

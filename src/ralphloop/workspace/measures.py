@@ -6,6 +6,7 @@ make a `Changed`.  Everything that cannot be measured is said in `notes`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from ralphloop.core.model import Value
 from ralphloop.core.test_paths import is_test_path
 
 MAX_CHANGES = 10_000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Snapshot(Value, frozen=True, kw_only=True):
@@ -79,5 +81,6 @@ class Measure(Protocol):
 
 
 def printable(path: str) -> str:
-    """A path as text that any encoder takes."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """A path as one line of text that any encoder takes."""
+    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -49,7 +49,10 @@ def never_progress(project: str = "", also: Iterable[str] = ()) -> OwnFiles:
 
 def project_prefix(root: Path, project: Path) -> str:
     """Where the project lies in its repository, as a prefix of paths: `` or `packages/api/`."""
-    relative = project.resolve().relative_to(root.resolve()).as_posix()
+    place = project.resolve()
+    if not place.is_relative_to(root.resolve()):
+        return ""
+    relative = place.relative_to(root.resolve()).as_posix()
     return "" if relative == "." else f"{relative}/"
 
 

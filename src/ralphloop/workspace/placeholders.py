@@ -18,6 +18,7 @@ from ralphloop.workspace.porcelain import STATUS_ARGS, parse_status
 LONGEST = 200
 _PREFIX = b"ralph: content not measured\n"
 _MAX_INNER_PATHS = 2_000
+_INNER_TIMEOUT_S = 20.0
 
 
 def for_file(info: os.stat_result) -> bytes:
@@ -28,7 +29,8 @@ def for_file(info: os.stat_result) -> bytes:
 def for_repository(path: Path) -> bytes:
     """What is known of a repository inside this one: its head and what differs from it."""
     try:
-        report = parse_status(Git(path, config=("core.hooksPath=/dev/null",)).run(*STATUS_ARGS))
+        git = Git(path, config=(f"core.hooksPath={os.devnull}",))
+        report = parse_status(git.run(*STATUS_ARGS, timeout_s=_INNER_TIMEOUT_S))
     except RepositoryError:
         return _PREFIX + b"repository that git cannot read\n"
     digest = hashlib.sha256()

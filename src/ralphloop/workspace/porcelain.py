@@ -65,7 +65,7 @@ def _records(output: bytes) -> Iterator[bytes]:
 
 
 def _named(value: bytes, *, absent: str) -> str | None:
-    text = value.decode("utf-8", "surrogateescape")
+    text = value.decode("utf-8", "backslashreplace")
     return None if text == absent else text
 
 

@@ -110,7 +110,7 @@ class _Aside:
         operation = self.repo.unfinished_operation()
         if operation is not None:
             return f"a {operation} is in progress"
-        branch = self.repo.branch()
+        branch = self.repo.status().branch
         if branch != self.start.branch:
             return f"the branch is {branch or 'detached'} now, it was {self.start.branch}"
         return ""

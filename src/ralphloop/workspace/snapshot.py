@@ -64,23 +64,24 @@ class Snapshotter:
     def __init__(self, repo: Repository, store: Path, own: OwnFiles | None = None) -> None:
         """Measure `repo`; `store` is `.ralph/objects`, `own` what never counts as progress."""
         self._repo = repo
-        self._store = store
-        project = store.parent.parent
+        self._store = store.resolve()  # git runs in the root, wherever we were started
+        project = self._store.parent.parent
         self._own = own or never_progress(project_prefix(repo.root, project))
-        self._index = PrivateIndex(repo, store, self._own)
+        self._index = PrivateIndex(repo, self._store, self._own)
         self._root = os.fsencode(repo.root)
         self._indexed: str | None = None  # tree of the private index as it stands
         self._finished: tuple[str, dict[bytes, bytes], str] | None = None
 
     def tree(self) -> Snapshot:
         """The content as it is now."""
-        object_store.prepare(self._store)
         try:
-            return self._measure()
-        except RepositoryError:
-            # A damaged private index, or a lock a killed git left: ours to rebuild, once.
-            self._index.discard()
-            return self._measure()
+            object_store.prepare(self._store)
+            return self._measure_or_rebuild()
+        except OSError as error:
+            raise RepositoryError(
+                f"the work tree cannot be measured: {error}",
+                f"make sure that {self._store.parent} can be written to and that the disk has room",
+            ) from error
 
     def diff(self, before: Snapshot, after: Snapshot) -> Changed:
         """What differs between two moments."""
@@ -130,6 +131,14 @@ class Snapshotter:
         if self._indexed is not None:
             trees.append(self._indexed)
         object_store.prune(self._index.git(), self._store, trees)
+
+    def _measure_or_rebuild(self) -> Snapshot:
+        try:
+            return self._measure()
+        except RepositoryError:
+            # A damaged private index, or a lock a killed git left: ours to rebuild, once.
+            self._index.discard()
+            return self._measure()
 
     def _measure(self) -> Snapshot:
         fresh = self._index.ensure()

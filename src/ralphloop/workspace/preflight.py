@@ -1,0 +1,235 @@
+"""What can fail at 01:00 fails at 22:00: looking at the repository before the first agent starts.
+
+Every finding has a level: an `error` stops a run, a `warning` is worth reading, `info` says how
+things stand (on which branch commits land, which hooks will run).  Nothing is changed: signing is
+tried on a commit object that goes to our own store and that no ref names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection
+from enum import StrEnum
+from pathlib import Path
+
+from ralphloop.core.model import Value
+from ralphloop.errors import RepositoryError
+from ralphloop.workspace import object_store
+from ralphloop.workspace.git import first_lines
+from ralphloop.workspace.measures import printable
+from ralphloop.workspace.own_files import OwnFiles
+from ralphloop.workspace.private_index import object_variables
+from ralphloop.workspace.repo import Repository
+
+DISK_FLOOR = 200 * 1024**2
+DISK_LOW = 2 * 1024**3
+_SIGNING_TIMEOUT_S = 20.0
+_OLDEST_GIT = (2, 25)
+_SHOWN_PATHS = 5
+_COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
+
+
+class Level(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Finding(Value, frozen=True, kw_only=True):
+    """One thing to know before a run begins."""
+
+    level: Level
+    code: str
+    message: str
+    fix: str = ""
+
+
+def inspect(
+    repo: Repository,
+    *,
+    store: Path,
+    own: OwnFiles,
+    commits: bool = True,
+    allow_dirty: bool = False,
+    story_files: Collection[str] = (),
+) -> tuple[Finding, ...]:
+    """Everything worth knowing about a repository before a run, errors first."""
+    findings = [
+        *_git_version(repo),
+        *_state(repo, commits=commits),
+        *_dirt(repo, own, allow_dirty=allow_dirty),
+        *disk_space(repo.root),
+        *_writable(repo),
+    ]
+    if commits:
+        findings += [
+            *_branch(repo),
+            *_identity(repo),
+            *_hooks(repo),
+            *_signing(repo, store),
+            *_ignored(repo, story_files),
+        ]
+    order = list(Level)
+    return tuple(sorted(findings, key=lambda finding: order.index(finding.level)))
+
+
+def disk_space(path: Path) -> tuple[Finding, ...]:
+    """Whether there is room left to work; also asked during a run."""
+    free = shutil.disk_usage(path).free
+    if free >= DISK_LOW:
+        return ()
+    return (
+        Finding(
+            level=Level.ERROR if free < DISK_FLOOR else Level.WARNING,
+            code="disk",
+            message=f"only {free // 1024**2} MB are free where the repository lies",
+            fix="make room; transcripts of old runs go with `ralph clean`",
+        ),
+    )
+
+
+def _git_version(repo: Repository) -> list[Finding]:
+    words = repo.git.line("version").split()
+    numbers = [int(part) for part in words[2].split(".")[:2] if part.isdigit()]
+    if tuple(numbers) >= _OLDEST_GIT:
+        return []
+    return [
+        Finding(
+            level=Level.ERROR,
+            code="git",
+            message=f"git {words[2]} is too old",
+            fix="install git {}.{} or newer".format(*_OLDEST_GIT),
+        )
+    ]
+
+
+def _state(repo: Repository, *, commits: bool) -> list[Finding]:
+    # Without commits of ours it does not matter which branch they would land on.
+    needed = {"unfinished", "detached", "locked"} if commits else {"unfinished"}
+    return [
+        Finding(
+            level=Level.ERROR if problem.code in needed else Level.WARNING,
+            code=problem.code,
+            message=problem.message,
+            fix=problem.fix,
+        )
+        for problem in repo.problems()
+    ]
+
+
+def _branch(repo: Repository) -> list[Finding]:
+    branch = repo.branch()
+    if branch is None:
+        return []
+    born = "" if repo.head() else ", which has no commit yet"
+    message = f"commits land on branch {branch}{born}"
+    return [Finding(level=Level.INFO, code="branch", message=message)]
+
+
+def _dirt(repo: Repository, own: OwnFiles, *, allow_dirty: bool) -> list[Finding]:
+    dirty = repo.dirty_paths(own)
+    if not dirty:
+        return []
+    named = ", ".join(printable(path) for path in dirty[:_SHOWN_PATHS])
+    more = f" and {len(dirty) - _SHOWN_PATHS} more" if len(dirty) > _SHOWN_PATHS else ""
+    message = f"uncommitted changes: {named}{more}"
+    if allow_dirty:
+        message += "; they are committed only if the agent changes them"
+        return [Finding(level=Level.WARNING, code="dirty", message=message)]
+    fix = "commit or stash them, or start with --allow-dirty to leave them as they are"
+    return [Finding(level=Level.ERROR, code="dirty", message=message, fix=fix)]
+
+
+def _identity(repo: Repository) -> list[Finding]:
+    ended = repo.git.attempt("var", "GIT_COMMITTER_IDENT")
+    if ended.returncode == 0:
+        return []
+    return [
+        Finding(
+            level=Level.ERROR,
+            code="identity",
+            message="git does not know who commits",
+            fix="set `git config user.name` and `git config user.email`",
+        )
+    ]
+
+
+def _hooks(repo: Repository) -> list[Finding]:
+    place = Path(repo.git.line("rev-parse", "--git-path", "hooks"))
+    directory = place if place.is_absolute() else repo.root / place
+    present = [name for name in _COMMIT_HOOKS if (directory / name).is_file()]
+    active = [name for name in present if os.access(directory / name, os.X_OK)]
+    findings = []
+    if active:
+        message = f"hooks that run with every commit: {', '.join(active)}"
+        findings.append(Finding(level=Level.INFO, code="hooks", message=message))
+    for name in present:
+        if name not in active:
+            message = f"the {name} hook is not executable, so git leaves it out"
+            fix = f"chmod +x {directory / name}"
+            findings.append(Finding(level=Level.WARNING, code="hooks", message=message, fix=fix))
+    return findings
+
+
+def _signing(repo: Repository, store: Path) -> list[Finding]:
+    setting = repo.git.line("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1))
+    if setting != "true":
+        return []
+    problem = _signing_problem(repo, store)
+    if not problem:
+        return [Finding(level=Level.INFO, code="signing", message="commits are signed")]
+    return [
+        Finding(
+            level=Level.ERROR,
+            code="signing",
+            message=f"commits are to be signed, but signing fails: {problem}",
+            fix="unlock the key for this session, or set commit.gpgSign to false here",
+        )
+    ]
+
+
+def _signing_problem(repo: Repository, store: Path) -> str:
+    """Sign a commit that nobody will ever see."""
+    object_store.prepare(store)
+    git = repo.git.writing().adapted(env=object_variables(store, repo.objects))
+    try:
+        tree = git.line("hash-object", "-t", "tree", "-w", os.devnull)
+    except RepositoryError as error:
+        return error.message
+    ended = git.attempt(
+        "commit-tree", "-S", "-m", "can this be signed?", tree, timeout_s=_SIGNING_TIMEOUT_S
+    )
+    if ended.timed_out:
+        return "it waits for something, probably a passphrase"
+    return "" if ended.returncode == 0 else first_lines(ended.stderr)
+
+
+def _ignored(repo: Repository, story_files: Collection[str]) -> list[Finding]:
+    """A story file that git ignores cannot carry its marks into a commit."""
+    if not story_files:
+        return []
+    names = b"".join(os.fsencode(path) + b"\0" for path in story_files)
+    ended = repo.git.attempt("check-ignore", "-z", "--stdin", stdin=names)
+    ignored = [os.fsdecode(path) for path in ended.stdout.split(b"\0") if path]
+    return [
+        Finding(
+            level=Level.INFO,
+            code="ignored",
+            message=f"{printable(path)} is ignored by git: its marks are not committed",
+        )
+        for path in ignored
+    ]
+
+
+def _writable(repo: Repository) -> list[Finding]:
+    closed = [path for path in (repo.root, repo.git_dir) if not os.access(path, os.W_OK)]
+    return [
+        Finding(
+            level=Level.ERROR,
+            code="permission",
+            message=f"{path} cannot be written to",
+            fix="make yourself its owner, or run as the user who is",
+        )
+        for path in closed
+    ]
