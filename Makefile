@@ -45,8 +45,8 @@ fix: $(READY) ## Format and repair what ruff can repair
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-demo: $(READY) ## Watch the circuit open on an agent that gets nowhere
-	$(BIN)/ralph simulate --scenario no_progress
+demo: $(READY) ## A whole night in half a minute, on a toy repository, without any model
+	$(BIN)/ralph demo
 
 bench: $(READY) ## Run every benchmark
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
