@@ -1,0 +1,66 @@
+"""Hostile answers cost linear time: twice the size, at most two and a half times the work.
+
+Work is counted in CPU time of this process, best of several, on growing sizes; a quadratic scan
+fails by a factor of two.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ralphloop.core.analyzer import final_words
+from ralphloop.core.errors import error_signature
+from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import Happening, RunState, advance
+from ralphloop.core.status_finder import without_blocks
+from ralphloop.readers import read
+from tests.core.blocks import TEMPLATE, block
+
+MB = 1 << 20
+BLOCK = block() + "\n"
+
+GENERATORS: dict[str, Callable[[int], str]] = {
+    "one line": lambda n: "x" * n,
+    "blocks": lambda n: BLOCK * (n // len(BLOCK)),
+    "begin markers": lambda n: "---RALPH_STATUS---\n" * (n // 19),
+    "unclosed fences": lambda n: "```\nx\n~~~\n" * (n // 10),
+    "nested json": lambda n: "[" * n,
+    "braces by line": lambda n: '{"a":\n' * (n // 6),
+    "errors": lambda n: "Error: Cannot find module './db'\n" * (n // 33),
+    "ansi": lambda n: "\x1b[31m\u00a0x" * (n // 7),
+    "sentences": lambda n: "The project is almost complete, but not yet. " * (n // 45),
+    "templates": lambda n: (TEMPLATE + "\n") * (n // len(TEMPLATE)),
+    "quotes": lambda n: "\"'`" * (n // 3),
+    "spaces": lambda n: " \t" * (n // 2),
+}
+
+
+def cpu(work: Callable[[], object], times: int) -> float:
+    """The least CPU time of several runs."""
+    best = float("inf")
+    for _ in range(times):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def judge(text: str) -> None:
+    """Read, weigh and decide: all of what one answer goes through."""
+    response = read(text.encode(), agent="auto")
+    words = final_words(response)
+    error_signature(without_blocks(words))
+    advance(RunState(), Happening(response=response), Policy())
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_judging_hostile_text_is_linear(name: str) -> None:
+    """Each doubling from 128 to 512 KB costs at most 2.5 times as much."""
+    texts = [GENERATORS[name](size) for size in (MB // 8, MB // 4, MB // 2)]
+    times = [cpu(lambda text=text: judge(text), 2) for text in texts]
+    for smaller, larger in itertools.pairwise(times):
+        assert larger <= 2.5 * smaller + 0.05, times
