@@ -90,6 +90,7 @@ class Done:
 
     @property
     def text(self) -> str:
+        """Everything it said."""
         return self.out + self.err
 
     def events(self, kind: str | None = None) -> list[dict[str, Any]]:
@@ -139,9 +140,11 @@ class Sandbox:
         )
 
     def argv(self, *arguments: str) -> list[str]:
+        """The command line."""
         return [sys.executable, "-m", "ralphloop", *arguments]
 
     def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
+        """What the command is started with."""
         return {**os.environ, "TEST_STATE": str(self.state), **self.env, **(more or {})}
 
     @property

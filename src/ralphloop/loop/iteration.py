@@ -71,7 +71,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     """Write the iteration ahead: from here on a crash leaves a trace of it."""
     session, now = runner.session, runner.clock()
     number = session.number + 1
-    state = session.story(story.id if story else None)
+    state = state_before(runner, story.id if story else None)
     before = runner.measure.tree()
     prompt = brief(runner.setup, session, story, stories)
     folder = runner.setup.project.transcripts / runner.run
@@ -102,6 +102,13 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
         transcript=folder / f"{number}.log",
         list_bytes=_list_bytes(runner),
     )
+
+
+def state_before(runner: Runner, story: str | None) -> StoryState:
+    """What is known of the story; of a conversation only where it will be gone on with."""
+    state = runner.session.story(story)
+    resumes = runner.config.agent.context is Context.RESUME
+    return state if resumes else state.fresh_conversation()
 
 
 async def work(runner: Runner, begun: Begun) -> Worked:
@@ -160,7 +167,7 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
 
 def _request(runner: Runner, begun: Begun) -> AgentRequest:
     config = runner.config.agent
-    resume = begun.state.session_id if config.context is Context.RESUME else ""
+    resume = begun.state.session_id
     return AgentRequest(
         config=config,
         settings_dir=runner.setup.project.directory / "agent",

@@ -28,6 +28,7 @@ from ralphloop.loop.story_state import (
     is_failed_attempt,
     runnable_besides,
 )
+from ralphloop.stories.model import StoryList
 
 MARK, PROGRESS, SET_ASIDE, COMMIT = "mark", "progress", "set_aside", "commit"
 _KEPT_TEXT = 8_000
@@ -86,7 +87,7 @@ def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
 
 
 def _maybe_set_aside(runner: Runner, judged: Judged, state: StoryState) -> tuple[StoryState, bool]:
-    """Quarantine after too many failed attempts, while another story can run."""
+    """Quarantine after too many failed attempts; the last story has its second chance first."""
     story, stories = judged.worked.begun.story, judged.worked.stories
     if story is None or stories is None or judged.step.decision.word is not ExitDecision.CONTINUE:
         return state, False
@@ -95,11 +96,17 @@ def _maybe_set_aside(runner: Runner, judged: Judged, state: StoryState) -> tuple
     worn_out = 0 < most <= state.attempts
     if not (saturated or worn_out) or judged.step.state.breaker.circuit is Circuit.OPEN:
         return state, False
-    if not runnable_besides(stories, runner.session.stories, story.id):
-        return state, False
+    if not (state.second_chance or _others_can_run(runner, stories, story.id)):
+        return msgspec.structs.replace(state, second_chance=True, attempts=0), False
     reason = "only tests were written" if saturated else f"{state.attempts} attempts failed"
     detail = f"{reason}: {state.reason}" if state.reason else reason
     return msgspec.structs.replace(state, standing=Standing.SET_ASIDE, reason=detail), True
+
+
+def _others_can_run(runner: Runner, stories: StoryList, story: str) -> bool:
+    if runner.setup.options.only is not None:
+        return False
+    return runnable_besides(stories, runner.session.stories, story) > 0
 
 
 def _passed(state: StoryState, grade: Grade | None) -> StoryState:

@@ -15,7 +15,7 @@ from ralphloop.agents.transcript import join_tail, stderr_path
 from ralphloop.core.model import ProcessEnd, Response
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.iteration import Begun, measured
+from ralphloop.loop.iteration import Begun, measured, state_before
 from ralphloop.loop.judging import judge
 from ralphloop.loop.recording import record
 from ralphloop.loop.runner import Runner
@@ -63,7 +63,7 @@ def _begun(runner: Runner, cut: IterationRecord) -> Begun:
         number=cut.n,
         story=story,
         stories=stories,
-        state=runner.session.story(cut.story),
+        state=state_before(runner, cut.story),
         before=Snapshot(tree=cut.tree, head=cut.head or None),
         prompt=Prompt(text=""),
         transcript=folder / f"{cut.n}.log",

@@ -108,14 +108,24 @@ def load_session(journal: Queries, run: str) -> Session:
     return session
 
 
+def reopened(stories: dict[str, StoryState]) -> dict[str, StoryState]:
+    """Once a person starts a run: open what waited for them, a second chance for what was aside."""
+    return {story: _reopened(state) for story, state in stories.items()}
+
+
 def reopen_waiting(stories: dict[str, StoryState]) -> dict[str, StoryState]:
-    """Stories that waited for a person are open again once a person starts a run."""
+    """Only those that waited for a person are open again."""
     return {
-        story: msgspec.structs.replace(state, standing=Standing.OPEN, attempts=0)
-        if state.standing is Standing.BLOCKED
-        else state
+        story: _reopened(state) if state.standing is Standing.BLOCKED else state
         for story, state in stories.items()
     }
+
+
+def _reopened(state: StoryState) -> StoryState:
+    if state.standing not in (Standing.BLOCKED, Standing.SET_ASIDE):
+        return state
+    standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing
+    return msgspec.structs.replace(state, standing=standing, attempts=0, second_chance=False)
 
 
 def _loaded(journal: Queries, run: str, name: str, kind: type[_Kept]) -> _Kept:

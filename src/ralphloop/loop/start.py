@@ -33,6 +33,7 @@ from ralphloop.loop.session import (
     first_state,
     load_session,
     reopen_waiting,
+    reopened,
     save_frozen,
 )
 from ralphloop.loop.setup import Setup
@@ -229,7 +230,7 @@ async def _begun(
     clock: Callable[[], float],
 ) -> Runner:
     """A new session; story states are taken over, blocked stories are tried again."""
-    session = Session(run=run, stories=reopen_waiting(old.session.stories) if old else {})
+    session = Session(run=run, stories=reopened(old.session.stories) if old else {})
     runner = made(session)
     report = await preflight(runner, ours=_our_trees(journal))
     for line in report.warnings:

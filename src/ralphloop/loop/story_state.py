@@ -44,6 +44,10 @@ class StoryState(Value, kw_only=True):
     saved_ref: str = ""  # where the leftovers of a story set aside are
     cost_usd: float = 0.0
 
+    def fresh_conversation(self) -> StoryState:
+        """The state for a start that does not go on with the agent's own conversation."""
+        return msgspec.structs.replace(self, session_id="", session_cost=0.0)
+
 
 States = Mapping[str, StoryState]
 
