@@ -190,9 +190,7 @@ def test_PRD_testing_plan_no_progress(run_ralph: RunRalph, tmp_path: Path) -> No
     """HALF_OPEN at the third step, OPEN at the fourth; a setting moves both."""
     circuits = [step["circuit"] for step in steps(run_ralph, tmp_path, "no_progress")]
     assert circuits == ["CLOSED", "CLOSED", "HALF_OPEN", "OPEN"]
-    moved = steps(
-        run_ralph, tmp_path, "no_progress", "--set", "circuit.no_progress_threshold=5"
-    )
+    moved = steps(run_ralph, tmp_path, "no_progress", "--set", "circuit.no_progress_threshold=5")
     assert [step["circuit"] for step in moved][4:] == ["HALF_OPEN", "OPEN"]
 
 

@@ -32,3 +32,10 @@ def block(*, line: str = "{key}: {value}", end: bool = True, **fields: str) -> s
 def without(key: str) -> str:
     """A block that lacks one line."""
     return "\n".join(row for row in block().split("\n") if not row.startswith(f"{key}:"))
+
+
+def replaced(key: str, value: str) -> str:
+    """A block with one value replaced."""
+    return "\n".join(
+        f"{key}: {value}" if row.startswith(f"{key}:") else row for row in block().split("\n")
+    )

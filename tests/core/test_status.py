@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ralphloop.core import status
 from ralphloop.core.model import Status, StatusBlock, TestsStatus, WorkType
 from ralphloop.core.status_finder import StatusFinder
-from tests.core.blocks import block, without
+from tests.core.blocks import block, replaced, without
 
 
 def find(text: str) -> StatusBlock | None:
@@ -56,7 +56,7 @@ def test_S02_AC12_each_missing_field_is_named(key: str) -> None:
 )
 def test_S02_AC12_each_unreadable_field_is_named(key: str, value: str, words: str) -> None:
     """An unreadable value is named with what was expected, and counts as absent."""
-    problems = status.parse(block(**{key: value})).problems
+    problems = status.parse(replaced(key, value)).problems
     assert len(problems) == 1
     assert words in problems[0]
 

@@ -66,7 +66,7 @@ def test_S04_AC3_a_crashed_agent_is_survived(tmp_path: Path) -> None:
 
 
 def test_S04_AC3_a_killed_supervisor_is_continued(tmp_path: Path) -> None:
-    """kill -9 of ralph in the middle of a start; `--continue` finishes, nothing is left running."""
+    """A kill -9 of ralph in the middle of a start; `--continue` finishes, nothing is left running."""
     box = sandbox(
         tmp_path, "if START == 1: write('half.txt'); time.sleep(60)\n" + WORKS, checks=CHECK
     )

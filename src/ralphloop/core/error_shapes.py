@@ -199,7 +199,7 @@ def is_severe(text: str) -> bool:
 
 def _led(text: str) -> bool:
     match = _LED.match(text)
-    return bool(match) and not _NO_LEAD.search(match["lead"])
+    return match is not None and not _NO_LEAD.search(match["lead"])
 
 
 def _program_says(core: Core) -> bool:

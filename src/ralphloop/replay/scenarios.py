@@ -231,7 +231,8 @@ def _overloaded(number: int) -> Turn:
         return _work(number)
     line = (
         '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error",'
-        '"api_error_status":529,"result":"API Error: 529 Overloaded","session_id":"s","num_turns":1}'
+        '"api_error_status":529,"result":"API Error: 529 Overloaded","session_id":"s",'
+        '"num_turns":1}'
     )
     return Turn(
         says="the API is overloaded",
