@@ -13,7 +13,7 @@ from ralphloop.core.outcome import settle
 from ralphloop.core.run_state import Happening, Step, advance
 from ralphloop.journal.records import Totals
 from ralphloop.loop.iteration import Worked
-from ralphloop.loop.limits import reached
+from ralphloop.loop.limits import most_iterations, reached
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.spending import cost_of
 from ralphloop.loop.story_state import runnable_besides
@@ -154,7 +154,9 @@ def _advance(runner: Runner, worked: Worked, evidence: Evidence) -> Step:
         limit=reached(runner.config.limits, _totals_with(runner, worked), session.desk.extra),
         at=runner.clock(),
     )
-    return advance(session.state, happening, runner.setup.policy)
+    allowed = most_iterations(runner.config.limits, session.desk.extra)
+    policy = msgspec.structs.replace(runner.setup.policy, max_iterations=allowed)
+    return advance(session.state, happening, policy)
 
 
 def _totals_with(runner: Runner, worked: Worked) -> Totals:

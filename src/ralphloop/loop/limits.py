@@ -36,7 +36,16 @@ def reached(limits: LimitsSection, totals: Totals, extra: Extra = NOTHING) -> De
     if limits.max_time and totals.active_s >= limits.max_time + extra.time_s:
         used = f"the run took {format_duration(totals.active_s)}, as long as it may"
         return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(used,))
+    allowed = most_iterations(limits, extra)
+    if 0 < allowed <= totals.iterations:
+        all_used = f"{totals.iterations} iterations were allowed and are used"
+        return Decision(word=ExitDecision.MAX_ITERATIONS, reasons=(all_used,))
     return None
+
+
+def most_iterations(limits: LimitsSection, extra: Extra = NOTHING) -> int:
+    """How many iterations the session may have; 0: any number."""
+    return limits.max_iterations + extra.iterations if limits.max_iterations else 0
 
 
 def money_left(limits: LimitsSection, totals: Totals, extra: Extra = NOTHING) -> float | None:

@@ -76,13 +76,17 @@ def _budget(runner: Runner, request: Request) -> str:
     try:
         dollars = float(request.payload.get("cost_usd") or 0)
         seconds = parse_duration(request.payload.get("time") or 0)
+        iterations = int(request.payload.get("iterations") or 0)
     except (TypeError, ValueError) as error:
         return f"not a budget: {error}"
     extra = msgspec.structs.replace(
-        extra, cost_usd=extra.cost_usd + dollars, time_s=extra.time_s + seconds
+        extra,
+        cost_usd=extra.cost_usd + dollars,
+        time_s=extra.time_s + seconds,
+        iterations=extra.iterations + iterations,
     )
     _change_desk(runner, extra=extra)
-    return f"raised by ${dollars:.2f} and {format_duration(seconds)}"
+    return f"raised by ${dollars:.2f}, {format_duration(seconds)}, {iterations} iterations"
 
 
 _HANDLERS: dict[str, Callable[[Runner, Request], str]] = {

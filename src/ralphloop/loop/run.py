@@ -47,7 +47,7 @@ async def _before(runner: Runner) -> Decision | None:
     if decision := _circuit_open(runner):
         return decision
     if decision := reached(runner.config.limits, runner.totals(), runner.session.desk.extra):
-        return decision
+        return _unless_done(runner, decision)
     if decision := await wait_if_needed(runner):
         return decision
     while (reason := trouble(runner)) and not _is_stopping(runner):
@@ -82,6 +82,8 @@ async def _iterate(
     runner.publish(runner.story_list())
     if step.decision.word in (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY):
         return _in_detail(runner, step.decision)
+    if step.decision.word in (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED):
+        return _unless_done(runner, step.decision)
     if step.decision.word is not ExitDecision.CONTINUE:
         return step.decision
     outcome = step.analysis.outcome
@@ -116,6 +118,14 @@ def _in_detail(runner: Runner, decision: Decision) -> Decision:
     """The same decision with the stories by name."""
     stories = runner.story_list()
     return nothing_to_run(runner, stories) if stories is not None else decision
+
+
+def _unless_done(runner: Runner, limit: Decision) -> Decision:
+    """A limit that was reached with the last story ends nothing: the work is done."""
+    stories, only = runner.story_list(), runner.setup.options.only
+    if stories is None or any(not s.passes and only in (None, s.id) for s in stories.stories):
+        return limit
+    return nothing_to_run(runner, stories)
 
 
 def interrupted(runner: Runner) -> Decision:
