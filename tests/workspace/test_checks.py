@@ -126,8 +126,11 @@ def test_a_hanging_check_is_ended_with_everything_it_started(tmp_path: Path) -> 
     assert _processes_with(mark) == []
 
 
-def test_a_check_that_ignores_the_gentle_signal_is_killed(tmp_path: Path) -> None:
+def test_a_check_that_ignores_the_gentle_signal_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SIGTERM may be ignored; the end comes anyway."""
+    monkeypatch.setattr("ralphloop.workspace.bounded._GENTLE_S", 0.3)
     script = "trap '' TERM; while :; do sleep 0.2; done"
     started = time.monotonic()
     assert _run(_sh(script, timeout_s=0.3), tmp_path).status is CheckStatus.FAILED

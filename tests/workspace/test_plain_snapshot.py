@@ -115,7 +115,7 @@ def test_a_large_file_is_known_by_size_and_time(tmp_path: Path) -> None:
     os.truncate(large, 200 * 1024 * 1024)
     started = time.perf_counter()
     before = measure.tree()
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < 2
     os.truncate(large, 201 * 1024 * 1024)
     assert measure.diff(before, measure.tree()).paths == ("data.bin",)
 

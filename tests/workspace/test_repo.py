@@ -188,7 +188,6 @@ def test_own_files_are_matched_as_paths_directories_and_wildcards() -> None:
         assert path in own
     for path in ("b/a.json", "directory", "skills/py/SKILL.md", "skills/a/b-learned/x", "weird"):
         assert path not in own
-    assert "also" in own.and_also(["also"])
     assert "prd.json" in never_progress(also=["prd.json"])
     assert "progress.txt" not in never_committed()
 

@@ -6,7 +6,6 @@ still need are packed and the rest goes; objects the user's repository has are n
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -55,11 +54,6 @@ def prune(git: Git, store: Path, keep: Iterable[str]) -> None:
     for pack in packs:
         if not new or new not in pack.name:
             pack.unlink(missing_ok=True)
-
-
-def clear(store: Path) -> None:
-    """Remove the store; the next measurement makes a new one."""
-    shutil.rmtree(store, ignore_errors=True)
 
 
 def _within_limits(git: Git, names: list[str], largest: int) -> list[str]:

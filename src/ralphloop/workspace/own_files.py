@@ -32,10 +32,6 @@ class OwnFiles:
             return True
         return f"{path}/" in self._directories or bool(self._wild and self._wild.match(path))
 
-    def and_also(self, patterns: Iterable[str]) -> OwnFiles:
-        """These files and more."""
-        return OwnFiles((*self.patterns, *patterns))
-
 
 def never_committed(project: str = "") -> OwnFiles:
     """What only this machine needs: the journal's directory and the two JSON views."""

@@ -21,7 +21,7 @@ import msgspec
 from ralphloop.workspace import object_store
 from ralphloop.workspace.measures import MAX_CHANGES, Change, Changed, Commits, Snapshot, printable
 from ralphloop.workspace.own_files import OwnFiles, never_progress
-from ralphloop.workspace.snapshot import LARGE_FILE, MAX_READ
+from ralphloop.workspace.sorting import LARGE_FILE, MAX_READ
 
 MAX_FILES = 100_000
 _KEPT_MANIFESTS = 20

@@ -40,11 +40,11 @@ _numbers = itertools.count()
 
 
 class PrivateIndex:
-    """The index file `.ralph/index-<pid>-<n>` and the git commands that use it."""
+    """The index file `.ralph/git-index-<pid>-<n>` and the git commands that use it."""
 
     def __init__(self, repo: Repository, store: Path, own: OwnFiles) -> None:
         # One file for each that measures: another's would move under the tree it remembers.
-        self.path = store.parent / f"index-{os.getpid()}-{next(_numbers)}"
+        self.path = store.parent / f"git-index-{os.getpid()}-{next(_numbers)}"
         self._repo = repo
         self._store = store
         self._own = own
@@ -74,7 +74,7 @@ class PrivateIndex:
 
     def discard(self) -> None:
         """Forget the index and what a killed git may have left of it."""
-        for leftover in self.path.parent.glob("index-*"):
+        for leftover in self.path.parent.glob("git-index-*"):
             if leftover.name.startswith(self.path.name) or not _is_alive(leftover):
                 leftover.unlink(missing_ok=True)
         self._seeded_for = None
@@ -82,6 +82,11 @@ class PrivateIndex:
     def status(self) -> StatusReport:
         """What changed since this index was last brought up to date."""
         return parse_status(self.git().run(*STATUS_ARGS, timeout_s=_UPDATE_TIMEOUT_S))
+
+    def ignored(self) -> frozenset[bytes]:
+        """Paths in this index that the user's rules ignore."""
+        args = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+        return frozenset(path for path in self.git().run(*args).split(b"\0") if path)
 
     def update(self, add: list[bytes], remove: list[bytes], *, keep_content: bool) -> None:
         """Take over the work tree's state of some paths; without content only hashes are kept."""
@@ -190,7 +195,7 @@ def _joined(records: Iterable[bytes]) -> bytes:
 
 def _is_alive(index: Path) -> bool:
     """True where the process that an index file is named after still runs."""
-    pid = index.name.split("-")[1]
+    pid = index.name.split("-")[2]
     try:
         os.kill(int(pid), 0)
     except (ProcessLookupError, ValueError):

@@ -40,7 +40,7 @@ _UNUSABLE_IN_REFS = re.compile(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
 class RepositoryProblem(Value, frozen=True, kw_only=True):
     """One thing that stands in the way of a run."""
 
-    code: str  # unfinished, detached, locked, unmerged
+    code: str  # unfinished, detached, locked
     message: str
     fix: str
 
