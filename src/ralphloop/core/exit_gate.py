@@ -51,6 +51,7 @@ class Situation(Value, kw_only=True):
     iterations: int = 0
     fatal_reason: str = ""
     limit: Decision | None = None  # budget, time: measured by the loop
+    fallback: bool = False  # another agent can take over
 
 
 def decide(at: Situation) -> Decision:
@@ -78,7 +79,7 @@ def veto(at: Situation) -> str | None:
 
 
 def _error(at: Situation) -> Decision | None:
-    if at.analysis.outcome is Outcome.FATAL:
+    if at.analysis.outcome is Outcome.FATAL and not at.fallback:
         return _decision(ExitDecision.ERROR, at.fatal_reason or "the agent cannot work")
     if at.analysis.outcome is Outcome.STARTUP_ERROR and at.startup_errors >= STARTUP_ERRORS:
         return _decision(
@@ -145,7 +146,8 @@ def _saturation(at: Situation) -> Decision | None:
 
 
 def _limits(at: Situation) -> Decision | None:
-    if at.analysis.outcome is Outcome.USAGE_LIMIT and at.policy.on_usage_limit is OnUsageLimit.STOP:
+    stops = at.policy.on_usage_limit is OnUsageLimit.STOP and not at.fallback
+    if stops and at.analysis.outcome is Outcome.USAGE_LIMIT:
         return _decision(ExitDecision.USAGE_LIMIT, "the usage limit is reached")
     if 0 < at.policy.max_iterations <= at.iterations:
         return _decision(

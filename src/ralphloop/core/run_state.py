@@ -68,6 +68,7 @@ class Happening(Value, kw_only=True):
     passes_set: bool = False  # the agent flipped this story's `passes` itself
     others_runnable: int | None = None  # other stories the loop could run; None: from totals
     limit: Decision | None = None
+    fallback: bool = False  # another agent can take over
     at: float | None = None
 
 
@@ -259,6 +260,7 @@ def _situation(
         iterations=state.iterations,
         fatal_reason=now.response.reason,
         limit=now.limit,
+        fallback=now.fallback,
     )
 
 

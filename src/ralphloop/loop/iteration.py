@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from ralphloop.agents.base import AgentRequest
+from ralphloop.agents.prices import priced
 from ralphloop.agents.process import Finished, Rules, run_agent
 from ralphloop.agents.transcript import Transcript
 from ralphloop.atomic import write_atomic
@@ -22,6 +25,7 @@ from ralphloop.errors import InputError, RalphError
 from ralphloop.journal.records import NewIteration
 from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
+from ralphloop.loop.crew import Member, at_work
 from ralphloop.loop.limits import money_left
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import StoryState
@@ -38,6 +42,7 @@ class Begun:
     """An iteration before the agent starts, as the journal knows it."""
 
     number: int
+    member: Member  # the agent that is started
     story: Story | None
     stories: StoryList | None
     state: StoryState  # of the story, before
@@ -71,7 +76,8 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     """Write the iteration ahead: from here on a crash leaves a trace of it."""
     session, now = runner.session, runner.clock()
     number = session.number + 1
-    state = state_before(runner, story.id if story else None)
+    member = at_work(runner.setup.crew, session.quota, now) or runner.setup.crew[0]
+    state = state_before(runner, story.id if story else None, member)
     before = runner.measure.tree()
     prompt = brief(runner.setup, session, story, stories)
     folder = runner.setup.project.transcripts / runner.run
@@ -94,6 +100,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     session.number = number
     return Begun(
         number=number,
+        member=member,
         story=story,
         stories=stories,
         state=state,
@@ -104,10 +111,10 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     )
 
 
-def state_before(runner: Runner, story: str | None) -> StoryState:
+def state_before(runner: Runner, story: str | None, member: Member) -> StoryState:
     """What is known of the story; of a conversation only where it will be gone on with."""
     state = runner.session.story(story)
-    resumes = runner.config.agent.context is Context.RESUME
+    resumes = member.config.context is Context.RESUME and state.session_agent == member.name
     return state if resumes else state.fresh_conversation()
 
 
@@ -135,7 +142,7 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
 
 async def _run(runner: Runner, begun: Begun) -> Finished:
     request = _request(runner, begun)
-    launch = runner.setup.agent.launch(request)
+    launch = begun.member.agent.launch(request)
     limits = runner.config.limits
     rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
     repo = runner.setup.repo
@@ -153,7 +160,7 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
         runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
 
     with Transcript(begun.transcript) as sink:
-        return await run_agent(
+        finished = await run_agent(
             launch,
             reader=reader_for(launch.reader),
             sink=sink,
@@ -163,13 +170,20 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
             on_start=started,
             file_probe=(lambda: _fingerprint(repo)) if repo else None,
         )
+    return _with_price(finished, begun)
+
+
+def _with_price(finished: Finished, begun: Begun) -> Finished:
+    """The same with an estimate where the agent reports tokens and no money."""
+    response = finished.response
+    usage = priced(response.usage, response.model or begun.member.config.model)
+    return replace(finished, response=msgspec.structs.replace(response, usage=usage))
 
 
 def _request(runner: Runner, begun: Begun) -> AgentRequest:
-    config = runner.config.agent
     resume = begun.state.session_id
     return AgentRequest(
-        config=config,
+        config=begun.member.config,
         settings_dir=runner.setup.project.directory / "agent",
         prompt=begun.prompt.text,
         cwd=runner.setup.project.root,

@@ -12,6 +12,7 @@ from ralphloop.core.model import CheckResult, CheckStatus, Evidence, StoryFacts
 from ralphloop.core.outcome import settle
 from ralphloop.core.run_state import Happening, Step, advance
 from ralphloop.journal.records import Totals
+from ralphloop.loop.crew import at_work
 from ralphloop.loop.iteration import Worked
 from ralphloop.loop.limits import most_iterations, reached
 from ralphloop.loop.runner import Runner
@@ -157,6 +158,12 @@ def _advance(runner: Runner, worked: Worked, evidence: Evidence) -> Step:
     allowed = most_iterations(runner.config.limits, session.desk.extra)
     policy = msgspec.structs.replace(runner.setup.policy, max_iterations=allowed)
     return advance(session.state, happening, policy)
+
+
+def _someone_else(runner: Runner, worked: Worked) -> bool:
+    """Another agent of the crew could take over now."""
+    others = [member for member in runner.setup.crew if member is not worked.begun.member]
+    return at_work(others, runner.session.quota, runner.clock()) is not None
 
 
 def _totals_with(runner: Runner, worked: Worked) -> Totals:

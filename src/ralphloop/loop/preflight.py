@@ -92,15 +92,18 @@ def _branch(runner: Runner, report: Report) -> None:
 
 
 def _agent(runner: Runner, report: Report) -> None:
-    config = runner.config.agent
-    found = runner.setup.agent.check(
-        config, cwd=runner.setup.project.root, inherited=runner.setup.options.env
-    )
-    for problem in found:
-        words = f"{problem.message} ({problem.fix})" if problem.fix else problem.message
-        if problem.level is Level.ERROR:
-            raise AgentUnavailable(problem.message, problem.fix)
-        (report.warnings if problem.level is Level.WARNING else report.said).append(words)
+    """The first agent must be there; a fallback that is not is only said."""
+    for member in runner.setup.crew:
+        is_first = member is runner.setup.crew[0]
+        for problem in member.agent.check(
+            member.config, cwd=runner.setup.project.root, inherited=runner.setup.options.env
+        ):
+            if problem.level is Level.ERROR and is_first:
+                raise AgentUnavailable(problem.message, problem.fix)
+            fix = f" ({problem.fix})" if problem.fix else ""
+            words = f"{problem.message}{fix}"
+            is_info = problem.level is Level.INFO
+            (report.said if is_info else report.warnings).append(words)
 
 
 async def _baseline(runner: Runner, report: Report) -> tuple[CheckResult, ...]:

@@ -17,9 +17,11 @@ from ralphloop.core.run_state import RunState, Step, set_aside
 from ralphloop.core.text import one_line
 from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value
 from ralphloop.journal.records import FinishedIteration
-from ralphloop.loop import events
+from ralphloop.loop import crew, events
 from ralphloop.loop.judging import Judged, failure_text
+from ralphloop.loop.limits import quota_wait
 from ralphloop.loop.runner import Runner
+from ralphloop.loop.session import quota_key
 from ralphloop.loop.spending import cost_of, spent
 from ralphloop.loop.story_state import (
     MAX_FAILURE_CHARS,
@@ -45,6 +47,7 @@ def record(runner: Runner, judged: Judged) -> Step:
     effects = _effects(runner, judged, story_state, aside=aside)
     runner.journal.finish_iteration(_finished(runner, judged, story_state, state, tuple(effects)))
     runner.session.state = state
+    runner.session.quota = _quota_after(runner, judged)
     if (story := judged.worked.begun.story) is not None:
         runner.session.stories[story.id] = story_state
     else:
@@ -65,6 +68,7 @@ def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
         end_head=judged.worked.after.head or "",
         cost_usd=begun.state.cost_usd + cost_of(response, begun.state),
         session_id=_conversation(judged),
+        session_agent=begun.member.name,
         session_cost=response.usage.cost_usd or begun.state.session_cost,
         leftovers=judged.worked.finished.leftovers,
     )
@@ -96,8 +100,11 @@ def _maybe_set_aside(runner: Runner, judged: Judged, state: StoryState) -> tuple
     worn_out = 0 < most <= state.attempts
     if not (saturated or worn_out) or judged.step.state.breaker.circuit is Circuit.OPEN:
         return state, False
-    if not (state.second_chance or _others_can_run(runner, stories, story.id)):
-        return msgspec.structs.replace(state, second_chance=True, attempts=0), False
+    if not _others_can_run(runner, stories, story.id):
+        if not judged.step.analysis.story_claimed:
+            return state, False  # a last story that goes nowhere is the breaker's business
+        if not state.second_chance:
+            return msgspec.structs.replace(state, second_chance=True, attempts=0), False
     reason = "only tests were written" if saturated else f"{state.attempts} attempts failed"
     detail = f"{reason}: {state.reason}" if state.reason else reason
     return msgspec.structs.replace(state, standing=Standing.SET_ASIDE, reason=detail), True
@@ -228,8 +235,20 @@ def _finished(
         effects=effects,
         state=msgspec.json.encode(state),
         stories={story.id if story else "": msgspec.to_builtins(story_state)},
-        meta={CIRCUIT_KEY: circuit_value(state.breaker)},
+        meta={
+            CIRCUIT_KEY: circuit_value(state.breaker),
+            quota_key(runner.run): _quota_after(runner, judged),
+        },
     )
+
+
+def _quota_after(runner: Runner, judged: Judged) -> dict[str, float]:
+    """The agents' quota clocks: who has to wait, and until when."""
+    now, analysis = runner.clock(), judged.step.analysis
+    limit = judged.worked.finished.response.rate_limit
+    wait = quota_wait(limit.resets_at if limit else None, now, judged.step.state.outages)
+    name = judged.worked.begun.member.name
+    return crew.after(runner.session.quota, name, analysis.outcome, round(now + wait, 1))
 
 
 def _record(judged: Judged) -> dict[str, Any]:
@@ -246,6 +265,7 @@ def _record(judged: Judged) -> dict[str, Any]:
             "deletions": worked.changed.deletions,
             "subjects": list(worked.commits.subjects),
         },
+        "agent": worked.begun.member.name,
         "response": {
             "reader": response.reader,
             "reason": response.reason,

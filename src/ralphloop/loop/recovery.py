@@ -61,9 +61,10 @@ def _begun(runner: Runner, cut: IterationRecord) -> Begun:
     folder = runner.setup.project.transcripts / cut.run
     return Begun(
         number=cut.n,
+        member=runner.setup.crew[0],
         story=story,
         stories=stories,
-        state=state_before(runner, cut.story),
+        state=state_before(runner, cut.story, runner.setup.crew[0]),
         before=Snapshot(tree=cut.tree, head=cut.head or None),
         prompt=Prompt(text=""),
         transcript=folder / f"{cut.n}.log",

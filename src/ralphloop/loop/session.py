@@ -54,6 +54,7 @@ class Session:
     frozen: Frozen = field(default_factory=Frozen)
     desk: Desk = field(default_factory=Desk)
     number: int = 0  # of the last start
+    quota: dict[str, float] = field(default_factory=dict)  # agent -> when it may start again
     expected_head: str = ""  # where we left HEAD; empty: not known yet
 
     def story(self, story_id: str | None) -> StoryState:
@@ -99,6 +100,7 @@ def load_session(journal: Queries, run: str) -> Session:
             frozen=frozen,
             desk=_loaded(journal, run, "desk", Desk),
             number=journal.next_number(run) - 1,
+            quota=dict(journal.meta(quota_key(run)) or {}),
         )
     except msgspec.DecodeError as error:
         raise JournalError(
@@ -131,6 +133,11 @@ def _reopened(state: StoryState) -> StoryState:
 def _loaded(journal: Queries, run: str, name: str, kind: type[_Kept]) -> _Kept:
     saved = journal.meta(_key(run, name))
     return kind() if saved is None else msgspec.convert(saved, type=kind)
+
+
+def quota_key(run: str) -> str:
+    """Where the journal keeps the agents' quota clocks."""
+    return _key(run, "quota")
 
 
 def _key(run: str, name: str) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralphloop.agents.base import Agent, load_agent
+from ralphloop.agents.base import Agent
 from ralphloop.config import Loaded, default_user_file, load_config
-from ralphloop.config.load import agent_directories
 from ralphloop.config.model import AgentName, Config
 from ralphloop.config.policy import policy_of
 from ralphloop.core.policy import Policy
 from ralphloop.errors import InputError, RepositoryError
+from ralphloop.loop.crew import Member, muster
 from ralphloop.project import Project, find_project
 from ralphloop.readers import NAMES
 from ralphloop.stories.model import Story
@@ -60,8 +60,12 @@ class Setup:
     stories: StoryFile | None  # None: a plain loop
     specs_dir: Path
     instructions: str
-    agent: Agent
+    crew: tuple[Member, ...]  # the agent, and those that may take over
     own: OwnFiles
+
+    @property
+    def agent(self) -> Agent:
+        return self.crew[0].agent
 
     @property
     def config(self) -> Config:
@@ -104,7 +108,7 @@ def prepare(options: Options) -> Setup:
         stories=stories,
         specs_dir=specs_dir,
         instructions=_instructions(options, project),
-        agent=load_agent(loaded.config.agent.name, directories=agent_directories(project.root)),
+        crew=muster(loaded.config.agent, project),
         own=_own_files(repo, project, stories),
     )
 

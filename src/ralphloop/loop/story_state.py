@@ -40,13 +40,14 @@ class StoryState(Value, kw_only=True):
     challenged: tuple[str, ...] = ()  # tampering that was put to the agent
     leftovers: tuple[str, ...] = ()  # processes that had to be stopped
     session_id: str = ""  # of the agent's own conversation
+    session_agent: str = ""  # whose conversation that is
     session_cost: float = 0.0  # what that conversation reported so far
     saved_ref: str = ""  # where the leftovers of a story set aside are
     cost_usd: float = 0.0
 
     def fresh_conversation(self) -> StoryState:
         """The state for a start that does not go on with the agent's own conversation."""
-        return msgspec.structs.replace(self, session_id="", session_cost=0.0)
+        return msgspec.structs.replace(self, session_id="", session_agent="", session_cost=0.0)
 
 
 States = Mapping[str, StoryState]

@@ -13,7 +13,8 @@ from enum import StrEnum
 from ralphloop.core.durations import format_duration, iso
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.loop import events
-from ralphloop.loop.limits import HOUR, backoff, quota_wait, reached, time_left
+from ralphloop.loop.crew import at_work, next_back
+from ralphloop.loop.limits import HOUR, backoff, reached, time_left
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
 
@@ -42,8 +43,10 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
 async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) -> Decision | None:
     """What an infrastructure ending asks for before the next start."""
     now, outages = runner.clock(), runner.session.state.outages
-    if outcome is Outcome.USAGE_LIMIT:
-        until = now + quota_wait(resets_at, now, outages) + _jitter()
+    if outcome in (Outcome.USAGE_LIMIT, Outcome.FATAL):
+        if at_work(runner.setup.crew, runner.session.quota, now) is not None:
+            return None  # another agent takes over
+        until = (next_back(runner.setup.crew, runner.session.quota) or now) + _jitter()
         named = f", resets {iso(resets_at)}" if resets_at else ", reset time unknown"
         return await _wait(runner, Kind.QUOTA, f"usage limit reached{named}", until)
     delay = backoff(outages, runner.config.limits.backoff)
