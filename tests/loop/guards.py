@@ -7,6 +7,7 @@ itself, so that a missing guard costs seconds.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -16,10 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.loop.projects import Done, Sandbox, sandbox, story
+from tests.loop.projects import LIBRARY, Done, Sandbox, sandbox, story
 
-BACKSTOP = 16
-_TOO_OFTEN = f"if START > {BACKSTOP}: os.kill(os.getppid(), signal.SIGTERM); time.sleep(5)\n"
+_TOO_OFTEN = "if START > {most}: os.kill(os.getppid(), signal.SIGTERM); time.sleep(5)\n"
 FALSE = [["sh", "-c", "echo 'AssertionError: the total is wrong'; exit 1"]]
 SILENT_FALSE = [["test", "-f", "never-there"]]
 TRUE = [["true"]]
@@ -41,14 +41,15 @@ class Guard:
 
     def sandbox(self, tmp_path: Path) -> Sandbox:
         """The repository with the agent in it."""
-        box = sandbox(tmp_path, _TOO_OFTEN + textwrap.dedent(self.agent), **self.setting)
+        backstop = _TOO_OFTEN.format(most=self.starts + 2)
+        box = sandbox(tmp_path, backstop + textwrap.dedent(self.agent), **self.setting)
         box.env.update({"RALPH_LIMITS_BACKOFF": "1ms", **self.env})
         return box
 
     def run(self, box: Sandbox, *, mutation: str = "") -> Done:
         """The scenario to its end, with the real program or one whose guard is gone."""
         if mutation:
-            return _mutated(box, mutation, *self.arguments)
+            return mutated(box, mutation, *self.arguments)
         return box.run("--json", *self.arguments)
 
     def faults(self, box: Sandbox, done: Done) -> list[str]:
@@ -77,7 +78,7 @@ def told(done: Done) -> str:
     return "\n".join([f"exit code {done.code}", *lines, done.err])
 
 
-def _mutated(box: Sandbox, mutation: str, *arguments: str) -> Done:
+def mutated(box: Sandbox, mutation: str, *arguments: str) -> Done:
     """`ralph run` in a process where one call has been replaced."""
     import subprocess
 
@@ -117,6 +118,33 @@ if "--help" in sys.argv: print("usage: claude"); sys.exit()
 {library}
 {agent}
 """
+
+DEAD_CONVERSATION = """
+with (STATE / "resumed").open("a") as log: log.write(f"{'--resume' in sys.argv}\\n")
+if "--resume" in sys.argv:
+    sys.stderr.write("No conversation found with session ID: 1b2c")
+    sys.exit(1)
+write(f"src/{START}.py", START)
+if START == 1: says("Half of it."); result("Half of it is there.")
+else: says("All of it."); result("The story is complete.")
+"""
+
+
+def claude_sandbox(tmp_path: Path, agent: str, *, toml: str = "") -> Sandbox:
+    """A repository whose agent is a program that passes for Claude Code."""
+    box = sandbox(tmp_path, "")
+    program = tmp_path / "claude"
+    script = FAKE_CLAUDE.format(
+        python=sys.executable, library=LIBRARY, agent=textwrap.dedent(agent)
+    )
+    program.write_text(script)
+    program.chmod(0o755)
+    config = box.root / "ralph.toml"
+    text = config.read_text().replace('name = "command"', 'name = "claude"')
+    binary = f"binary = {json.dumps(str(program))}\n{toml}"
+    config.write_text(text.replace("[checks]", binary + "[checks]"))
+    box.git("commit", "-qam", "claude")
+    return box
 
 
 def two(**more: Any) -> dict[str, Any]:
@@ -356,7 +384,7 @@ GUARDS = (
     Guard(
         name="hang",
         agent="""
-        for beat in range(60):
+        for beat in range(16):
             print(f"still thinking {beat}", flush=True); time.sleep(0.1)
         """,
         starts=4,
@@ -367,7 +395,7 @@ GUARDS = (
     ),
     Guard(
         name="silence after words",
-        agent="print('Let me think.', flush=True); time.sleep(6)",
+        agent="print('Let me think.', flush=True); time.sleep(2.5)",
         starts=4,
         code=1,
         words="no output, no work, no file change",
@@ -376,7 +404,7 @@ GUARDS = (
     ),
     Guard(
         name="silence from the start",
-        agent="time.sleep(4)",
+        agent="time.sleep(2.5)",
         starts=2,  # nobody was paid: it is tried again until the time is over
         code=3,
         words="as long as it may",
@@ -414,7 +442,7 @@ GUARDS = (
     ),
     Guard(
         name="max time",
-        agent="time.sleep(1.2); write(f'src/{START}.py', START); status()",
+        agent="time.sleep(1.2 * (START == 1)); write(f'src/{START}.py', START); status()",
         starts=1,
         code=3,
         words="as long as it may",

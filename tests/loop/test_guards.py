@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import textwrap
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.loop.guards import FAKE_CLAUDE, GUARDS, Guard, told
-from tests.loop.projects import LIBRARY, Sandbox, sandbox
+from tests.loop.guards import DEAD_CONVERSATION, GUARDS, Guard, claude_sandbox, told
+from tests.loop.projects import sandbox
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
@@ -24,16 +21,7 @@ def test_a_misbehaving_agent_is_bounded(tmp_path: Path, guard: Guard) -> None:
 
 def test_a_dead_conversation_is_resumed_once(tmp_path: Path) -> None:
     """A conversation that is gone costs one start; the next one is fresh and works."""
-    claude = """
-    with (STATE / "resumed").open("a") as log: log.write(f"{'--resume' in sys.argv}\\n")
-    if "--resume" in sys.argv:
-        sys.stderr.write("No conversation found with session ID: " + sys.argv[sys.argv.index("--resume") + 1])
-        sys.exit(1)
-    write(f"src/{START}.py", START)
-    if START == 1: says("Half of it."); result("Half of it is there.")
-    else: says("All of it."); result("The story is complete.")
-    """
-    box = claude_sandbox(tmp_path, claude, toml='context = "resume"\n')
+    box = claude_sandbox(tmp_path, DEAD_CONVERSATION, toml='context = "resume"\n')
     done = box.run("--json")
     assert done.code == 0, told(done)
     assert (box.state / "resumed").read_text().split() == ["False", "True", "False"]
@@ -138,20 +126,3 @@ def test_starts_an_hour_count_over_sessions(tmp_path: Path) -> None:
     assert done.code == 3
     assert "3 starts in the last hour" in done.text
     assert box.starts == 3
-
-
-def claude_sandbox(tmp_path: Path, agent: str, *, toml: str = "") -> Sandbox:
-    """A repository whose agent is a program that passes for Claude Code."""
-    box = sandbox(tmp_path, "")
-    program = tmp_path / "claude"
-    script = FAKE_CLAUDE.format(
-        python=sys.executable, library=LIBRARY, agent=textwrap.dedent(agent)
-    )
-    program.write_text(script)
-    program.chmod(0o755)
-    config = box.root / "ralph.toml"
-    text = config.read_text().replace('name = "command"', 'name = "claude"')
-    binary = f"binary = {json.dumps(str(program))}\n{toml}"
-    config.write_text(text.replace("[checks]", binary + "[checks]"))
-    box.git("commit", "-qam", "claude")
-    return box

@@ -1,0 +1,241 @@
+"""Each guard is what holds its scenario: without its one call the scenario ends otherwise.
+
+A mutation replaces one function in the process of the command.  If its scenario still ended as
+the rules want, the scenario would prove nothing about the guard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.loop.guards import BY_NAME, DEAD_CONVERSATION, claude_sandbox, mutated, told
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """What is taken out, and which scenario then must not hold."""
+
+    what: str
+    code: str
+    scenario: str
+
+
+MUTATIONS = (
+    Mutation(
+        "the breaker's step",
+        "from ralphloop.core import breaker; breaker.step = lambda state, seen, policy: state",
+        "no progress",
+    ),
+    Mutation(
+        "the breaker's step, for questions",
+        "from ralphloop.core import breaker; breaker.step = lambda state, seen, policy: state",
+        "question loop",
+    ),
+    Mutation(
+        "the breaker's step, for growing output",
+        "from ralphloop.core import breaker; breaker.step = lambda state, seen, policy: state",
+        "growing output",
+    ),
+    Mutation(
+        "the breaker's rule in the gate",
+        "from ralphloop.core import exit_gate; exit_gate._circuit = lambda at: None\n"
+        "from ralphloop.loop import run; run._circuit_open = lambda runner: None",
+        "empty commits",
+    ),
+    Mutation(
+        "the count of equal errors",
+        "from ralphloop.core import breaker; breaker._same_error = lambda state, seen: 0",
+        "same error",
+    ),
+    Mutation(
+        "the memory of trees",
+        "from ralphloop.core import progress\n"
+        "progress.remember = lambda memory, evidence, progress: memory",
+        "oscillation",
+    ),
+    Mutation(
+        "the distrust of claimed files",
+        "from ralphloop.core import progress\n"
+        "progress._content = lambda evidence, claim, memory: 'files claimed'",
+        "claimed files",
+    ),
+    Mutation(
+        "the second set-aside in a row",
+        "from ralphloop.core import breaker\n"
+        "breaker.open_now = lambda state, reason, **more: breaker.reset(state, iteration=0)",
+        "two idle stories",
+    ),
+    Mutation(
+        "the checks",
+        "import ralphloop.loop.judging as judging\n"
+        "async def none(*args, **more): return ()\n"
+        "judging.run_checks = none",
+        "false done, checks red",
+    ),
+    Mutation(
+        "setting aside",
+        "import ralphloop.loop.recording as recording\n"
+        "recording._maybe_set_aside = lambda runner, judged, state: (state, False)",
+        "false done, silent checks",
+    ),
+    Mutation(
+        "the demand for a change",
+        "import ralphloop.core.grading as grading; import msgspec\n"
+        "whole = grading.judge_story\n"
+        "import ralphloop.loop.judging as judging\n"
+        "judging.judge_story = lambda p: whole(msgspec.structs.replace(p, changed=True))",
+        "false done, nothing changed",
+    ),
+    Mutation(
+        "the warning of a decline",
+        "from ralphloop.core import stuck\n"
+        "stuck.output_decline = lambda chars, earlier, percent: None",
+        "shrinking output, strict",
+    ),
+    Mutation(
+        "the gate's rule for errors",
+        "from ralphloop.core import exit_gate; exit_gate._error = lambda at: None",
+        "fatal error",
+    ),
+    Mutation(
+        "the count of failed starts",
+        "from ralphloop.core import exit_gate; exit_gate._error = lambda at: None",
+        "startup errors",
+    ),
+    Mutation(
+        "the count of paid failures",
+        "from ralphloop.core import exit_gate; exit_gate.PAID_FAILURES = 10**9",
+        "paid infrastructure failures",
+    ),
+    Mutation(
+        "the wait for a quota",
+        "import ralphloop.loop.run as run\n"
+        "async def no_wait(*args): return None\n"
+        "run.wait_after = no_wait",
+        "usage limit, no wait",
+    ),
+    Mutation(
+        "the comparison of a wait with the time left",
+        "import ralphloop.loop.waiting as waiting\n"
+        "async def no_sleep(*args, **more): return None\n"
+        "waiting._refuse = lambda *args: None; waiting._sleep = no_sleep",
+        "usage limit beyond the time",
+    ),
+    Mutation(
+        "the setting to stop at a quota",
+        "from ralphloop.core import exit_gate; exit_gate._limits = lambda at: None\n"
+        "import ralphloop.loop.waiting as waiting\n"
+        "async def no_sleep(*args, **more): return None\n"
+        "waiting._sleep = no_sleep",
+        "usage limit, stop",
+    ),
+    Mutation(
+        "the rule for test-only work",
+        "from ralphloop.core import exit_gate; exit_gate._saturation = lambda at: None",
+        "test-only",
+    ),
+    Mutation(
+        "the wall clock",
+        "from ralphloop.agents.clocks import Clocks; Clocks.out_of_time = False",
+        "hang",
+    ),
+    Mutation(
+        "the stall clock",
+        "from ralphloop.agents.clocks import StallWatch\n"
+        "async def never(self, at): return False\n"
+        "StallWatch.is_stalled = never",
+        "silence after words",
+    ),
+    Mutation(
+        "the end of the time",
+        "import ralphloop.loop.run as run, ralphloop.loop.judging as judging\n"
+        "run.reached = judging.reached = lambda *args: None\n"
+        "import ralphloop.loop.waiting as waiting\n"
+        "waiting._refuse = lambda *args: None",
+        "silence from the start",
+    ),
+    Mutation(
+        "the search for children",
+        "from ralphloop.agents.tree import ProcessTree\nProcessTree.is_empty = lambda self: True",
+        "children left behind",
+    ),
+    Mutation(
+        "the budget",
+        "import ralphloop.loop.run as run, ralphloop.loop.judging as judging\n"
+        "run.reached = judging.reached = lambda *args: None",
+        "budget",
+    ),
+    Mutation(
+        "the limit of iterations",
+        "import ralphloop.loop.run as run\n"
+        "from ralphloop.core import exit_gate\n"
+        "run.reached = lambda *args: None; exit_gate._limits = lambda at: None",
+        "max iterations",
+    ),
+    Mutation(
+        "the limit of time",
+        "import ralphloop.loop.run as run, ralphloop.loop.judging as judging\n"
+        "run.reached = judging.reached = lambda *args: None",
+        "max time",
+    ),
+    Mutation(
+        "the limit of starts an hour",
+        "import ralphloop.loop.waiting as waiting\n"
+        "async def none(runner): return None\n"
+        "waiting._calls = none",
+        "calls per hour",
+    ),
+    Mutation(
+        "the look for weakened tests",
+        "import ralphloop.loop.judging as judging\njudging._tampering = lambda worked, seen: ()",
+        "weakened tests",
+    ),
+    Mutation(
+        "putting marks back",
+        "import ralphloop.loop.iteration as iteration\n"
+        "from ralphloop.stories.guard import Changes\n"
+        "iteration.compare = lambda before, after: Changes()",
+        "passes flipped",
+    ),
+)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.what)
+def test_without_the_guard_its_scenario_does_not_hold(tmp_path: Path, mutation: Mutation) -> None:
+    """The agent is started more often, or the command ends otherwise."""
+    guard = BY_NAME[mutation.scenario]
+    box = guard.sandbox(tmp_path)
+    done = guard.run(box, mutation=mutation.code)
+    assert guard.faults(box, done) != [], told(done)
+    assert done.code != 70, told(done)
+
+
+def test_without_forgetting_it_a_dead_conversation_is_resumed_again(tmp_path: Path) -> None:
+    """Remembered for ever, the dead conversation ends the run."""
+    box = claude_sandbox(tmp_path, DEAD_CONVERSATION, toml='context = "resume"\n')
+    mutation = (
+        "import ralphloop.loop.recording as recording\n"
+        "recording._conversation = lambda judged: 's-1'"
+    )
+    assert mutated(box, mutation).code == 69
+
+
+# Scenarios that differ from a mutated one in nothing the guard looks at.
+VARIATIONS = {
+    "no progress, strict": "no progress",
+    "oscillation in commits": "oscillation",
+    "silent exits": "no progress",
+    "crashing after words": "no progress",
+    "billing": "fatal error",
+    "usage limit, waited for": "usage limit, no wait",
+}
+
+
+def test_every_guard_is_mutated() -> None:
+    """No scenario stands without a mutation that shows what holds it."""
+    mutated_scenarios = {mutation.scenario for mutation in MUTATIONS}
+    assert set(VARIATIONS.values()) <= mutated_scenarios
+    assert mutated_scenarios | set(VARIATIONS) == set(BY_NAME)
