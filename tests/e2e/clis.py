@@ -122,9 +122,12 @@ stream_max_retries = 1
 
 def codex_env(url: str, home: Path) -> dict[str, str]:
     """Codex with a provider of its own; it retries once, as a test has no hour to spend."""
-    config = home / ".codex" / "config.toml"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(_CODEX_CONFIG.format(url=url))
+    settings = home / ".codex"
+    settings.mkdir(parents=True, exist_ok=True)
+    (settings / "config.toml").write_text(_CODEX_CONFIG.format(url=url))
+    # The provider asks for no login, but `codex login status` does not know that.
+    login = {"auth_mode": "apikey", "OPENAI_API_KEY": "sk-scripted"}
+    (settings / "auth.json").write_text(json.dumps(login))
     return {**bare_env(home), "SCRIPTED_API_KEY": "scripted"}
 
 
@@ -243,10 +246,16 @@ def main(names: Sequence[str]) -> int:
     if npm is None:
         sys.stderr.write("error: npm is not on PATH\n  next: install Node.js 20 or newer\n")
         return 1
-    for name in names:
-        cli = CLIS[name]
-        if cli.install(npm):
-            sys.stdout.write(f"installed {cli.name} {cli.version}\n")
+    for cli in (CLIS[name] for name in names):
+        try:
+            if cli.install(npm):
+                sys.stdout.write(f"installed {cli.name} {cli.version}\n")
+        except subprocess.CalledProcessError:
+            sys.stderr.write(
+                f"error: npm cannot install {cli.package}@{cli.version}\n"
+                "  next: see what it says above; `npm ping` tells whether it can be reached\n"
+            )
+            return 1
     return 0
 
 

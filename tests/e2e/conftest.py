@@ -16,6 +16,8 @@ import pytest
 from tests.e2e.model_server import ModelServer
 from tests.e2e.processes import named, processes_of
 
+pytest.register_assert_rewrite("tests.e2e.bills", "tests.e2e.projects")
+
 HERE = Path(__file__).parent
 _GRACE_S = 3.0
 

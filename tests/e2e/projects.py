@@ -8,6 +8,7 @@ TMPDIR are those of the test.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,11 @@ from typing import Any
 
 from ralphloop.core.model import Status, StatusBlock, TestsStatus, WorkType
 from ralphloop.core.status import render
+from ralphloop.errors import ExitCode
 from tests.e2e.clis import CLIS, ENVIRONMENTS, bare_env
 from tests.e2e.conftest import World
 from tests.e2e.model_server import ModelServer, ToolUse, Usage, write
+from tests.e2e.processes import wait_until
 
 Json = dict[str, Any]
 
@@ -69,6 +72,16 @@ class Project:
             start_new_session=True,
         )
 
+    def interrupt(self, running: subprocess.Popen[str]) -> None:
+        """Press Ctrl+C once: the signal goes to ralph; its agents have sessions of their own."""
+        running.send_signal(signal.SIGINT)
+
+    def wait_for_file(self, name: str, running: subprocess.Popen[str]) -> None:
+        """Wait until the agent has made a file; what ralph said comes out if it ends before."""
+        path = self.root / name
+        wait_until(lambda: path.exists() or running.poll() is not None, f"{name} is there")
+        assert path.exists(), running.communicate()[0]
+
     def events(self, run: subprocess.CompletedProcess[str], kind: str) -> list[Json]:
         """The events of one type that `ralph run --json` printed."""
         lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
@@ -76,7 +89,9 @@ class Project:
 
     def status(self) -> Json:
         """`ralph status --json`."""
-        decoded: Json = json.loads(self.ralph("status", "--json").stdout)
+        done = self.ralph("status", "--json")
+        assert done.returncode == ExitCode.COMPLETE, done.stderr
+        decoded: Json = json.loads(done.stdout)
         return decoded
 
     @property
@@ -179,6 +194,13 @@ def feature(name: str, answer: int, *, tested: int | None = None) -> tuple[ToolU
         f"        self.assertEqual({name}(), {expected})\n"
     )
     return write(f"{name}.py", code), write(f"test_{name}.py", test)
+
+
+def assert_done(made: Project, run: subprocess.CompletedProcess[str]) -> None:
+    """Everything passed and was committed."""
+    assert run.returncode == ExitCode.COMPLETE, run.stdout + run.stderr
+    assert all(made.passes.values())
+    assert made.git("status", "--porcelain") == ""
 
 
 def counted(status: Json) -> Usage:

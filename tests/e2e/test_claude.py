@@ -204,6 +204,7 @@ def test_a_resumed_conversation_costs_what_it_added(server: ModelServer, world: 
     assert (response.session_id, response.final_text) == (session, "Second.")
     assert server.requests[1].mentions("First.")
     assert as_usage(response.usage) == BILL
+    assert response.usage.cost_usd == pytest.approx(BILL.cost(CLAUDE_PRICES))
 
 
 def test_project_memory_and_skills_reach_the_model(server: ModelServer, world: World) -> None:
