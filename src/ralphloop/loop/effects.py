@@ -6,6 +6,7 @@ by their ref, a commit by its trailer.  A successor does again whatever was not 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -29,6 +30,8 @@ from ralphloop.workspace.commit import (
     untouched_dirt,
 )
 from ralphloop.workspace.measures import Snapshot
+from ralphloop.workspace.own_files import OwnFiles, never_committed, project_prefix
+from ralphloop.workspace.repo import Repository
 from ralphloop.workspace.set_aside import set_aside
 from ralphloop.workspace.snapshot import Snapshotter
 
@@ -51,6 +54,17 @@ async def apply_effects(runner: Runner, number: int) -> None:
         await _DOERS[kind](runner, record, effect)
         kill_point(f"effect.{kind}.after")
     runner.journal.mark_applied(runner.run, number, now=runner.clock())
+    if any(effect["kind"] in (COMMIT, SET_ASIDE) for effect in record.effects):
+        prune_objects(runner)
+
+
+def prune_objects(runner: Runner) -> None:
+    """Keep only the trees that open stories may still be compared with or restored to."""
+    if not isinstance(runner.measure, Snapshotter):
+        return
+    open_states = [s for s in runner.session.stories.values() if s.standing is not Standing.PASSED]
+    trees = {state.start_tree for state in open_states} | {runner.session.frozen.start_tree}
+    runner.measure.prune(tree for tree in trees if tree)
 
 
 async def _mark(runner: Runner, _: IterationRecord, effect: _Effect) -> None:
@@ -78,7 +92,8 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -
     if repo is None or not isinstance(runner.measure, Snapshotter):
         return
     frozen = runner.session.frozen
-    saved = set_aside(
+    saved = await asyncio.to_thread(
+        set_aside,
         repo,
         runner.measure,
         run=record.run,
@@ -103,19 +118,24 @@ async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> N
     repo = runner.setup.repo
     if repo is None or find_commit(repo, run=record.run, iteration=record.n):
         return
-    result = commit_story(
+    result = await asyncio.to_thread(  # hooks may take minutes; Ctrl+C must still be heard
+        commit_story,
         repo,
         story_id=effect["story"],
         title=effect["title"],
         run=record.run,
         iteration=record.n,
         grade=effect["grade"],
-        paths=PathsPolicy(leave=_not_ours(runner)),
+        paths=PathsPolicy(own=_private(runner, repo), leave=_not_ours(runner)),
     )
     if result.status is CommitStatus.REFUSED:
         _reopen(runner, effect["story"], f"the commit was refused:\n{result.feedback}")
     elif result.rewritten and (failure := await _recheck(runner)):
         _reopen(runner, effect["story"], f"a commit hook changed files; then:\n{failure}")
+
+
+def _private(runner: Runner, repo: Repository) -> OwnFiles:
+    return never_committed(project_prefix(repo.root, runner.setup.project.root))
 
 
 def _not_ours(runner: Runner) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ from ralphloop.loop import events
 from ralphloop.loop.events import Bus, Sink
 from ralphloop.loop.preflight import preflight
 from ralphloop.loop.recovery import recover
+from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import run_loop
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import (
@@ -41,6 +43,7 @@ from ralphloop.workspace.measures import Measure
 from ralphloop.workspace.plain_snapshot import PlainSnapshotter
 from ralphloop.workspace.snapshot import Snapshotter
 
+_ATTENTION_S = 1.0
 EXIT_CODES = {
     ExitDecision.PROJECT_COMPLETE: ExitCode.COMPLETE,
     ExitDecision.CIRCUIT_OPEN: ExitCode.HALTED,
@@ -121,12 +124,22 @@ def _run_to_hold(setup: Setup, now: float) -> str:
 
 async def _carried(runner: Runner) -> Ended:
     """The loop with its end: whatever happens is written down."""
+    attending = asyncio.create_task(_attend(runner))
     try:
         decision = await run_loop(runner)
     except RalphError as error:
         _end(runner, Decision(word=ExitDecision.ERROR, reasons=(error.message,)))
         raise
+    finally:
+        attending.cancel()
     return _end(runner, decision)
+
+
+async def _attend(runner: Runner) -> None:
+    """Answer what is asked of the run, also while an agent works."""
+    while True:
+        await asyncio.sleep(_ATTENTION_S)
+        handle_requests(runner)
 
 
 def _end(runner: Runner, decision: Decision) -> Ended:

@@ -37,8 +37,9 @@ class Check(Value, frozen=True, kw_only=True):
 
 
 def check_of(argv: Sequence[str], timeout_s: float = DEFAULT_TIMEOUT_S) -> Check:
-    """A check named after its command line."""
-    return Check(name=shlex.join(argv)[:_LONGEST_NAME], argv=tuple(argv), timeout_s=timeout_s)
+    """A check named after its command line, without the program's directory."""
+    name = shlex.join([Path(argv[0]).name, *argv[1:]])[:_LONGEST_NAME]
+    return Check(name=name, argv=tuple(argv), timeout_s=timeout_s)
 
 
 async def run_checks(
