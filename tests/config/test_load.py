@@ -56,6 +56,12 @@ prd = "prd.json"
 [session]
 on_end = []
 keep_awake = true
+[notify]
+desktop = false
+command = []
+webhook = ""
+webhook_private = false
+most = 6
 """
 
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "config": Entry("ralphloop.cli.config:config", "Show or check the settings and their origins"),
     "demo": Entry("ralphloop.cli.demo:demo", "Show it all on a toy repository, for free"),
     "eval": Entry("ralphloop.cli.eval:eval_cases", "Try the decisions on recorded cases"),
+    "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
     "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
     "init": Entry("ralphloop.cli.init:init", "Set up this directory for runs"),
     "simulate": Entry("ralphloop.cli.simulate:simulate", "Play a scripted night through the core"),

@@ -152,6 +152,14 @@ class SessionSection(Section):
     keep_awake: bool = True
 
 
+class NotifySection(Section):
+    desktop: bool = False  # a bubble on the screen of this machine
+    command: Argv = ()  # gets each message as JSON on its input
+    webhook: str = ""  # an address that gets each message as a JSON POST
+    webhook_private: bool = False  # the address may be on this machine or a private network
+    most: Threshold = 6  # messages a run, its end included
+
+
 class Config(Section):
     """All settings of one project."""
 
@@ -163,6 +171,7 @@ class Config(Section):
     git: GitSection = GitSection()
     stories: StoriesSection = StoriesSection()
     session: SessionSection = SessionSection()
+    notify: NotifySection = NotifySection()
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -1,0 +1,281 @@
+"""`build`: a journal, a story list and what git knows become one frozen `Report`.
+
+It only reads the journal, in short pages, and nothing else: the same journal gives the same report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ralphloop.core.model import ExitDecision
+from ralphloop.errors import RalphError
+from ralphloop.journal.circuit import load_circuit
+from ralphloop.journal.queries import Queries
+from ralphloop.journal.records import Event, RunRecord, Wait
+from ralphloop.stories.model import StoryList
+from ralphloop.ui.report.groups import PASSED, Librarian, next_steps
+from ralphloop.ui.report.tally import Move, Tally
+from ralphloop.ui.report.values import (
+    Cost,
+    Group,
+    Note,
+    Report,
+    Series,
+    Span,
+    Spending,
+    Times,
+)
+from ralphloop.ui.report.words import Teller, plural, thinned
+
+MOST_DECISIONS = 60
+MOST_BARS = 100
+MOST_POINTS = 300
+MOST_SPANS = 100
+MOST_STORY_BARS = 20
+_PAGE = 250
+_EVENT_PAGE = 2_000
+_MOST_EVENTS = 200_000  # a night of ten thousand iterations; what a person did is early or rare
+_ENDINGS: dict[str, str] = {
+    ExitDecision.CIRCUIT_OPEN: "the circuit opened",
+    ExitDecision.TEST_SATURATION: "only tests were written",
+    ExitDecision.MAX_ITERATIONS: "out of iterations",
+    ExitDecision.BUDGET_EXHAUSTED: "out of budget",
+    ExitDecision.USAGE_LIMIT: "stopped by the usage limit",
+    ExitDecision.NO_RUNNABLE_STORY: "nothing left that can run",
+    ExitDecision.ERROR: "ended by an error",
+    ExitDecision.INTERRUPTED: "interrupted",
+}
+
+
+class Outside(NamedTuple):
+    """What the journal does not know."""
+
+    project: str = ""
+    commits: Mapping[int, str] = {}  # iteration → the commit we made for it
+    learnings: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+NOTHING = Outside()
+
+
+def build(
+    journal: Queries, stories: StoryList | None, run: RunRecord, outside: Outside = NOTHING
+) -> Report:
+    """Everything there is to say about a run."""
+    say = Teller(outside.secrets)
+    tally = _tallied(journal, run, say)
+    events = _Events(_events(journal, run.id), say)
+    waits = list(reversed(journal.waits(run.id, MOST_SPANS)))
+    moves = _moves(journal, run, tally)
+    frozen = journal.meta(f"frozen:{run.id}") or {}
+    librarian = Librarian(
+        say,
+        tally,
+        states=journal.story_states(run.id),
+        checks=frozen.get("checks", ()),
+        commits=outside.commits,
+    )
+    groups = librarian.groups(stories)
+    passed = sum(group.count for group in groups if group.key in PASSED)
+    total = sum(group.count for group in groups)
+    decisions = _decisions(run, tally, events, waits, moves, say)
+    end = run.ended_at or run.last_activity
+    return Report(
+        run=run.id,
+        project=say(outside.project, 100),
+        branch=say(run.branch, 100),
+        agent=_agent(run),
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        as_of=end,
+        decision=run.decision,
+        reason=say(run.reason, 500),
+        headline=_headline(run, groups, passed, total if run.prd_path else 0),
+        passed=passed,
+        total=total,
+        groups=groups,
+        next_steps=next_steps(groups, run.decision),
+        spending=_spending(journal, run, len(tally.passes)),
+        times=_times(journal, run, tally),
+        decisions=tuple(decisions[-MOST_DECISIONS:]),
+        decisions_left_out=max(0, len(decisions) - MOST_DECISIONS),
+        near_misses=tally.near_misses(),
+        tampering=tuple(tally.tampering),
+        tampering_left_out=tally.tampering_count - len(tally.tampering),
+        learnings=tuple(say(words) for words in outside.learnings[:MOST_DECISIONS]),
+        warnings=events.warnings,
+        series=Series(
+            passed=thinned(tally.passes, MOST_POINTS),
+            iterations=tuple(_bars(tally.spent)),
+            stories=tuple(_story_costs(tally, say)),
+            circuit=tuple(_spans(moves, events.first_circuit, run.started_at, end)),
+            waits=tuple(_wait(wait, end, say) for wait in waits),
+        ),
+    )
+
+
+def _tallied(journal: Queries, run: RunRecord, say: Teller) -> Tally:
+    tally, after = Tally(say), 0
+    while page := journal.iterations(run.id, after=after, limit=_PAGE):
+        for iteration in page:
+            tally.see(iteration)
+        after = page[-1].n
+    return tally
+
+
+def _events(journal: Queries, run: str) -> Iterator[Event]:
+    seq = seen = 0
+    while seen < _MOST_EVENTS and (page := journal.events_since(seq, _EVENT_PAGE, run=run)):
+        yield from page
+        seq, seen = page[-1].seq, seen + len(page)
+
+
+class _Events:
+    """The few things only the event stream knows; it may be pruned, then they are missing."""
+
+    def __init__(self, events: Iterable[Event], say: Teller) -> None:
+        self.notes: list[Note] = []
+        self.first_circuit = "CLOSED"
+        warnings: dict[str, None] = {}
+        begun = False
+        for event in events:
+            if event.type == "run_started" and not begun:
+                self.first_circuit, begun = str(event.data.get("circuit", "CLOSED")), True
+            elif event.type == "run_started":
+                self.notes.append(Note(words="the run was continued", at=event.at))
+            elif event.type == "preflight":
+                warnings.update((say(words), None) for words in event.data.get("warnings", ()))
+            elif event.type == "request_answered":
+                words = f"a person asked: {event.data.get('kind')}; {event.data.get('answer')}"
+                self.notes.append(Note(words=say(words), at=event.at))
+        self.warnings = tuple(warnings)[:MOST_DECISIONS]
+
+
+def _moves(journal: Queries, run: RunRecord, tally: Tally) -> list[Move]:
+    """The circuit's changes during the run, resets and handing back included, in order."""
+    try:
+        history = load_circuit(journal).history
+    except RalphError:
+        history = ()  # the iterations still tell most of it
+    end = run.ended_at or run.last_activity
+    found = {(move.at, move.before, move.after): move for move in tally.moves}
+    for entry in history:
+        if entry.at is not None and run.started_at <= entry.at <= end:
+            move = Move(entry.at, entry.before, entry.after, tally.say(entry.reason))
+            found.setdefault((move.at, str(move.before), str(move.after)), move)
+    return sorted((move for move in found.values() if move.before != move.after), key=_at)
+
+
+def _decisions(
+    run: RunRecord, tally: Tally, events: _Events, waits: list[Wait], moves: list[Move], say: Teller
+) -> list[Note]:
+    found = [*tally.decisions, *events.notes]
+    for move in moves:
+        words = f"circuit {move.before} → {move.after}: {move.reason}"
+        found.append(Note(words=say(words), at=move.at))
+    for wait in waits:
+        found.append(Note(words=say(f"waited: {wait.reason}"), at=wait.started_at))
+    found.sort(key=_at)
+    if run.decision:
+        words = f"ended the run: {run.decision}{': ' + run.reason if run.reason else ''}"
+        found.append(Note(words=say(words), at=run.ended_at))
+    return found
+
+
+def _at(item: Note | Move) -> float:
+    return item.at or 0.0
+
+
+def _headline(run: RunRecord, groups: tuple[Group, ...], passed: int, total: int) -> str:
+    counts = {group.key: group.count for group in groups}
+    parts = [f"{passed} of {plural(total, 'story', 'stories')} passed" if total else "a plain loop"]
+    if waiting := counts["waiting"]:
+        parts.append(f"{waiting} {'waits' if waiting == 1 else 'wait'} for you")
+    if failed := counts["failed"]:
+        parts.append(f"{failed} failed")
+    if review := counts["review"]:
+        parts.append(f"{review} to review")
+    parts.append("still running" if run.ended_at is None else _ENDINGS.get(run.decision, ""))
+    return ", ".join(part for part in parts if part)
+
+
+def _agent(run: RunRecord) -> str:
+    agent = run.config.get("agent", {})
+    return f"{agent.get('name', '')} {agent.get('model', '')}".strip()
+
+
+def _spending(journal: Queries, run: RunRecord, passes: int) -> Spending:
+    totals, limits = run.totals, run.config.get("limits", {})
+    extra = _extra(journal, run)
+    most = float(limits.get("max_cost_usd", 0.0))
+    most += float(extra.get("cost_usd", 0.0)) if most else 0.0
+    return Spending(
+        totals=totals,
+        total_tokens=totals.total_tokens,
+        max_cost_usd=most,
+        cost_share=totals.cost_usd / most if most else None,
+        max_iterations=int(limits.get("max_iterations", 0)),
+        cost_per_pass_usd=totals.cost_usd / passes if passes else None,
+    )
+
+
+def _times(journal: Queries, run: RunRecord, tally: Tally) -> Times:
+    total, waiting = run.totals.active_s, run.totals.waited_s
+    most = float(run.config.get("limits", {}).get("max_time", 0.0))
+    return Times(
+        working_s=tally.working_s,
+        checking_s=tally.checking_s,
+        waiting_s=waiting,
+        other_s=max(0.0, total - waiting - tally.working_s - tally.checking_s),
+        total_s=total,
+        max_s=most + float(_extra(journal, run).get("time_s", 0.0)) if most else 0.0,
+    )
+
+
+def _extra(journal: Queries, run: RunRecord) -> Mapping[str, Any]:
+    """What a person added to the budgets."""
+    found: Mapping[str, Any] = (journal.meta(f"desk:{run.id}") or {}).get("extra", {})
+    return found
+
+
+def _bars(spent: list[Cost]) -> Iterator[Cost]:
+    """Neighbouring iterations summed up, so that a picture has no more bars than an eye can see."""
+    size = -(-len(spent) // MOST_BARS) or 1
+    for start in range(0, len(spent), size):
+        part = spent[start : start + size]
+        name = part[0].name if len(part) == 1 else f"{part[0].name}–{part[-1].name}"
+        yield _sum(name, part)
+
+
+def _story_costs(tally: Tally, say: Teller) -> Iterator[Cost]:
+    """The most expensive stories, and the others as one."""
+    costs = [
+        Cost(say(story, 60) or "the prompt", spent.cost_usd, spent.tokens)
+        for story, spent in tally.stories.items()
+    ]
+    costs.sort(key=lambda cost: (-cost.cost_usd, -cost.tokens))
+    yield from costs[:MOST_STORY_BARS]
+    if rest := costs[MOST_STORY_BARS:]:
+        yield _sum(f"{len(rest)} others", rest)
+
+
+def _sum(name: str, costs: list[Cost]) -> Cost:
+    return Cost(name, sum(cost.cost_usd for cost in costs), sum(cost.tokens for cost in costs))
+
+
+def _spans(moves: list[Move], first: str, start: float, end: float) -> Iterator[Span]:
+    shown = moves[-MOST_SPANS:]
+    state, since, reason = first, start, "as it was when the run began"
+    if len(shown) < len(moves):
+        since, reason = shown[0].at, f"{len(moves) - len(shown)} earlier changes are left out"
+    for move in shown:
+        yield Span(str(move.before), reason, since, move.at)
+        state, since, reason = str(move.after), move.at, move.reason
+    yield Span(state, reason, since, max(since, end))
+
+
+def _wait(wait: Wait, end: float, say: Teller) -> Span:
+    over = wait.ended_at if wait.ended_at is not None else max(end, wait.started_at)
+    return Span(wait.kind, say(wait.reason), wait.started_at, over)

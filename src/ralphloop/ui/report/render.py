@@ -1,0 +1,99 @@
+"""The report as one HTML file that needs nothing else, and as Markdown.
+
+The templates only loop and format.  In HTML autoescape makes every word text, and the page's own
+policy forbids scripts and network.  In Markdown words are escaped so that they cannot become links,
+images, HTML or mentions; commands stand in code spans long enough to hold anything.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import tzinfo
+from functools import partial
+from pathlib import Path
+
+from ralphloop.core.durations import format_duration
+from ralphloop.ui.lines import money
+from ralphloop.ui.report.groups import ALWAYS
+from ralphloop.ui.report.pictures import pictures
+from ralphloop.ui.report.values import Report
+from ralphloop.ui.report.words import clock, moment, number, percent, plural, zone_name
+
+_HERE = Path(__file__).parent
+# An underscore within a word is only itself.
+_ACTIVE = re.compile(r"[\\`*\[\]<>|~&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_MENTION = re.compile(r"@(?=\w)")
+_LIST_SIGN = re.compile(r"^([#+\-=]|\d+[.)])")
+_TICKS = re.compile(r"`+")
+_GAPS = re.compile(r"\n{3,}")
+
+
+def as_html(report: Report, zone: tzinfo | None = None) -> str:
+    """The whole page; times are those of `zone`, or of this machine."""
+    drawn = pictures(report, zone)
+    return _rendered("report.html.j2", report, zone, pictures=drawn, shares=_shares(report))
+
+
+def as_markdown(report: Report, zone: tzinfo | None = None) -> str:
+    """The same for a terminal or a pull request, without the pictures."""
+    return _GAPS.sub("\n\n", _rendered("report.md.j2", report, zone)).strip() + "\n"
+
+
+def escaped(text: str) -> str:
+    """Words that stay words in Markdown."""
+    text = _MENTION.sub("@\u200b", _ACTIVE.sub(r"\\\g<0>", text))
+    return _LIST_SIGN.sub(r"\\\1", text)
+
+
+def code(text: str) -> str:
+    """A Markdown code span that holds whatever the text holds."""
+    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
+    fence, pad = "`" * (longest + 1), " " if longest else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) -> str:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        autoescape=name.endswith(".html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "clock": partial(clock, zone=zone),
+        "moment": partial(moment, span=report.as_of - report.started_at, zone=zone),
+        "duration": format_duration,
+        "money": money,
+        "number": number,
+        "percent": percent,
+        "plural": plural,
+        "words": escaped,
+        "code": code,
+    }
+    by_key = {group.key: group for group in report.groups}
+    return environment.from_string((_HERE / name).read_text(encoding="utf-8")).render(
+        report=report,
+        tiles=[by_key[key] for key in ALWAYS],
+        zone=zone_name(report.started_at, zone),
+        **more,
+    )
+
+
+def _shares(report: Report) -> list[tuple[str, float, float, float]]:
+    """Where the time went: name, seconds, start and width in percent of the whole."""
+    times, found, start = report.times, [], 0.0
+    parts = {
+        "working": times.working_s,
+        "checking": times.checking_s,
+        "waiting": times.waiting_s,
+        "other": times.other_s,
+    }
+    whole = sum(parts.values()) or 1.0
+    for name, seconds in parts.items():
+        width = round(100 * seconds / whole, 2)
+        found.append((name, seconds, round(start, 2), width))
+        start += width
+    return found

@@ -1,0 +1,229 @@
+"""One pass over a run's iterations: sums, per-story facts, and what went almost wrong.
+
+The journal hands out iterations page by page; of each only a few numbers and bounded words are
+kept, so a night of ten thousand costs megabytes, not gigabytes.  The `record` of an iteration is
+JSON that leaves out defaults: every key may be missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ralphloop.core.model import Outcome
+from ralphloop.journal.records import IterationRecord
+from ralphloop.ui.report.values import Cost, NearMiss, Note, Passed
+from ralphloop.ui.report.words import Teller
+
+MOST_EXAMPLES = 5
+MOST_TAMPERING = 20
+_SHORT = 200
+
+
+@dataclass
+class StoryTally:
+    """What this run spent on one story."""
+
+    iterations: int = 0
+    cost_usd: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    passed_in: int = 0  # the iteration
+    checks: tuple[str, ...] = ()  # names of those that ran last
+
+
+@dataclass(frozen=True)
+class Move:
+    """One change of the circuit's state."""
+
+    at: float
+    before: str
+    after: str
+    reason: str
+
+
+@dataclass
+class Tally:
+    """Everything the report needs from the iterations of a run."""
+
+    say: Teller
+    working_s: float = 0.0
+    checking_s: float = 0.0
+    stories: dict[str, StoryTally] = field(default_factory=dict)
+    spent: list[Cost] = field(default_factory=list)
+    passes: list[Passed] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    decisions: list[Note] = field(default_factory=list)
+    tampering: list[Note] = field(default_factory=list)
+    tampering_count: int = 0
+    _near: dict[str, list[Note]] = field(default_factory=dict)
+    _near_counts: Counter[str] = field(default_factory=Counter)
+
+    def see(self, it: IterationRecord) -> None:
+        """Take one iteration in; one that is still going on says nothing yet."""
+        if it.finished_at is None:
+            return
+        self._spend(it)
+        self._judge(it)
+        for key, _, rule in _RULES:
+            for words in rule(it):
+                self._near_counts[key] += 1
+                self._keep_example(key, self._note(it, words))
+        for finding in it.record.get("findings", ()):
+            self.tampering_count += 1
+            if len(self.tampering) < MOST_TAMPERING:
+                self.tampering.append(self._note(it, finding))
+
+    def _keep_example(self, key: str, note: Note) -> None:
+        found = self._near.setdefault(key, [])
+        if len(found) < MOST_EXAMPLES and note.words not in (known.words for known in found):
+            found.append(note)
+
+    def near_misses(self) -> tuple[NearMiss, ...]:
+        """Those that happened, in the order of the table."""
+        return tuple(
+            NearMiss(
+                key=key, title=title, count=self._near_counts[key], examples=tuple(self._near[key])
+            )
+            for key, title, _ in _RULES
+            if key in self._near
+        )
+
+    def _spend(self, it: IterationRecord) -> None:
+        tokens = _tokens(it)
+        story = self.stories.setdefault(it.story or "", StoryTally())
+        seconds = float(it.record.get("end", {}).get("duration_s", 0.0))
+        checks = _checks(it)
+        story.iterations += 1
+        story.cost_usd += it.cost_usd
+        story.tokens += tokens
+        story.seconds += seconds
+        if checks:
+            story.checks = tuple(str(check["name"]) for check in checks)
+        self.working_s += seconds
+        self.checking_s += sum(check.get("duration_s", 0.0) for check in checks)
+        self.spent.append(Cost(str(it.n), it.cost_usd, tokens))
+
+    def _judge(self, it: IterationRecord) -> None:
+        verdict, at = it.record.get("verdict", {}), it.finished_at or it.started_at
+        if verdict.get("passed"):
+            self.stories[it.story or ""].passed_in = it.n
+            grade = str(verdict.get("grade", ""))
+            self.passes.append(
+                Passed(at=at, count=len(self.passes) + 1, story=self.say(it.story, 60), grade=grade)
+            )
+        if moved := _analysis(it).get("transition"):
+            reason = self.say(moved.get("reason", ""))
+            when = float(moved.get("at") or at)
+            self.moves.append(Move(when, str(moved["before"]), str(moved["after"]), reason))
+        if it.status == "BLOCKED":
+            self.decisions.append(self._note(it, f"waits for a person: {_said(it)}"))
+        if any(effect.get("kind") == "set_aside" for effect in it.effects):
+            words = "; ".join(verdict.get("reasons", ()))
+            self.decisions.append(self._note(it, f"was set aside, attempt {it.attempt}: {words}"))
+
+    def _note(self, it: IterationRecord, words: object) -> Note:
+        return Note(
+            words=self.say(words, _SHORT),
+            at=it.finished_at,
+            iteration=it.n,
+            story=self.say(it.story or "", 60),
+        )
+
+
+# --- what counts as a near miss --------------------------------------------------------------
+
+
+def _false_done(it: IterationRecord) -> Iterator[str]:
+    verdict = it.record.get("verdict", {})
+    if _analysis(it).get("story_claimed") and not verdict.get("passed") and not _is_outage(it):
+        yield "claimed, but " + ("; ".join(verdict.get("reasons", ())) or "it was not so")
+
+
+def _early_exit(it: IterationRecord) -> Iterator[str]:
+    if _analysis(it).get("exit_signal") and it.decision == "continue":
+        reasons = it.record.get("decision", {}).get("reasons", ())
+        yield "; ".join(reasons) or "said the project was complete"
+
+
+def _half_open(it: IterationRecord) -> Iterator[str]:
+    moved = _analysis(it).get("transition") or {}
+    if moved.get("after") == "HALF_OPEN":
+        yield str(moved.get("reason", ""))
+
+
+def _circles(it: IterationRecord) -> Iterator[str]:
+    for pattern in _analysis(it).get("stuck", ()):
+        yield f"{str(pattern.get('name', '')).replace('_', ' ')}: {pattern.get('detail', '')}"
+
+
+def _outages(it: IterationRecord) -> Iterator[str]:
+    if _is_outage(it) and it.outcome != Outcome.USAGE_LIMIT:
+        yield f"{it.outcome}: {_why(it)}"
+
+
+def _stopped(it: IterationRecord) -> Iterator[str]:
+    if it.outcome in (Outcome.TIMEOUT, Outcome.STALLED):
+        yield f"{it.outcome}: {_why(it)}"
+
+
+def _denied(it: IterationRecord) -> Iterator[str]:
+    for denial in it.record.get("response", {}).get("denials", ()):
+        yield f"{denial.get('tool', '')} {denial.get('summary', '')}"
+
+
+def _flaky(it: IterationRecord) -> Iterator[str]:
+    for check in _checks(it):
+        if check.get("flaky"):
+            tests = ", ".join(check.get("failing_tests", ())[:3])
+            yield f"{check['name']}{': ' + tests if tests else ''}"
+
+
+def _tolerated(it: IterationRecord) -> Iterator[str]:
+    yield from it.record.get("tolerated", ())
+
+
+def _leftovers(it: IterationRecord) -> Iterator[str]:
+    yield from it.record.get("leftovers", ())
+
+
+_RULES: tuple[tuple[str, str, Callable[[IterationRecord], Iterator[str]]], ...] = (
+    ("false_done", "“Done” that was not, caught by the checks", _false_done),
+    ("early_exit", "The agent wanted to end the run too early", _early_exit),
+    ("half_open", "The circuit went half open", _half_open),
+    ("circles", "Going in circles", _circles),
+    ("outages", "Starts that came to nothing and were tried again", _outages),
+    ("stopped", "Starts that had to be stopped", _stopped),
+    ("denied", "Tools the agent was refused", _denied),
+    ("flaky", "Flaky checks: red, then green", _flaky),
+    ("tolerated", "Tests that were red before and still are", _tolerated),
+    ("leftovers", "Processes left behind and stopped", _leftovers),
+)
+
+
+def _analysis(it: IterationRecord) -> dict[str, Any]:
+    found: dict[str, Any] = it.record.get("analysis") or {}
+    return found
+
+
+def _checks(it: IterationRecord) -> list[dict[str, Any]]:
+    return list((it.record.get("evidence") or {}).get("checks") or ())
+
+
+def _is_outage(it: IterationRecord) -> bool:
+    return it.outcome in set(Outcome) and Outcome(it.outcome).is_infrastructure
+
+
+def _why(it: IterationRecord) -> str:
+    reason = it.record.get("response", {}).get("reason", "")
+    return str(it.record.get("stopped_because") or reason or "no reason was given")
+
+
+def _said(it: IterationRecord) -> str:
+    return str((_analysis(it).get("status") or {}).get("recommendation") or "no reason was given")
+
+
+def _tokens(it: IterationRecord) -> int:
+    return it.input_tokens + it.output_tokens + it.cache_read_tokens + it.cache_write_tokens

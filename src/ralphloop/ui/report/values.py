@@ -1,0 +1,159 @@
+"""What a report says, as frozen values: everything is computed, renderers only show it.
+
+Times are epoch seconds, money is dollars, texts are one bounded line without secrets.  Encoded as
+JSON these values are what `ralph report --json` prints.
+"""
+
+from __future__ import annotations
+
+from typing import dataclass_transform
+
+import msgspec
+
+from ralphloop.journal.records import Totals
+
+
+@dataclass_transform(frozen_default=True)
+class Fact(msgspec.Struct, frozen=True):
+    """Base of the report's values; unlike the core's they are written with their defaults."""
+
+
+class StoryLine(Fact):
+    """One story, and how to see for oneself what became of it."""
+
+    id: str
+    title: str
+    reason: str  # why it stands where it stands, or what it asks
+    attempts: int  # failed ones
+    iterations: int  # of this run
+    cost_usd: float
+    tokens: int
+    seconds: float
+    look: str  # the command that shows its commits; empty where there are none
+    proof: tuple[str, ...]  # the commands that reproduce the checks
+    bring_back: str  # the command that restores work that was set aside
+
+
+class Group(Fact):
+    """The stories that ended alike."""
+
+    key: str
+    title: str
+    mark: str  # readable without colour
+    meaning: str
+    count: int
+    stories: tuple[StoryLine, ...]
+    more: int  # left out, so that the page stays a page
+
+
+class Spending(Fact):
+    """What was used, against what was allowed; 0 means no limit."""
+
+    totals: Totals
+    total_tokens: int
+    max_cost_usd: float
+    cost_share: float | None  # of the limit
+    max_iterations: int
+    cost_per_pass_usd: float | None
+
+
+class Times(Fact):
+    """Where the night went."""
+
+    working_s: float
+    checking_s: float
+    waiting_s: float
+    other_s: float
+    total_s: float
+    max_s: float
+
+
+class Note(Fact):
+    """Something that happened, in words."""
+
+    words: str
+    at: float | None = None
+    iteration: int | None = None
+    story: str = ""
+
+
+class NearMiss(Fact):
+    """One kind of thing that went almost wrong."""
+
+    key: str
+    title: str
+    count: int
+    examples: tuple[Note, ...]
+
+
+class Step(Fact):
+    """Something to do next."""
+
+    words: str
+    command: str = ""
+
+
+class Passed(Fact):
+    """A moment at which so many stories had passed in this run."""
+
+    at: float
+    count: int
+    story: str
+    grade: str
+
+
+class Cost(Fact):
+    """What an iteration (or neighbouring ones), or a story, has cost."""
+
+    name: str
+    cost_usd: float
+    tokens: int
+
+
+class Span(Fact):
+    """The circuit in one state, or one wait."""
+
+    kind: str
+    reason: str
+    start: float
+    end: float
+
+
+class Series(Fact):
+    """The numbers behind the pictures."""
+
+    passed: tuple[Passed, ...]
+    iterations: tuple[Cost, ...]
+    stories: tuple[Cost, ...]
+    circuit: tuple[Span, ...]
+    waits: tuple[Span, ...]
+
+
+class Report(Fact):
+    """One run, told on one page."""
+
+    run: str
+    project: str
+    branch: str
+    agent: str
+    started_at: float
+    ended_at: float | None  # None: it is still going on
+    as_of: float  # the last sign of life
+    decision: str
+    reason: str
+    headline: str
+    passed: int
+    total: int
+    groups: tuple[Group, ...]
+    next_steps: tuple[Step, ...]
+    spending: Spending
+    times: Times
+    decisions: tuple[Note, ...]
+    decisions_left_out: int
+    near_misses: tuple[NearMiss, ...]
+    tampering: tuple[Note, ...]
+    tampering_left_out: int
+    learnings: tuple[str, ...]
+    warnings: tuple[str, ...]
+    series: Series
+    v: int = 1  # of this shape
