@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from ralphloop.loop.runner import Runner
+from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.preflight import Level, disk_space
 
 
-def trouble(runner: Runner) -> str:
-    """Why the next start has to wait, or nothing."""
+def trouble(runner: Runner, now: Snapshot) -> str:
+    """Why the next start has to wait until somebody put it right, or nothing."""
     full = [f for f in disk_space(runner.setup.project.root) if f.level is Level.ERROR]
-    return full[0].message if full else _repository_trouble(runner)
-
-
-def _repository_trouble(runner: Runner) -> str:
-    repo, frozen = runner.setup.repo, runner.session.frozen
-    if repo is None or not frozen.branch:
+    if full:
+        return full[0].message
+    repo, branch = runner.setup.repo, runner.session.frozen.branch
+    if repo is None or not branch:
         return ""
-    branch = repo.branch()
-    if branch != frozen.branch:
-        return f"the branch is {branch or 'detached'} now, the run works on {frozen.branch}"
-    expected = runner.session.expected_head
-    if expected and (head := repo.head()) != expected:
-        return f"HEAD moved to {(head or 'nothing')[:12]} while no agent ran"
     if operation := repo.unfinished_operation():
         return f"a {operation} is in progress"
+    if now.branch != branch:
+        return f"the branch is {now.branch or 'detached'} now, the run works on {branch}"
     return ""
+
+
+def moved_head(runner: Runner, now: Snapshot) -> str:
+    """Somebody committed while no agent ran: a person should say that this is meant."""
+    expected = runner.session.expected_head
+    if not expected or now.head == expected:
+        return ""
+    return f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"

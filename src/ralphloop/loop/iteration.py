@@ -78,7 +78,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     number = session.number + 1
     member = at_work(runner.setup.crew, session.quota, now) or runner.setup.crew[0]
     state = state_before(runner, story.id if story else None, member)
-    before = runner.measure.tree()
+    before = runner.take_seen()
     prompt = brief(runner.setup, session, story, stories)
     folder = runner.setup.project.transcripts / runner.run
     folder.mkdir(parents=True, exist_ok=True)

@@ -36,8 +36,13 @@ def _stop(runner: Runner, _: Request) -> str:
     return "stopping"
 
 
+def pause(runner: Runner, reason: str) -> None:
+    """Start no agent until a person resumes."""
+    _change_desk(runner, paused=reason)
+
+
 def _pause(runner: Runner, _: Request) -> str:
-    _change_desk(runner, paused="paused by a person")
+    pause(runner, "paused by a person")
     return "pausing after this iteration"
 
 

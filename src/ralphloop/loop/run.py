@@ -12,12 +12,12 @@ from ralphloop.core.grading import Grade
 from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.loop import events
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.guard import trouble
+from ralphloop.loop.guard import moved_head, trouble
 from ralphloop.loop.iteration import begin, work
 from ralphloop.loop.judging import judge
 from ralphloop.loop.limits import reached
 from ralphloop.loop.recording import record
-from ralphloop.loop.requests import handle_requests
+from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import Choice, Standing, choose
 from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
@@ -48,12 +48,19 @@ async def _before(runner: Runner) -> Decision | None:
         return decision
     if decision := reached(runner.config.limits, runner.totals(), runner.session.desk.extra):
         return _unless_done(runner, decision)
-    if decision := await wait_if_needed(runner):
-        return decision
-    while (reason := trouble(runner)) and not _is_stopping(runner):
-        if decision := await hold(runner, reason):
+    while not _is_stopping(runner):
+        if decision := await wait_if_needed(runner):
             return decision
-    return interrupted(runner) if _is_stopping(runner) else None
+        now = runner.look()
+        if reason := trouble(runner, now):
+            if decision := await hold(runner, reason):
+                return decision
+        elif moved := moved_head(runner, now):
+            runner.session.expected_head = now.head or ""  # meant, once a person resumes
+            pause(runner, f"{moved}; `ralph resume` goes on from there")
+        else:
+            return None
+    return interrupted(runner)
 
 
 async def _iterate(
@@ -78,7 +85,7 @@ async def _iterate(
     judged = await judge(runner, await work(runner, begun))
     step = record(runner, judged)
     await apply_effects(runner, begun.number)
-    runner.remember_head()
+    runner.remember_head(judged.worked.after)
     runner.publish(runner.story_list())
     if step.decision.word in (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY):
         return _in_detail(runner, step.decision)

@@ -23,7 +23,9 @@ from ralphloop.loop.setup import Setup
 from ralphloop.loop.story_state import Standing
 from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import StoryFile, load
-from ralphloop.workspace.measures import Measure
+from ralphloop.workspace.measures import Measure, Snapshot
+
+_BEAT_S = 1.0
 
 
 @dataclass
@@ -37,6 +39,9 @@ class Runner:
     measure: Measure
     clock: Callable[[], float]
     stop: StopSignal
+    last_beat: float = 0.0
+    committed: bool = False  # by us, since the last measurement
+    seen: Snapshot | None = None
 
     @property
     def config(self) -> Config:
@@ -48,8 +53,21 @@ class Runner:
 
     def totals(self) -> Totals:
         """What the session has used so far."""
-        self.journal.heartbeat(self.run, now=self.clock())
+        now = self.clock()
+        if not 0 <= now - self.last_beat < _BEAT_S:
+            self.journal.heartbeat(self.run, now=now)
+            self.last_beat = now
         return self.journal.totals(self.run)
+
+    def look(self) -> Snapshot:
+        """Measure the work tree; the next iteration begins from what is seen here."""
+        self.seen = self.measure.tree()
+        return self.seen
+
+    def take_seen(self) -> Snapshot:
+        """The measurement made for this start, or a new one."""
+        seen, self.seen = self.seen, None
+        return seen or self.measure.tree()
 
     def stories(self) -> StoryFile | None:
         """The story file as it is on disk now: a person may have edited it."""
@@ -61,10 +79,12 @@ class Runner:
         file = self.stories()
         return file.list if file is not None else None
 
-    def remember_head(self) -> None:
+    def remember_head(self, after: Snapshot) -> None:
         """Where HEAD is when no agent runs: if it moves, somebody else moved it."""
-        repo = self.setup.repo
-        self.session.expected_head = (repo.head() or "") if repo else ""
+        repo, head = self.setup.repo, after.head
+        if repo is not None and self.committed:
+            head, self.committed = repo.head(), False
+        self.session.expected_head = head or ""
 
     def publish(self, stories: StoryList | None = None) -> None:
         """Write the views; a view that cannot be written is no reason to stop."""
