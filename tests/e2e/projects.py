@@ -82,6 +82,17 @@ class Project:
         wait_until(lambda: path.exists() or running.poll() is not None, f"{name} is there")
         assert path.exists(), running.communicate()[0]
 
+    def wait_for_transcript(self, text: str, running: subprocess.Popen[str]) -> None:
+        """Wait until what the agent printed, as ralph wrote it down, contains a text."""
+        wait_until(
+            lambda: self._printed(text) or running.poll() is not None, f"the agent says {text!r}"
+        )
+        assert self._printed(text), running.communicate()[0]
+
+    def _printed(self, text: str) -> bool:
+        logs = (self.root / ".ralph" / "transcripts").glob("*/*.log")
+        return any(text.encode() in log.read_bytes() for log in logs)
+
     def events(self, run: subprocess.CompletedProcess[str], kind: str) -> list[Json]:
         """The events of one type that `ralph run --json` printed."""
         lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]

@@ -27,6 +27,7 @@ from tests.e2e.model_server import (
 )
 from tests.e2e.processes import agent_process, named, processes_of
 from tests.e2e.projects import (
+    UNITTEST,
     assert_done,
     claim,
     counted,
@@ -189,8 +190,7 @@ def test_an_agent_killed_by_someone_else_is_started_again(
     )
     server.play(say("A long thought, and then", pause_s=100, usage=BILL), *ONE)
     running = made.start("run", "--json")
-    server.wait_for_request(1)
-    time.sleep(1)
+    made.wait_for_transcript("text_delta", running)
     agent_process(world.work, CLIS["claude"].program).send_signal(signal.SIGTERM)
     out, _ = running.communicate(timeout=60)
     assert running.returncode == ExitCode.COMPLETE, out
@@ -222,6 +222,7 @@ def test_killed_in_the_middle_of_a_tool_it_goes_on(server: ModelServer, world: W
     server.play(use(write("notes.txt", "half\n"), usage=BILL), use(shell(endless)), *ONE)
     running = made.start("run")
     made.wait_for_file("begun", running)
+    made.wait_for_transcript("touch begun", running)
     running.kill()
     running.communicate()
     run = made.ralph("run", "--continue", "--json")
@@ -245,6 +246,35 @@ def test_a_retry_resumes_the_conversation_where_wanted(server: ModelServer, worl
     assert server.requests[2].mentions("My first and wrong answer.")
     assert "AssertionError: 1 != 2" in server.requests[2].prompt
     assert counted(made.status()) == server.billed
+
+
+def test_a_conversation_that_is_gone_is_begun_anew(server: ModelServer, world: World) -> None:
+    """A dead session id costs one start without a model, not the night."""
+    forget = ["rm", "-rf", str(world.home / ".claude" / "projects")]
+    made = project(
+        world,
+        server,
+        stories=[story(1, "One")],
+        checks=[UNITTEST, forget],
+        agent_settings='context = "resume"',
+        settings='[limits]\nbackoff = "200ms"\n',
+    )
+    server.play(
+        use(*feature("one", 1, tested=2)),
+        say(claim("My first and wrong answer.")),
+        use(read("one.py")),
+        use(edit("one.py", "    return 1", "    return 2")),
+        say(claim("Now it is right.", exit_signal=True)),
+    )
+    run = made.ralph("run", "--json")
+    assert_done(made, run)
+    assert not server.requests[2].mentions("My first and wrong answer.")
+    assert [it["outcome"] for it in made.events(run, "iteration_finished")] == [
+        "completed",
+        "startup_error",
+        "completed",
+    ]
+    assert_dollars_billed(made, server)
 
 
 def test_refused_tools_are_seen_and_survived(server: ModelServer, world: World) -> None:
