@@ -5,6 +5,7 @@ Texts may come from agents and files, so they are made safe and one line here, o
 
 from __future__ import annotations
 
+import re
 import shutil
 import textwrap
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from ralphloop.core.text import one_line
 LABEL_WIDTH = 13
 _NARROWEST, _WIDEST = 50, 110
 _LONGEST_TEXT = 1_000
+_COMMAND = re.compile(r"`[^`]{1,100}`")
+_GLUE = "\x1f"  # a character that no text has here: they are all cleaned
 
 
 def row(label: str, text: str, *styles: str, width: int = LABEL_WIDTH) -> Iterator[str]:
@@ -26,9 +29,14 @@ def row(label: str, text: str, *styles: str, width: int = LABEL_WIDTH) -> Iterat
 
 
 def wrapped(text: str, *, indent: int = 0) -> list[str]:
-    """The text as lines that fit beside an indentation; long words are left whole."""
-    shown = one_line(text, _LONGEST_TEXT)
-    return textwrap.wrap(shown, columns() - indent, break_long_words=False, break_on_hyphens=False)
+    """The text as lines that fit beside an indentation; words and `commands` are left whole."""
+    shown = _COMMAND.sub(_glued, one_line(text, _LONGEST_TEXT))
+    lines = textwrap.wrap(shown, columns() - indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_GLUE, " ") for line in lines]
+
+
+def _glued(command: re.Match[str]) -> str:
+    return command[0].replace(" ", _GLUE)
 
 
 def columns() -> int:
@@ -42,11 +50,6 @@ def counted(number: int, noun: str) -> str:
         return f"1 {noun}"
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {plural}"
-
-
-def money(dollars: float) -> str:
-    """Dollars with as many digits as matter."""
-    return f"${dollars:,.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
 
 
 def size(count: float) -> str:

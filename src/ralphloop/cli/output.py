@@ -42,6 +42,17 @@ def emit_lines(lines: Iterable[str]) -> None:
         sys.stdout.write(line + "\n")
 
 
+def emit_bytes(chunk: bytes) -> None:
+    """Print what was asked for exactly as it is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(chunk)
+
+
+def flush() -> None:
+    """Let whoever watches see what was printed so far."""
+    sys.stdout.flush()
+
+
 def note(message: str) -> None:
     """Tell something that is not part of the result."""
     sys.stderr.write(safe(message) + "\n")

@@ -1,0 +1,246 @@
+"""`ralph log`: what the agent said and did, from the transcripts of a run.
+
+A transcript is read in pieces and shown as it comes, so its size does not matter.  Following goes
+on from one iteration to the next until the run ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from ralphloop.agents.transcript import stderr_path
+from ralphloop.cli import output
+from ralphloop.cli.layout import row
+from ralphloop.cli.log_view import LogView, footer, header
+from ralphloop.core.durations import format_duration, iso
+from ralphloop.errors import InputError, UsageError
+from ralphloop.journal.lock import live_holder
+from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.records import IterationRecord, RunRecord, Wait
+from ralphloop.project import Project, find_project
+from ralphloop.stories.names import label
+
+_CHUNK = 1 << 16
+_STEP_S = 0.25
+_MOST_ITERATIONS = 1_000
+
+
+@click.command()
+@click.option("-f", "--follow", is_flag=True, help="Go on showing until the run ends.")
+@click.option("--story", metavar="ID", help="Only the iterations on this story.")
+@click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
+@click.option("--run", "run_id", metavar="RUN", help="Of this run; default: the newest.")
+@click.option("--raw", is_flag=True, help="The agent's output byte for byte.")
+@click.option("--prompt", is_flag=True, help="What the agent was told, instead of what it said.")
+@click.option("--stderr", is_flag=True, help="Its error output instead.")
+def log(
+    follow: bool,
+    story: str | None,
+    iteration: int | None,
+    run_id: str | None,
+    raw: bool,
+    prompt: bool,
+    stderr: bool,
+) -> None:
+    """Show transcripts: the newest iteration, or those that are asked for."""
+    if prompt and stderr:
+        raise UsageError("--prompt and --stderr exclude each other", "ralph log --help")
+    project = find_project(Path.cwd())
+    journal = JournalReader.open(project.journal)
+    if journal is None:
+        output.emit_lines(["Nothing was run here yet."])
+        return
+    with journal:
+        run = _run(journal, run_id)
+        if run is None:
+            output.emit_lines(["Nothing was run here yet."])
+            return
+        reader = _LogReader(project, journal, run, story, raw=raw, prompt=prompt, stderr=stderr)
+        wanted = reader.wanted(iteration)
+        if follow:
+            reader.follow(wanted, only=iteration)
+        else:
+            reader.show_all(wanted)
+
+
+def _run(journal: JournalReader, run_id: str | None) -> RunRecord | None:
+    if run_id is None:
+        return journal.latest_run()
+    found = journal.find_run(run_id)
+    if found is None:
+        newest = ", ".join(run.id for run in journal.runs(5)) or "none"
+        raise UsageError(f"there is no run {run_id[:60]!r}", f"The newest: {newest}.")
+    return found
+
+
+@dataclass(kw_only=True)
+class _Part:
+    """Which file of an iteration is shown."""
+
+    raw: bool
+    prompt: bool
+    stderr: bool
+
+    @property
+    def is_plain(self) -> bool:
+        return self.raw or self.prompt or self.stderr
+
+    def path(self, folder: Path, n: int) -> Path:
+        if self.prompt:
+            return folder / f"{n}.prompt.md"
+        transcript = folder / f"{n}.log"
+        return stderr_path(transcript) if self.stderr else transcript
+
+
+class _LogReader:
+    """The transcripts of one run."""
+
+    def __init__(
+        self,
+        project: Project,
+        journal: JournalReader,
+        run: RunRecord,
+        story: str | None,
+        **part: bool,
+    ) -> None:
+        self._project = project
+        self._journal = journal
+        self._run = run
+        self._story = story
+        self._part = _Part(**part)
+        self._folder = project.transcripts / run.id
+
+    def wanted(self, iteration: int | None) -> list[IterationRecord]:
+        """The iterations that were asked for, oldest first."""
+        if iteration is not None:
+            found = self._journal.iteration(self._run.id, iteration)
+            return [found if found is not None else self._no_such(iteration)]
+        if self._story is None:
+            return self._journal.latest_iterations(self._run.id, 1)
+        newest = self._journal.story_iterations(self._run.id, self._story, _MOST_ITERATIONS)
+        if not newest and not self._is_live():
+            raise UsageError(
+                f"no iteration of run {self._run.id} worked on {label(self._story)}",
+                "`ralph stories` lists the stories.",
+            )
+        return newest[::-1]
+
+    def show_all(self, records: list[IterationRecord]) -> None:
+        """Show iterations as they are now."""
+        if not records:
+            output.emit_lines([f"Run {self._run.id} has not started an iteration yet."])
+        for record in records:
+            if not self._path(record).exists():
+                raise self._gone(record)
+            self._show(record, is_over=lambda: True)
+
+    def follow(self, records: list[IterationRecord], *, only: int | None) -> None:
+        """Show iterations as they go on, then those that come."""
+        after = 0
+        for record in records:
+            self._show(record, is_over=self._over(record))
+            after = record.n
+        waited: Wait | None = None
+        while only is None:
+            # In this order: what was started before the run ended is still shown.
+            live = self._is_live()
+            coming = self._journal.iterations(self._run.id, after=after, limit=1, brief=True)
+            if coming:
+                after = coming[0].n
+                if self._story in (None, coming[0].story):
+                    self._show(coming[0], is_over=self._over(coming[0]))
+            elif not live:
+                break
+            else:
+                waited = self._tell_wait(waited)
+                time.sleep(_STEP_S)
+        output.emit_lines(self._end())
+
+    def _show(self, record: IterationRecord, *, is_over: Callable[[], bool]) -> None:
+        path = self._path(record)
+        if self._part.is_plain:
+            for chunk in _pieces(path, is_over):
+                output.emit_bytes(chunk)
+                output.flush()
+            return
+        output.emit_lines(header(record))
+        view = LogView(record, self._run)
+        for chunk in _pieces(path, is_over):
+            output.emit_lines(view.feed(chunk))
+            output.flush()
+        now = self._journal.iteration(self._run.id, record.n) or record
+        output.emit_lines([*view.rest(now), *footer(now, live=self._is_live())])
+
+    def _path(self, record: IterationRecord) -> Path:
+        return self._part.path(self._folder, record.n)
+
+    def _over(self, record: IterationRecord) -> Callable[[], bool]:
+        def is_over() -> bool:
+            if not self._is_live():
+                return True
+            now = self._journal.iterations(self._run.id, after=record.n - 1, limit=1, brief=True)
+            return not now or now[0].finished_at is not None
+
+        return is_over
+
+    def _is_live(self) -> bool:
+        holder = live_holder(self._project.directory, time.time())
+        return holder is not None and holder.run == self._run.id
+
+    def _tell_wait(self, told: Wait | None) -> Wait | None:
+        """Say once for each wait that there is one, and until when."""
+        wait = self._journal.open_wait(self._run.id)
+        if wait is not None and (told is None or told.id != wait.id):
+            left = format_duration(max(0.0, wait.until - time.time()))
+            words = f"{left}, until {iso(wait.until)}: {wait.reason}"
+            output.emit_lines(row("waiting", words, "yellow"))
+            output.flush()
+        return wait or told
+
+    def _end(self) -> Iterator[str]:
+        run = self._journal.find_run(self._run.id)
+        if run is None or not run.decision:
+            yield from row("run", f"{self._run.id} does not go on.", "bold")
+            return
+        reason = f": {run.reason}" if run.reason else ""
+        yield from row("run", f"{run.id} ended: {run.decision}{reason}", "bold")
+
+    def _no_such(self, iteration: int) -> IterationRecord:
+        last = self._journal.next_number(self._run.id) - 1
+        there = f"There are 1 to {last}." if last else "It has not started one yet."
+        raise UsageError(f"run {self._run.id} has no iteration {iteration}", there)
+
+    def _gone(self, record: IterationRecord) -> InputError:
+        return InputError(
+            f"the transcript of iteration {record.n} of run {record.run} is gone",
+            "`ralph clean` removes old ones; the journal still knows: `ralph status --json`.",
+        )
+
+
+def _pieces(path: Path, is_over: Callable[[], bool]) -> Iterator[bytes]:
+    """The content of a file that may still grow, until it is over; nothing while it rests."""
+    offset = 0
+    while True:
+        over = is_over()  # asked before reading: what was written until then is read
+        for chunk in _from(path, offset):
+            offset += len(chunk)
+            yield chunk
+        if over:
+            return
+        time.sleep(_STEP_S)
+        yield b""
+
+
+def _from(path: Path, offset: int) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            while chunk := file.read(_CHUNK):
+                yield chunk
+    except FileNotFoundError:
+        return  # not written yet, or no more

@@ -1,0 +1,56 @@
+"""What a person can do now, from how things stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ralphloop.cli.overview import Overview, State
+from ralphloop.core.model import Circuit, ExitDecision
+from ralphloop.loop.story_state import Standing
+from ralphloop.project import CONFIG_NAME
+
+_AFTER = {
+    ExitDecision.BLOCKED: "give it what it asks for (`ralph stories`), then `ralph run --continue`",
+    ExitDecision.MAX_ITERATIONS: "`ralph run --continue --max-iterations N` allows more",
+    ExitDecision.BUDGET_EXHAUSTED: "`ralph run --continue` with a higher --max-cost or --max-time",
+    ExitDecision.USAGE_LIMIT: "when the limit is lifted: `ralph run --continue`",
+    ExitDecision.TEST_SATURATION: "see `ralph stories`, then `ralph run --continue`",
+    ExitDecision.NO_RUNNABLE_STORY: "`ralph stories` says why; `ralph run` tries them again",
+    ExitDecision.ERROR: "`ralph doctor` looks for the cause; then `ralph run --continue`",
+}
+
+
+def next_steps(overview: Overview) -> Iterator[str]:
+    """One or two sentences, each with a command."""
+    if overview.state is State.NONE:
+        yield _first_step(overview)
+    elif overview.state is State.PAUSED and overview.session.desk.paused:
+        yield "`ralph resume` lets it go on, `ralph stop` ends it"
+    elif overview.is_live:
+        yield "`ralph log -f` follows it, `ralph stop` ends it"
+    elif overview.state is State.COMPLETE:
+        yield "look at the work: `ralph stories`, `git log`"
+    else:
+        yield _after_stop(overview)
+
+
+def _first_step(overview: Overview) -> str:
+    if overview.stories is not None:
+        return "`ralph run --dry-run` shows the plan and costs nothing; `ralph run` starts"
+    if (overview.project.root / CONFIG_NAME).exists():
+        return "`ralph doctor` says what is missing; `ralph init` writes a sample story list"
+    return "`ralph init` sets this directory up"
+
+
+def _after_stop(overview: Overview) -> str:
+    go_on = "`ralph run`" if overview.expired else "`ralph run --continue`"
+    if overview.circuit.circuit is Circuit.OPEN:
+        return f"look at the reason, then `ralph circuit reset` and {go_on}"
+    if overview.expired:
+        return "`ralph run` begins a new session; what is known of the stories is kept"
+    decision = overview.run.decision if overview.run else ""
+    if not overview.died and decision in _AFTER:
+        return _AFTER[ExitDecision(decision)]
+    if overview.count(Standing.BLOCKED):
+        return f"stories wait for you (`ralph stories`); {go_on} goes on"
+    return f"{go_on} goes on where it stopped"
