@@ -28,7 +28,6 @@ from ralphloop.stacks.detect import Detected, detect
 from ralphloop.workspace.repo import Repository
 
 _LABEL_WIDTH = 10
-_AGENTS = [str(name) for name in AgentName]
 
 
 @click.command()
@@ -37,7 +36,9 @@ _AGENTS = [str(name) for name in AgentName]
     type=click.Path(path_type=Path),
     help="Your story file; one outside this directory is copied.",
 )
-@click.option("--agent", type=click.Choice(_AGENTS), help="Which agent runs; default: one found.")
+@click.option(
+    "--agent", metavar="NAME", help="claude, codex, gemini, opencode, command or scripted."
+)
 @click.option("--yes", is_flag=True, help="Create without asking; what exists is left alone.")
 @click.option("--overwrite", is_flag=True, help="Replace ralph.toml and PROMPT.md if they exist.")
 def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool) -> int:

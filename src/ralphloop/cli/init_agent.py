@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from ralphloop.agents.base import AGENTS
+from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import API_KEYS
 from ralphloop.agents.programs import find_program
 from ralphloop.config import check_config, default_user_file
-from ralphloop.config.load import DEFAULT
+from ralphloop.config.load import DEFAULT, agent_directories
 from ralphloop.config.model import AgentName
+from ralphloop.errors import UsageError
 
 COST_CAP_USD = 20.0
 _LOOKED_FOR = (AgentName.CLAUDE, AgentName.CODEX, AgentName.GEMINI, AgentName.OPENCODE)
@@ -35,6 +38,7 @@ class Billing(NamedTuple):
 def choose_agent(root: Path, wanted: str | None) -> str:
     """The agent asked for, else the one settings name, else the first that is installed."""
     if wanted is not None:
+        _demand(root, wanted)
         return wanted
     env = os.environ
     loaded, _ = check_config(root, env=env, user_file=default_user_file(env))
@@ -42,6 +46,13 @@ def choose_agent(root: Path, wanted: str | None) -> str:
         return str(loaded.config.agent.name)
     installed = (name for name in _LOOKED_FOR if find_program(name, env, root))
     return str(next(installed, AgentName.CLAUDE))
+
+
+def _demand(root: Path, name: str) -> None:
+    known = {*AGENTS, *declared_names(agent_directories(root))}
+    if name not in known:
+        listed = ", ".join(sorted(known))
+        raise UsageError(f"--agent: there is no agent {name[:40]!r}", f"One of: {listed}.")
 
 
 def billing_of(agent: str, env: Mapping[str, str]) -> Billing:

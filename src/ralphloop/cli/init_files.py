@@ -22,7 +22,10 @@ GITIGNORE = ".gitignore"
 PROMPT_NAME = "PROMPT.md"
 _IGNORED = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
 _DOCUMENTS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", "README.md")
-_PLACEHOLDERS = {AgentName.COMMAND: ("./my-agent",), AgentName.SCRIPTED: ("night.yaml",)}
+_PLACEHOLDERS: dict[str, tuple[str, ...]] = {
+    AgentName.COMMAND: ("./my-agent",),
+    AgentName.SCRIPTED: ("night.yaml",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +100,7 @@ def planned_files(
     documents = tuple(name for name in _DOCUMENTS if (root / name).is_file())
     config = config_file(
         agent=agent,
-        command=_PLACEHOLDERS.get(AgentName(agent), ()),
+        command=_PLACEHOLDERS.get(agent, ()),
         keys=billing.keys,
         checks=detected.checks,
         max_cost_usd=billing.max_cost_usd,

@@ -5,9 +5,11 @@ none of them.  A command returns nothing (all went well) or its exit code, and r
 `RalphError` for everything that has a next step; the translation to stderr and to an exit code
 happens here and nowhere else.
 
+    ralph                   is   ralph status, and where the help is
     ralph --mode script …   is   ralph run …
     ralph --cb-reset        is   ralph circuit reset
     ralph --cb-status       is   ralph circuit status
+    ralph --aggregate       is   ralph learn --aggregate
 """
 
 from __future__ import annotations
@@ -34,17 +36,33 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "analyze": Entry("ralphloop.cli.analyze:analyze", "Weigh one agent output and decide"),
+    "budget": Entry("ralphloop.cli.steering:budget", "Raise what the run may cost or take"),
     "circuit": Entry("ralphloop.cli.circuit:circuit", "Show or reset the circuit breaker"),
+    "clean": Entry("ralphloop.cli.clean:clean", "Remove the transcripts of old runs"),
     "config": Entry("ralphloop.cli.config:config", "Show or check the settings and their origins"),
     "demo": Entry("ralphloop.cli.demo:demo", "Show it all on a toy repository, for free"),
+    "doctor": Entry("ralphloop.cli.doctor:doctor", "Find what would stop a run, with the fix"),
     "eval": Entry("ralphloop.cli.eval:eval_cases", "Try the decisions on recorded cases"),
-    "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
-    "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
     "init": Entry("ralphloop.cli.init:init", "Set up this directory for runs"),
+    "learn": Entry("ralphloop.cli.learn:learn", "Aggregate what was learned, or simulate it"),
+    "learnings": Entry("ralphloop.cli.learnings:learnings", "Look at, forget or approve learnings"),
+    "log": Entry("ralphloop.cli.log:log", "Show what the agent said and did"),
+    "note": Entry("ralphloop.cli.steering:note", "Add a note to the prompts to come"),
+    "pause": Entry("ralphloop.cli.steering:pause", "Let the run pause after this iteration"),
+    "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
+    "resume": Entry("ralphloop.cli.steering:resume", "Let a paused run go on"),
+    "retry": Entry("ralphloop.cli.steering:retry", "Open a story again"),
+    "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
     "simulate": Entry("ralphloop.cli.simulate:simulate", "Play a scripted night through the core"),
+    "skip": Entry("ralphloop.cli.steering:skip", "Set a story aside for now"),
+    "stats": Entry("ralphloop.cli.stats:stats", "All numbers, and whether learning helps"),
+    "status": Entry("ralphloop.cli.status:status", "Show how the run stands and what to do next"),
+    "stop": Entry("ralphloop.cli.stop:stop", "End the run gently"),
+    "stories": Entry("ralphloop.cli.stories:stories", "List the stories and what became of them"),
 }
 
 _ALIASES = {
+    "--aggregate": ("learn", "--aggregate"),
     "--cb-reset": ("circuit", "reset"),
     "--cb-status": ("circuit", "status"),
     "--mode=script": ("run",),
@@ -88,7 +106,10 @@ class LazyGroup(click.Group):
 def ralph(ctx: click.Context) -> None:
     """Run a headless coding agent over a story list until the work is really done."""
     if ctx.invoked_subcommand is None:
-        output.emit_lines([ctx.get_help()])
+        from ralphloop.cli.status import show_status
+
+        show_status()
+        output.emit_lines(["", "ralph --help lists all commands."])
 
 
 def run(arguments: Sequence[str]) -> int:

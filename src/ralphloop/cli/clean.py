@@ -1,0 +1,68 @@
+"""`ralph clean`: remove the transcripts and reports of old runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from ralphloop.cli import output
+from ralphloop.cli.layout import counted, row, size
+from ralphloop.errors import ExitCode, UsageError
+from ralphloop.housekeeping import KEEP_RUNS, Cleaned, parse_size, tidy
+from ralphloop.journal.reader import JournalReader
+from ralphloop.project import find_project
+
+_SHOWN = 10
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option(
+    "--keep-runs",
+    type=click.IntRange(min=0),
+    default=KEEP_RUNS,
+    show_default=True,
+    help="Keep so many of the newest runs.",
+)
+@click.option(
+    "--max-size", default="2GB", show_default=True, metavar="SIZE", help="Keep at most this much."
+)
+def clean(dry_run: bool, keep_runs: int, max_size: str) -> int:
+    """Remove transcripts and reports of old runs; ralph run does it by itself.
+
+    A run that goes on or can be continued keeps everything.
+    """
+    max_bytes = _bytes(max_size)
+    project = find_project(Path.cwd())
+    journal = JournalReader.open(project.journal)
+    try:
+        cleaned = tidy(project, journal, keep_runs=keep_runs, max_bytes=max_bytes, dry_run=dry_run)
+    finally:
+        if journal is not None:
+            journal.close()
+    output.emit_lines(_report(cleaned, dry_run=dry_run))
+    for problem in cleaned.problems:
+        output.error(f"cannot remove {problem}")
+    return ExitCode.REPO_NOT_READY if cleaned.problems else ExitCode.COMPLETE
+
+
+def _bytes(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"--max-size: {error}", "ralph clean --max-size 500MB") from None
+
+
+def _report(cleaned: Cleaned, *, dry_run: bool) -> Iterator[str]:
+    kept = f"{counted(len(cleaned.kept), 'run')}, {size(sum(run.bytes for run in cleaned.kept))}"
+    if not cleaned.removed:
+        yield f"Nothing to remove: {kept}."
+        return
+    verb = "Would free" if dry_run else "Freed"
+    yield f"{verb} {size(cleaned.freed)} of {counted(len(cleaned.removed), 'run')}; kept {kept}."
+    for leftovers in cleaned.removed[:_SHOWN]:
+        yield from row("", f"{leftovers.run}  {size(leftovers.bytes)}", width=2)
+    if len(cleaned.removed) > _SHOWN:
+        yield f"  and {len(cleaned.removed) - _SHOWN} older ones"

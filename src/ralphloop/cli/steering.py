@@ -1,0 +1,126 @@
+"""Asking something of a run that goes on: pause, resume, skip, retry, note, budget.
+
+A wish is a row in the journal that the loop reads and answers; nothing else passes between the two
+processes.  Whoever asks waits a moment for the answer and goes: the wish stays.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from ralphloop.cli import output
+from ralphloop.core.durations import parse_duration
+from ralphloop.errors import UsageError
+from ralphloop.journal.holder import Holder
+from ralphloop.journal.lock import live_holder
+from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.records import Request, RequestStatus
+from ralphloop.journal.store import Journal
+from ralphloop.project import Project, find_project
+
+_PATIENCE_S = 5.0
+_STEP_S = 0.1
+
+
+@click.command()
+def pause() -> None:
+    """Let the run pause once the current iteration has ended."""
+    _ask("pause")
+
+
+@click.command()
+def resume() -> None:
+    """Let a paused run go on."""
+    _ask("resume")
+
+
+@click.command()
+@click.argument("story")
+def skip(story: str) -> None:
+    """Set a story aside for now."""
+    _ask("skip", story=story)
+
+
+@click.command()
+@click.argument("story")
+def retry(story: str) -> None:
+    """Open a story again that was set aside or waits for a person."""
+    _ask("retry", story=story)
+
+
+@click.command()
+@click.argument("text", nargs=-1, required=True)
+def note(text: tuple[str, ...]) -> None:
+    """Add a note to the prompts to come, such as: use the v2 API."""
+    _ask("note", text=" ".join(text))
+
+
+@click.command()
+@click.option("--cost", type=click.FloatRange(min=0), help="Dollars to add.")
+@click.option("--time", "more_time", metavar="DURATION", help="Time to add, such as 2h.")
+def budget(cost: float | None, more_time: str | None) -> None:
+    """Raise what the run may cost or how long it may take."""
+    if cost is None and more_time is None:
+        raise UsageError("say by how much", "ralph budget --cost 5 --time 2h")
+    _ask("budget", cost_usd=cost or 0.0, time=_seconds(more_time))
+
+
+def _seconds(duration: str | None) -> float:
+    try:
+        return parse_duration(duration or 0)
+    except ValueError as error:
+        raise UsageError(f"--time: {error}", "ralph budget --time 1h30m") from None
+
+
+def _ask(kind: str, **payload: object) -> None:
+    """Ask, wait a moment for the answer, and print what there is to say."""
+    project = find_project(Path.cwd())
+    holder = running(project)
+    if holder is None:
+        raise UsageError("no run is going on here", "`ralph run --continue` goes on with one.")
+    request = ask(project, holder, kind, **payload)
+    if request is None:
+        raise UsageError(f"run {holder.run} is still getting ready", "Try again in a moment.")
+    output.emit_lines([output.safe(_answer(project, holder, request))])
+
+
+def running(project: Project) -> Holder | None:
+    """Who holds the project now."""
+    return live_holder(project.directory, time.time())
+
+
+def ask(project: Project, holder: Holder, kind: str, **payload: object) -> int | None:
+    """Write the wish down; None where the run does not read wishes yet, or no longer."""
+    if not project.journal.exists():
+        return None
+    with Journal.open(project.journal, check=False) as journal:
+        return journal.add_request(holder.run, kind=kind, payload=payload, now=time.time())
+
+
+def _answer(project: Project, holder: Holder, request: int) -> str:
+    deadline = time.monotonic() + _PATIENCE_S
+    while (found := _find(project, request)) is not None:
+        if found.status is RequestStatus.ANSWERED:
+            return f"run {holder.run}: {found.answer}"
+        if found.status is RequestStatus.VOID:
+            return f"run {holder.run} ended before it could answer"
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(_STEP_S)
+    return f"run {holder.run} was asked to {_verb(found)}; it answers when this iteration ends"
+
+
+def _verb(request: Request | None) -> str:
+    kind = request.kind if request else ""
+    return {"note": "take a note", "budget": "raise its budget"}.get(kind, kind)
+
+
+def _find(project: Project, request: int) -> Request | None:
+    journal = JournalReader.open(project.journal)
+    if journal is None:
+        return None
+    with journal:
+        return journal.find_request(request)

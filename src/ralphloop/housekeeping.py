@@ -1,0 +1,150 @@
+"""What old runs leave on the disk, and when it goes.
+
+Kept are the newest runs, as many as asked for, and of those as many as fit into a size.  A run that
+can still be continued keeps everything, and so does the newest one against the size: whoever looks
+in the morning finds the night complete.  Only what carries a run's name is ever touched, links are
+never followed, and the journal keeps what it knows.
+
+Choosing is pure (`to_remove`); `survey` and `remove` do the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ralphloop.journal.lock import live_holder
+from ralphloop.journal.queries import Queries
+from ralphloop.project import Project
+
+KEEP_RUNS = 20
+MAX_BYTES = 2 * 1000**3
+_RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+_ROOMS = ("transcripts", "reports")
+_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?) ?(B|KB|MB|GB|TB)?", re.IGNORECASE)
+_UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+
+
+class Leftovers(NamedTuple):
+    """All that one run left: its transcripts and reports."""
+
+    run: str
+    paths: tuple[Path, ...]
+    bytes: int
+
+
+class Cleaned(NamedTuple):
+    """What was removed, what stays, and what could not be removed."""
+
+    removed: tuple[Leftovers, ...] = ()
+    kept: tuple[Leftovers, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def freed(self) -> int:
+        return sum(each.bytes for each in self.removed)
+
+
+def tidy(
+    project: Project,
+    journal: Queries | None,
+    *,
+    keep_runs: int = KEEP_RUNS,
+    max_bytes: int = MAX_BYTES,
+    dry_run: bool = False,
+) -> Cleaned:
+    """Remove what is beyond the bounds; `dry_run` only says what that would be."""
+    found = survey(project)
+    protected = _protected(project, journal)
+    going = to_remove(found, protected, keep_runs=keep_runs, max_bytes=max_bytes)
+    problems = [] if dry_run else [words for each in going for words in _remove(each)]
+    kept = tuple(each for each in found if each not in going)
+    return Cleaned(tuple(going), kept, tuple(problems))
+
+
+def to_remove(
+    found: Sequence[Leftovers],
+    protected: Collection[str],
+    *,
+    keep_runs: int = KEEP_RUNS,
+    max_bytes: int = MAX_BYTES,
+) -> list[Leftovers]:
+    """Which of these runs, newest first, are beyond the bounds."""
+    going: list[Leftovers] = []
+    total = 0
+    for position, each in enumerate(found):
+        total += each.bytes  # of this run and all newer ones
+        beyond = position >= keep_runs or (position > 0 and total > max_bytes)
+        if beyond and each.run not in protected:
+            going.append(each)
+    return going
+
+
+def survey(project: Project) -> list[Leftovers]:
+    """What is there, newest run first; names that are no run's are not ours."""
+    found: dict[str, list[Path]] = {}
+    for room in _ROOMS:
+        for path in _entries(project.directory / room):
+            match = _RUN.match(path.name)
+            if match and path.name[match.end() :][:1] in ("", "."):
+                found.setdefault(match[0], []).append(path)
+    runs = sorted(found, reverse=True)
+    return [Leftovers(run, tuple(found[run]), sum(map(_size, found[run]))) for run in runs]
+
+
+def parse_size(text: str) -> int:
+    """`2GB`, `500 MB`, `1000`: a number of bytes."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"not a size: {text[:40]!r}; write it like 500MB or 2GB")
+    return int(float(match[1]) * _UNITS[(match[2] or "").upper()])
+
+
+def _protected(project: Project, journal: Queries | None) -> set[str]:
+    """Runs that go on or can be continued."""
+    holder = live_holder(project.directory, time.time())
+    unfinished = journal.latest_unfinished() if journal is not None else None
+    return {each for each in (holder and holder.run, unfinished and unfinished.id) if each}
+
+
+def _entries(directory: Path) -> Iterator[Path]:
+    # A link here could lead anywhere: what it names was not put there by us.
+    if directory.is_symlink() or directory.parent.is_symlink():
+        return
+    try:
+        with os.scandir(directory) as entries:
+            yield from (Path(entry.path) for entry in entries if not entry.is_symlink())
+    except OSError:
+        return  # not there, or not ours to read: then there is nothing to remove
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of everything in a directory."""
+    if not path.is_dir():
+        return _file_size(path)
+    walk = os.walk(path, followlinks=False)
+    return sum(_file_size(Path(folder) / name) for folder, _, names in walk for name in names)
+
+
+def _file_size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0  # gone in this very moment: a run goes on
+
+
+def _remove(leftovers: Leftovers) -> Iterator[str]:
+    """Delete what one run left; returns what could not be deleted and why."""
+    for path in leftovers.paths:
+        try:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            yield f"{path}: {error.strerror or error}"
