@@ -21,17 +21,18 @@ from ralphloop.agents.transcript import Transcript
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Context
 from ralphloop.core.model import AgentEvent
-from ralphloop.errors import InputError, RalphError
+from ralphloop.errors import RalphError
 from ralphloop.journal.records import NewIteration
 from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work
 from ralphloop.loop.limits import money_left
 from ralphloop.loop.runner import Runner
+from ralphloop.loop.story_list import read_back
 from ralphloop.loop.story_state import StoryState
 from ralphloop.prompts import Prompt
 from ralphloop.readers import reader_for
-from ralphloop.stories.guard import Changes, compare
+from ralphloop.stories.guard import Changes
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.measures import Changed, Commits, Snapshot
 from ralphloop.workspace.repo import Repository
@@ -63,6 +64,7 @@ class Worked:
     commits: Commits
     changes: Changes  # of the story list
     stories: StoryList | None  # as it is now, claims put back
+    asked: tuple[Story, ...]  # stories as they were before an agent asked for less
     findings: tuple[str, ...] = ()
 
     @property
@@ -126,7 +128,7 @@ async def work(runner: Runner, begun: Begun) -> Worked:
 
 def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
     """What is different now that the agent has ended."""
-    stories, changes, findings = _story_list_after(runner, begun)
+    listed = read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
     after = runner.measure.tree()
     return Worked(
         begun=begun,
@@ -134,9 +136,10 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
         after=after,
         changed=runner.measure.diff(begun.before, after),
         commits=runner.measure.commits(begun.before.head, after.head),
-        changes=changes,
-        stories=stories,
-        findings=findings,
+        changes=listed.changes,
+        stories=listed.stories,
+        asked=listed.asked,
+        findings=listed.findings,
     )
 
 
@@ -195,34 +198,6 @@ def _request(runner: Runner, begun: Begun) -> AgentRequest:
         resume=resume or None,
         budget_usd=money_left(runner.config.limits, runner.totals(), runner.session.desk.extra),
     )
-
-
-def _story_list_after(
-    runner: Runner, begun: Begun
-) -> tuple[StoryList | None, Changes, tuple[str, ...]]:
-    """The list as it is now: claims put back, a broken file restored."""
-    if begun.stories is None:
-        return None, Changes(), ()
-    try:
-        file = runner.stories()
-    except InputError as error:
-        return _restored(runner, begun, error)
-    if file is None:
-        return None, Changes(), ()
-    changes = compare(begun.stories, file.list)
-    if changes.marks_to_restore:
-        file.mark_all(changes.marks_to_restore)
-    return file.list.with_passes(changes.marks_to_restore), changes, ()
-
-
-def _restored(
-    runner: Runner, begun: Begun, error: InputError
-) -> tuple[StoryList | None, Changes, tuple[str, ...]]:
-    path = runner.setup.stories.path if runner.setup.stories else None
-    if path is not None:
-        write_atomic(path, begun.list_bytes)
-    finding = f"the story file was made unreadable and was put back ({error.message})"
-    return begun.stories, Changes(), (finding,)
 
 
 def _list_bytes(runner: Runner) -> bytes:

@@ -18,6 +18,7 @@ from ralphloop.loop.limits import most_iterations, reached
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.spending import cost_of
 from ralphloop.loop.story_state import runnable_besides
+from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.baseline import BaselineMode, Comparison, compare
 from ralphloop.workspace.checks import Check, check_of, run_checks
 from ralphloop.workspace.measures import Snapshot
@@ -135,7 +136,7 @@ def _advance(runner: Runner, worked: Worked, evidence: Evidence) -> Step:
     facts = StoryFacts()
     others = None
     if stories is not None:
-        others = runnable_besides(stories, session.stories, story.id if story else None)
+        others = _others(runner, stories, story, passed=bool(evidence.stories_passed))
         facts = StoryFacts(
             total=stories.total,
             passed=stories.passed,
@@ -143,8 +144,6 @@ def _advance(runner: Runner, worked: Worked, evidence: Evidence) -> Step:
             about_tests=bool(story and story.about_tests),
             exit_signal=bool(story and story.exit_signal),
         )
-    if runner.setup.options.only is not None:
-        others = 0
     happening = Happening(
         response=worked.finished.response,
         evidence=evidence,
@@ -158,6 +157,16 @@ def _advance(runner: Runner, worked: Worked, evidence: Evidence) -> Step:
     allowed = most_iterations(runner.config.limits, session.desk.extra)
     policy = msgspec.structs.replace(runner.setup.policy, max_iterations=allowed)
     return advance(session.state, happening, policy)
+
+
+def _others(runner: Runner, stories: StoryList, story: Story | None, *, passed: bool) -> int:
+    """How many other stories can run now; one that passed opens the way for its dependents."""
+    if runner.setup.options.only is not None:
+        return 0
+    if story is None:
+        return runnable_besides(stories, runner.session.stories, None)
+    after = stories.with_passes({story.id: True}) if passed else stories
+    return runnable_besides(after, runner.session.stories, story.id)
 
 
 def _someone_else(runner: Runner, worked: Worked) -> bool:

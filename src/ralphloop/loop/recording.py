@@ -71,6 +71,7 @@ def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
         session_agent=begun.member.name,
         session_cost=response.usage.cost_usd or begun.state.session_cost,
         leftovers=judged.worked.finished.leftovers,
+        asked=judged.worked.asked,
     )
     if analysis.outcome.is_infrastructure:
         return state, False

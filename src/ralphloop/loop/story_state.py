@@ -38,6 +38,7 @@ class StoryState(Value, kw_only=True):
     failure: str = ""  # output of the checks that failed last
     findings: tuple[str, ...] = ()  # for the next prompt
     challenged: tuple[str, ...] = ()  # tampering that was put to the agent
+    asked: tuple[Story, ...] = ()  # stories it removed or weakened, as they were
     leftovers: tuple[str, ...] = ()  # processes that had to be stopped
     session_id: str = ""  # of the agent's own conversation
     session_agent: str = ""  # whose conversation that is
