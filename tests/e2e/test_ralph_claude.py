@@ -46,7 +46,7 @@ BILL = Usage(input=2000, output=500, cache_read=300, cache_write=200)
 
 def test_two_stories_of_which_the_first_done_was_a_lie(server: ModelServer, world: World) -> None:
     """A claim that the checks refute is not believed; the next start is told what failed."""
-    made = project(world, server, stories=[story(1, "One"), story(2, "Two")])
+    made = project(world, server, stories=[story(1, "One"), story(2, "Two", dependsOn=["US-001"])])
     server.play(
         use(*feature("one", 1, tested=2)),
         say(claim("Implemented and fully tested."), usage=BILL),
