@@ -18,7 +18,8 @@ class Price(Value, frozen=True, kw_only=True):
 
     input: float
     output: float
-    cached: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
 
 
 @cache
@@ -39,7 +40,8 @@ def priced(usage: Usage, model: str) -> Usage:
     price = price_table()[max(beginnings, key=len)]
     dollars = (
         usage.input_tokens * price.input
-        + (usage.cache_read_tokens + usage.cache_write_tokens) * price.cached
+        + usage.cache_read_tokens * price.cache_read
+        + usage.cache_write_tokens * price.cache_write
         + usage.output_tokens * price.output
     ) / _MILLION
     return msgspec.structs.replace(usage, cost_usd=dollars, estimated=True)

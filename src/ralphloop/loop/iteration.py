@@ -132,7 +132,7 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
     after = runner.measure.tree()
     return Worked(
         begun=begun,
-        finished=finished,
+        finished=_with_price(finished, begun),
         after=after,
         changed=runner.measure.diff(begun.before, after),
         commits=runner.measure.commits(begun.before.head, after.head),
@@ -163,7 +163,7 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
         runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
 
     with Transcript(begun.transcript) as sink:
-        finished = await run_agent(
+        return await run_agent(
             launch,
             reader=reader_for(launch.reader),
             sink=sink,
@@ -173,7 +173,6 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
             on_start=started,
             file_probe=(lambda: _fingerprint(repo)) if repo else None,
         )
-    return _with_price(finished, begun)
 
 
 def _with_price(finished: Finished, begun: Begun) -> Finished:
