@@ -5,7 +5,8 @@ of a JSON array, and an object or array printed over several lines.  All the res
 whole answer of an agent in text mode, or noise (warnings, banners, half lines) around documents.
 
 * Until a document was accepted, text may turn out to be the answer, so it is handed on byte for
-  byte.  A document inside a code fence is part of such an answer, never an event.
+  byte.  A document inside a code fence is part of such an answer, never an event; so is one
+  behind text that any program could have printed: `{"result": "ok"}` names no session.
 * Afterwards text is noise, and a JSON line that cannot be read is counted as malformed.
 * A line is held only while it looks like JSON, and only up to a limit.
 """
@@ -31,6 +32,8 @@ _FENCES = (b"```", b"~~~")
 _SPECIAL = re.compile(rb"^[ \t\r\xef\xbb\xbf]*(?:[{\[]|```|~~~)", re.MULTILINE)
 _OBJECT_LINE = re.compile(rb'^[ \t]*\{".*', re.MULTILINE)
 _OURS = re.compile(rb'"(?:type|session_id|sessionID)"')
+_SESSION = ("session_id", "sessionID")
+_COMMON_TYPES = (None, "result", "error")
 
 
 class Framer:
@@ -213,6 +216,8 @@ class Framer:
 
     def _offer(self, value: object) -> bool:
         """Hand a document, or those of an array, to the reader; True if it knew one."""
+        if self._plain and not self.accepted and _is_anyones(value):
+            return False
         if isinstance(value, dict):
             known = int(self._accept(value))
         else:
@@ -264,6 +269,13 @@ class Framer:
             return self._offer(decode(line.strip(BLANK + b",")))
         except Unreadable:
             return False
+
+
+def _is_anyones(value: object) -> bool:
+    """Whether an answer may be showing this object, since it bears no mark of an agent."""
+    if not isinstance(value, dict) or any(key in value for key in _SESSION):
+        return False
+    return value.get("type") in _COMMON_TYPES
 
 
 def _is_event(line: Bytes) -> bool:
