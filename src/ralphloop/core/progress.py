@@ -64,13 +64,11 @@ def failed_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
 
 
 def _content(evidence: Evidence, claim: StatusBlock | None, memory: Memory) -> str:
-    if evidence.files_changed is None:
-        return _claimed_content(evidence, claim)
-    if evidence.files_changed <= 0:
-        return ""
     if evidence.tree is not None and evidence.tree in memory.trees:
         return ""
-    return f"{evidence.files_changed} files changed"
+    if evidence.files_changed is None:
+        return _claimed_content(evidence, claim)
+    return f"{evidence.files_changed} files changed" if evidence.files_changed > 0 else ""
 
 
 def _claimed_content(evidence: Evidence, claim: StatusBlock | None) -> str:
