@@ -40,7 +40,8 @@ _ADJUNCTS = Pattern(
     r"(?:(?:and|so|then|thus|hence|therefore|that|now|finally|at last|also|overall|currently"
     r"|indeed|again|yes|ok|okay|great|great news|good news|as of now|at this point|in short"
     r"|in summary|today|to summari[sz]e|it turns out|as a result|with this|with that"
-    r"|with this change|in the end|here|summary|results?|status|conclusion|update|verdict"
+    r"|with this change|with [a-z][a-z0-9]{0,9}-\d{1,6}|since|because|given that"
+    r"|in the end|here|summary|results?|status|conclusion|update|verdict"
     r"|outcome|note|verification|tl;dr"
     r"|(?:final|current|test) (?:status|state|result|results|summary)"
     r"|(?:i|we) (?:can |have |hereby |also |now )*"
@@ -49,7 +50,7 @@ _ADJUNCTS = Pattern(
 )
 _LABEL = Pattern(
     r"(?:.{0,40}\b)?(?:summary|results?|status|state|conclusion|update|verdict|outcome|note|news"
-    r"|verification|progress|done|complete|completed|finished|short|end|tl;dr|green|clean)"
+    r"|verification|progress|done|complete|completed|finished|short|end|tl;dr|green|clean|tests?)"
     r"|(?:i|we|ran|re-ran|all|yes|it'?s|that'?s)\b.{0,120}|\w+ed\b.{0,120}"
 )
 _VOUCHED = Pattern(
@@ -73,7 +74,12 @@ _SPEECH = Pattern(
     r"\b(?:says?|said|saying|claims?|claimed|states?|stated|asks?|asked|tells?|told|wants?|wanted"
     r"|expects?|expected|requires?|announces?|message|label|labels|string|strings|title|heading"
     r"|banner|badge|slogan|phrase|example|wording|criterion|criteria|acceptance|condition|conditions"
-    r"|prompt|template|readme|changelog|user|gate|goal|expectation)\b"
+    r"|prompt|template|readme|changelog|user|gate|goal|expectation|definition)\b"
+)
+# a report about the criteria quotes none of them
+_CRITERIA_MET = Pattern(
+    r"\b(?:acceptance )?criteri(?:a|on) (?:is|are|has been|have been)(?: (?:now|all|fully)){0,2}"
+    r" (?:met|satisfied|fulfilled|covered)\b"
 )
 _DISPLAY = Pattern(
     r"\b(?:prints?|printed|shows?|showed|displays?|reads?|logs?|logged|outputs?|returns?|writes?"
@@ -172,6 +178,7 @@ def _skipped(words: str, start: int) -> int:
 def _is_stated(left: str, mark: str) -> bool:
     """Whether the words before a clause leave it a statement of its own."""
     left = left[left.rfind(";") + 1 :].strip() if mark != ";" else ""
+    left = _CRITERIA_MET.sub("", left)
     if _UNCERTAIN.match(left) or _SPEECH.search(left) or _DISPLAY.search(left):
         return False
     if _DENIAL.search(f"{left} {mark}"):

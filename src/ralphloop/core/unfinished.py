@@ -112,6 +112,7 @@ _DENIED = Pattern(
     r"(?:\b(?:no|nothing|none|zero|0|without|neither|nor|never|any|fixed|fixes|resolved|removed"
     r"|repaired|solved|closed|addressed|previously|formerly|once|used to|longer)|^not?)"
     r"(?: \w+){0,3} ?$"
+    r"|\b(?:completed|finished|implemented|delivered)(?: (?:all|each|every|of|the|our|my)){1,3} ?$"
     # what the product does with a lack is no lack of the product: "rows whose key is missing"
     r"|\b(?:which|whose|what|when|whenever|if|where|while|unless|until)\b[^,;]*$"
 )
