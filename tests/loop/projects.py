@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ralphloop.journal.store import Journal
+
 LIBRARY = '''
 import json, os, pathlib, signal, subprocess, sys, time
 PROMPT = sys.stdin.read()
@@ -184,6 +186,13 @@ class Sandbox:
         """`ralph status --json`."""
         found: dict[str, Any] = json.loads(self.ralph("status", "--json").out)
         return found
+
+    def records(self) -> list[dict[str, Any]]:
+        """What the journal keeps of each start, oldest first."""
+        with Journal.open(self.root / ".ralph/journal.db", check=False) as journal:
+            latest = journal.latest_run()
+            assert latest is not None
+            return [iteration.record for iteration in journal.iterations(latest.id)]
 
     def wait_for_start(self, number: int = 1, timeout: float = 30) -> None:
         """Until the agent was started so often."""

@@ -81,7 +81,8 @@ def version_problem(name: str, version: str | None, tested: Sequence[str]) -> Pr
             message=f"{name} does not state its version",
             fix=f"run `{name} --version` to see what it says",
         )
-    if any(version == known or version.startswith(f"{known}.") for known in tested):
+    known_good = any(version == known or version.startswith(f"{known}.") for known in tested)
+    if known_good or not tested:
         return Problem(level=Level.INFO, message=f"{name} {version}")
     shown = ", ".join(tested)
     return Problem(level=Level.INFO, message=f"{name} {version} (tested with {shown})")

@@ -152,6 +152,7 @@ def _advance(runner: Runner, worked: Worked, evidence: Evidence) -> Step:
         passes_set=worked.passes_set,
         others_runnable=others,
         limit=reached(runner.config.limits, _totals_with(runner, worked), session.desk.extra),
+        fallback=_someone_else(runner, worked),
         at=runner.clock(),
     )
     allowed = most_iterations(runner.config.limits, session.desk.extra)

@@ -1,0 +1,106 @@
+"""Another agent takes over while the first cannot work, and gives the work back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tests.loop.projects import LIBRARY, Sandbox, sandbox
+
+LIMIT = """
+event(type="rate_limit_event", rate_limit_info={"status": "rejected",
+      "resetsAt": int(time.time()) + SECONDS, "rateLimitType": "five_hour"})
+result("You've hit your 5-hour limit", is_error=True, cost=0, api_error="usage_limit_reached",
+       api_error_status=429, terminal_reason="api_error")
+sys.exit(1)
+"""
+FATAL = """
+event(type="assistant", is_api_error_message=True, error="authentication_failed",
+      message={"model": "<synthetic>", "content": [{"type": "text", "text": "Not logged in"}]})
+result("Not logged in", is_error=True, cost=0, terminal_reason="api_error")
+sys.exit(1)
+"""
+OTHER = """
+write(f"by-other-{STORY}.txt", START)
+done(words="Done by the other one.")
+"""
+CHECK = [["test", "-d", "."]]
+
+
+def with_fallback(tmp_path: Path, first: str, *, stories: int = 1, toml: str = "") -> Sandbox:
+    """A project whose fallback is an agent of its own, declared in a TOML file."""
+    other = tmp_path / "other.py"
+    other.write_text(LIBRARY + OTHER)
+    declared = f"""
+name = "other"
+program = {json.dumps(sys.executable)}
+reader = "text"
+start = [{json.dumps(str(other))}, "{{safety}}", "{{model}}", "{{args}}"]
+install = "it is here"
+[safety]
+minimal = []
+moderate = []
+strict = []
+"""
+    box = sandbox(
+        tmp_path,
+        first,
+        stories=stories,
+        checks=CHECK,
+        output="claude",
+        files={"agents.d/other.toml": declared},
+    )
+    config = box.root / "ralph.toml"
+    config.write_text(config.read_text().replace("[checks]", 'fallback = ["other"]\n[checks]', 1))
+    box.git("commit", "-qam", "fallback")
+    return box
+
+
+def agents(box: Sandbox) -> list[str]:
+    """Who worked on each start, from the journal."""
+    return [line["agent"] for line in box.records()]
+
+
+def test_a_usage_limit_hands_the_story_to_the_next_agent(tmp_path: Path) -> None:
+    """No hour is waited while somebody else can work."""
+    box = with_fallback(tmp_path, LIMIT.replace("SECONDS", "3600"))
+    done = box.run()
+    assert done.code == 0, done.text
+    assert agents(box) == ["command", "other"]
+    assert "waiting" not in done.out
+
+
+def test_the_first_agent_returns_when_its_limit_has_reset(tmp_path: Path) -> None:
+    """Each agent has its own quota clock; the order of preference stays."""
+    first = f"""
+if START == 1:
+    {LIMIT.replace("SECONDS", "1").strip().replace(chr(10), chr(10) + "    ")}
+time.sleep(0.1)
+write(f"by-first-{{STORY}}.txt", START)
+says("Done by the first one. The story is complete.")
+result("Done by the first one. The story is complete.")
+"""
+    slow = "import time; time.sleep(3)\n"
+    box = with_fallback(tmp_path, first, stories=2)
+    (tmp_path / "other.py").write_text(LIBRARY + slow + OTHER)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert agents(box) == ["command", "other", "command"]
+
+
+def test_a_fatal_answer_is_no_end_while_there_is_a_fallback(tmp_path: Path) -> None:
+    """The agent that cannot log in is gone for the session; the other one finishes."""
+    box = with_fallback(tmp_path, FATAL, stories=2)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert agents(box) == ["command", "other", "other"]
+
+
+def test_a_fatal_answer_without_a_fallback_ends_the_run(tmp_path: Path) -> None:
+    """69 with the reason, after one start."""
+    box = sandbox(tmp_path, FATAL, output="claude")
+    done = box.run()
+    assert done.code == 69, done.text
+    assert box.starts == 1
+    assert "Not logged in" in done.text
