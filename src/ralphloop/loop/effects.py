@@ -16,7 +16,7 @@ from ralphloop.atomic import kill_point
 from ralphloop.core.model import CheckStatus
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
-from ralphloop.loop.recording import COMMIT, MARK, PROGRESS, SET_ASIDE
+from ralphloop.loop.recording import COMMIT, MARK, PROGRESS, SET_ASIDE, others_can_run
 from ralphloop.loop.requests import MAX_NOTES
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import save_desk
@@ -130,9 +130,11 @@ async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> N
         paths=PathsPolicy(own=_private(runner, repo), leave=_not_ours(runner)),
     )
     if result.status is CommitStatus.REFUSED:
-        _reopen(runner, effect["story"], f"the commit was refused:\n{result.feedback}")
+        said = f"the commit was refused:\n{result.feedback}"
+        await _reopen(runner, record, effect["story"], said)
     elif result.rewritten and (failure := await _recheck(runner)):
-        _reopen(runner, effect["story"], f"a commit hook changed files; then:\n{failure}")
+        said = f"a commit hook changed files; then:\n{failure}"
+        await _reopen(runner, record, effect["story"], said)
 
 
 def _private(runner: Runner, repo: Repository) -> OwnFiles:
@@ -158,24 +160,38 @@ async def _recheck(runner: Runner) -> str:
     return "\n\n".join(f"$ {result.name}\n{result.output_tail}" for result in failed)
 
 
-def _reopen(runner: Runner, story: str, failure: str) -> None:
-    """What could not be committed has not passed: the agent gets the message."""
+async def _reopen(runner: Runner, record: IterationRecord, story: str, failure: str) -> None:
+    """What could not be committed has not passed: the agent gets the message, so many times."""
     file = runner.stories()
-    if file is not None:
+    if file is not None and file.list.get(story) is not None:
         file.mark(story, passes=False)
     state = runner.session.story(story)
-    _keep(
-        runner,
-        story,
-        msgspec.structs.replace(
-            state,
-            standing=Standing.OPEN,
-            grade="",
-            attempts=state.attempts + 1,
-            failure=failure[-MAX_FAILURE_CHARS:],
-            reason=failure.split("\n", 1)[0],
-        ),
+    if state.standing is not Standing.PASSED:
+        return  # a predecessor came this far
+    state = msgspec.structs.replace(
+        state,
+        standing=Standing.OPEN,
+        grade="",
+        attempts=state.attempts + 1,
+        failure=failure[-MAX_FAILURE_CHARS:],
+        reason=failure.split("\n", 1)[0],
     )
+    state = _worn_out(runner, story, state)
+    _keep(runner, story, state)
+    if state.standing is Standing.SET_ASIDE:
+        leftovers = {"story": story, "tree": state.start_tree, "head": state.start_head}
+        await _set_aside(runner, record, leftovers)
+
+
+def _worn_out(runner: Runner, story: str, state: StoryState) -> StoryState:
+    """The attempts a story has are counted here too."""
+    most, stories = runner.config.limits.max_attempts, runner.story_list()
+    if stories is None or not 0 < most <= state.attempts:
+        return state
+    if not state.second_chance and not others_can_run(runner, stories, story):
+        return msgspec.structs.replace(state, second_chance=True, attempts=0)
+    reason = f"{state.attempts} attempts failed: {state.reason}"
+    return msgspec.structs.replace(state, standing=Standing.SET_ASIDE, reason=reason)
 
 
 def _keep(runner: Runner, story: str, state: StoryState) -> None:

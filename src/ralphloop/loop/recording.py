@@ -101,7 +101,7 @@ def _maybe_set_aside(runner: Runner, judged: Judged, state: StoryState) -> tuple
     worn_out = 0 < most <= state.attempts
     if not (saturated or worn_out) or judged.step.state.breaker.circuit is Circuit.OPEN:
         return state, False
-    if not _others_can_run(runner, stories, story.id):
+    if not others_can_run(runner, stories, story.id):
         if not judged.step.analysis.story_claimed:
             return state, False  # a last story that goes nowhere is the breaker's business
         if not state.second_chance:
@@ -111,7 +111,8 @@ def _maybe_set_aside(runner: Runner, judged: Judged, state: StoryState) -> tuple
     return msgspec.structs.replace(state, standing=Standing.SET_ASIDE, reason=detail), True
 
 
-def _others_can_run(runner: Runner, stories: StoryList, story: str) -> bool:
+def others_can_run(runner: Runner, stories: StoryList, story: str) -> bool:
+    """Whether the run could go on with another story."""
     if runner.setup.options.only is not None:
         return False
     return runnable_besides(stories, runner.session.stories, story) > 0
@@ -318,15 +319,6 @@ def _tell(runner: Runner, judged: Judged, state: StoryState, *, aside: bool) -> 
         attempts=state.attempts,
         findings=list(judged.findings),
     )
-    if judged.verdict.passed and story is not None:
-        runner.bus.emit(
-            events.STORY_PASSED,
-            number,
-            story=story.id,
-            title=story.title,
-            grade=state.grade,
-            reasons=list(judged.verdict.reasons),
-        )
     if analysis.transition:
         _tell_circuit(runner, number, analysis.transition)
     if aside and story is not None:

@@ -21,7 +21,14 @@ from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import Choice, Standing, choose
 from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
-from ralphloop.stories.model import StoryList
+from ralphloop.stories.model import Story, StoryList
+
+_DECIDED_BY_STORIES = (
+    ExitDecision.BLOCKED,
+    ExitDecision.CONTINUE,
+    ExitDecision.NO_RUNNABLE_STORY,
+    ExitDecision.PROJECT_COMPLETE,
+)
 
 
 async def run_loop(runner: Runner) -> Decision:
@@ -46,9 +53,9 @@ async def _before(runner: Runner) -> Decision | None:
         return interrupted(runner)
     if decision := _circuit_open(runner):
         return decision
-    if decision := reached(runner.config.limits, runner.totals(), runner.session.desk.extra):
-        return _unless_done(runner, decision)
     while not _is_stopping(runner):
+        if decision := reached(runner.config.limits, runner.totals(), runner.session.desk.extra):
+            return _unless_done(runner, decision)
         if decision := await wait_if_needed(runner):
             return decision
         now = runner.look()
@@ -87,6 +94,8 @@ async def _iterate(
     await apply_effects(runner, begun.number)
     runner.remember_head(judged.worked.after)
     runner.publish(runner.story_list())
+    if judged.verdict.passed and not _has_passed(runner, story, begun.number):
+        return None if step.decision.word in _DECIDED_BY_STORIES else step.decision
     if step.decision.word in (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY):
         return _in_detail(runner, step.decision)
     if step.decision.word in (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED):
@@ -98,6 +107,22 @@ async def _iterate(
         return None
     quota = judged.worked.finished.response.rate_limit
     return await wait_after(runner, outcome, quota.resets_at if quota else None)
+
+
+def _has_passed(runner: Runner, story: Story | None, number: int) -> bool:
+    """Said once the work is safe; a commit that was refused took the pass back."""
+    if story is None:
+        return True
+    state = runner.session.story(story.id)
+    named = {"story": story.id, "title": story.title}
+    if state.standing is Standing.PASSED:
+        reason = {"grade": state.grade, "reasons": [state.reason]}
+        runner.bus.emit(events.STORY_PASSED, number, **named, **reason)
+        return True
+    is_aside = state.standing is Standing.SET_ASIDE
+    type_ = events.STORY_SET_ASIDE if is_aside else events.STORY_REOPENED
+    runner.bus.emit(type_, number, **named, reason=state.reason)
+    return False
 
 
 def nothing_to_run(runner: Runner, stories: StoryList) -> Decision:

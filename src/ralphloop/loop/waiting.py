@@ -71,7 +71,8 @@ def _jitter() -> float:
 
 async def hold(runner: Runner, reason: str) -> Decision | None:
     """Wait a little for something that is wrong to be put right, and say what it is."""
-    until = runner.clock() + _LOOK_AGAIN_S
+    left = time_left(runner.config.limits, runner.totals(), runner.session.desk.extra)
+    until = runner.clock() + min(_LOOK_AGAIN_S, _LOOK_AGAIN_S if left is None else left)
     return await _wait(runner, Kind.PAUSE, reason, until)
 
 

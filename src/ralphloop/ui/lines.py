@@ -8,7 +8,7 @@ from typing import Any
 from ralphloop.core.durations import format_duration
 
 Event = Mapping[str, Any]
-_QUIET = ("story_passed", "story_set_aside", "circuit_changed", "run_finished")
+_QUIET = ("story_passed", "story_set_aside", "story_reopened", "circuit_changed", "run_finished")
 
 
 def event_lines(event: Event, *, verbosity: int = 0) -> Iterator[str]:
@@ -96,6 +96,10 @@ def _story_set_aside(event: Event) -> Iterator[str]:
     yield f"  ⊘ {event['story']} is set aside: {event['reason']}"
 
 
+def _story_reopened(event: Event) -> Iterator[str]:
+    yield f"  ↻ {event['story']} is open again: {event['reason']}"
+
+
 def _circuit_changed(event: Event) -> Iterator[str]:
     yield f"  circuit {event['before']} → {event['after']}: {event['reason']}"
 
@@ -129,6 +133,7 @@ _TELLERS = {
     "iteration_finished": _iteration_finished,
     "story_passed": _story_passed,
     "story_set_aside": _story_set_aside,
+    "story_reopened": _story_reopened,
     "circuit_changed": _circuit_changed,
     "waiting": _waiting,
     "request_answered": _request_answered,

@@ -1,0 +1,257 @@
+"""What a run does to the user's repository, and what it never does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.loop.guards import told
+from tests.loop.projects import Sandbox, sandbox, story
+
+GREEN = [["true"]]
+WORKS = "write(f'src/{STORY}.txt', START); done()"
+
+
+def contents(root: Path) -> dict[str, str]:
+    """Every file below a directory with what is in it."""
+    return {
+        str(path.relative_to(root)): f"{path.lstat().st_mode:o} "
+        + hashlib.sha256(path.read_bytes() if path.is_file() else b"").hexdigest()
+        for path in sorted(root.rglob("*"))
+    }
+
+
+def hook(box: Sandbox, name: str, script: str) -> None:
+    """A git hook of the user."""
+    path = box.root / ".git/hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_a_dry_run_runs_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    """The plan in order with reasons, the checks, the first prompt; no byte is different after."""
+    stories = [story("US-1", dependsOn=["US-2"]), story("US-2", priority=3)]
+    box = sandbox(tmp_path, WORKS, stories=stories, checks=GREEN)
+    before = contents(box.root)
+    done = box.run("--dry-run")
+    assert done.code == 0, done.text
+    assert contents(box.root) == before
+    assert box.starts == 0
+    assert done.out.index("US-2: Do US-2") < done.out.index("US-1: Do US-1")
+    assert "after US-2" in done.out
+    assert "true" in done.out
+    assert "Your story: US-2" in done.out
+    assert "tokens" in done.out
+
+
+def test_a_dry_run_tells_of_an_unfinished_session_without_touching_it(tmp_path: Path) -> None:
+    """Set aside and blocked stories are named with their reasons."""
+    agent = "status('BLOCKED', files=0, recommendation='Provide STRIPE_KEY')"
+    box = sandbox(tmp_path, agent, stories=1, checks=GREEN)
+    assert box.run().code == 2
+    before = contents(box.root)
+    done = box.run("--dry-run")
+    assert "Provide STRIPE_KEY" in done.out
+    changed = {
+        name for name, digest in contents(box.root).items() if before.get(name) != digest
+    } | before.keys() - contents(box.root).keys()
+    assert {name for name in changed if "journal.db-" not in name} == set()
+
+
+def test_a_failing_hook_is_feedback_to_the_agent(tmp_path: Path) -> None:
+    """The hook's words are in the next prompt; only what was committed has passed."""
+    agent = "write('src/US-1.txt', START); done(signal='true')"
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    hook(box, "pre-commit", "grep -q 2 src/US-1.txt || { echo 'style: write a 2'; exit 1; }")
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    assert box.starts == 2
+    assert "style: write a 2" in box.prompt(2)
+    assert [event["iteration"] for event in done.events("story_reopened")] == [1]
+    assert [event["iteration"] for event in done.events("story_passed")] == [2]
+    assert box.subjects() == ["start", "US-1: Do US-1"]
+    assert box.passes() == {"US-1": True}
+
+
+def test_a_hook_that_always_fails_is_bounded(tmp_path: Path) -> None:
+    """An agent that cannot satisfy the hook does not work for ever, and nothing is committed."""
+    box = sandbox(tmp_path, WORKS, checks=GREEN)
+    hook(box, "pre-commit", "echo 'error: never good enough'; exit 1")
+    done = box.run("--json", "--max-iterations", "20")
+    assert done.code in (1, 4), told(done)
+    assert box.starts <= 8
+    assert box.subjects() == ["start"]
+    assert box.passes() == {"US-1": False}
+
+
+def test_a_hook_that_rewrites_is_committed_and_checked_again(tmp_path: Path) -> None:
+    """A formatter in the hook: its result is committed; if it breaks the checks, that counts."""
+    box = sandbox(tmp_path, WORKS, checks=[["sh", "-c", "! grep -q broken src/US-1.txt"]])
+    hook(box, "pre-commit", "echo formatted >> src/US-1.txt; git add src/US-1.txt")
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    assert "formatted" in box.git("show", "HEAD:src/US-1.txt")
+    assert box.git("status", "--porcelain") == ""
+
+
+def test_a_rewrite_that_breaks_the_checks_reopens_the_story(tmp_path: Path) -> None:
+    """What the hook made of it is red: the story is open again and the agent is told."""
+    check = "test ! -f src/US-1.txt || ! grep -q broken src/US-1.txt"
+    box = sandbox(tmp_path, WORKS, checks=[["sh", "-c", check]])
+    hook(box, "pre-commit", "grep -q 1 src/US-1.txt && echo broken >> src/US-1.txt; git add -A src")
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    assert box.starts == 2
+    assert "a commit hook changed files" in box.prompt(2)
+
+
+def test_signing_that_fails_is_found_before_the_agent_starts(tmp_path: Path) -> None:
+    """A key that cannot sign: 66 with the fix, no start, no hang."""
+    box = sandbox(tmp_path, WORKS, checks=GREEN)
+    box.git("config", "commit.gpgSign", "true")
+    box.git("config", "gpg.program", "/bin/false")
+    done = box.run()
+    assert done.code == 66
+    assert "sign" in done.err
+    assert box.starts == 0
+
+
+def test_the_branch_of_the_list_is_created_and_switched_to(tmp_path: Path) -> None:
+    """`branchName` decides where commits land; main stays where it was."""
+    box = sandbox(tmp_path, WORKS, stories=2, checks=GREEN)
+    data = json.loads((box.root / "prd.json").read_text())
+    (box.root / "prd.json").write_text(json.dumps({"branchName": "ralph/work", **data}, indent=2))
+    box.git("commit", "-qam", "named branch")
+    main = box.git("rev-parse", "main")
+    assert box.run("--story", "US-1").code == 0
+    box.git("switch", "-q", "main")
+    done = box.run()
+    assert done.code == 0, done.text
+    assert box.git("branch", "--show-current") == "ralph/work"
+    assert box.git("rev-parse", "main") == main
+    assert box.subjects()[-2:] == ["US-1: Do US-1", "US-2: Do US-2"]
+
+
+@pytest.mark.parametrize("state", ["detached", "rebase", "merge conflict", "no identity", "locked"])
+def test_a_repository_that_is_not_ready_is_refused(tmp_path: Path, state: str) -> None:
+    """66 with the way out, and no agent was started."""
+    box = sandbox(tmp_path, WORKS, checks=GREEN)
+    env = {}
+    if state == "detached":
+        box.git("switch", "-q", "--detach")
+    elif state == "rebase":
+        (box.root / ".git/rebase-merge").mkdir()
+    elif state == "merge conflict":
+        (box.root / ".git/MERGE_HEAD").write_text(box.git("rev-parse", "HEAD"))
+    elif state == "locked":
+        (box.root / ".git/index.lock").write_text("")
+    else:
+        empty = tmp_path / "gitconfig"
+        empty.write_text("[user]\nuseConfigOnly = true\n")
+        env = {"GIT_CONFIG_GLOBAL": str(empty)}
+    done = box.run(env=env)
+    assert done.code == 66, done.text
+    assert "next:" in done.err
+    assert box.starts == 0
+
+
+def test_git_is_never_asked_to_push_reset_or_stash(tmp_path: Path) -> None:
+    """A wrapper that writes down every git command sees none that could lose or publish work."""
+    real = shutil.which("git")
+    wrappers = tmp_path / "bin"
+    wrappers.mkdir()
+    log = tmp_path / "git.log"
+    wrapper = wrappers / "git"
+    wrapper.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {log}\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    agent = """
+    if STORY == "US-1": write("wrong.txt", START); done()
+    elif START == 5: print("API Error: 529 Overloaded"); sys.exit(1)
+    else: write(f"{STORY}.txt"); done()
+    """
+    stories = [story("US-1", verify=["false"]), story("US-2"), story("US-3")]
+    box = sandbox(tmp_path, agent, stories=stories, checks=GREEN, limits="max_attempts = 2")
+    remote = tmp_path / "remote.git"
+    box.git("init", "-q", "--bare", str(remote))
+    box.git("remote", "add", "origin", str(remote))
+    box.git("push", "-q", "-u", "origin", "main")
+    done = box.run(env={"PATH": f"{wrappers}{os.pathsep}{os.environ['PATH']}"})
+    assert done.code == 4, done.text
+    words = [set(line.split()) for line in log.read_text().splitlines()]
+    assert len(words) > 20
+    forbidden = {"push", "stash", "clean", "gc", "rebase", "--hard", "--force-with-lease", "-f"}
+    assert [line for line in words if line & forbidden] == []
+    assert box.git("rev-list", "--count", "origin/main..main") == "2"
+
+
+def test_the_users_staged_and_ignored_files_stay(tmp_path: Path) -> None:
+    """What a person staged is still staged, what git ignores is not committed."""
+    box = sandbox(tmp_path, "write('src/a.txt'); write('secret.env', 'k'); done()", checks=GREEN)
+    (box.root / ".git/info").mkdir(exist_ok=True)
+    (box.root / ".git/info/exclude").write_text("secret.env\n")
+    (box.root / "mine.txt").write_text("staged by me\n")
+    box.git("add", "mine.txt")
+    done = box.run("--allow-dirty")
+    assert done.code == 0, done.text
+    assert box.git("status", "--porcelain") == "A  mine.txt"
+    assert "secret.env" not in box.git("ls-tree", "-r", "--name-only", "HEAD")
+
+
+def test_dirt_we_left_ourselves_is_not_dirt(tmp_path: Path) -> None:
+    """A run that ended with half a story in the tree is continued, or begun anew, without ado."""
+    agent = "write(f'src/{START}.txt')\nif START < 3: status(words=f'Part {START}.')\nelse: done()"
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    assert box.run("--max-iterations", "1").code == 3
+    assert box.git("status", "--porcelain") != ""
+    assert box.run("--continue", "--max-iterations", "2").code == 3
+    done = box.run()
+    assert done.code == 0, done.text
+    committed = box.git("show", "--name-only", "--format=", "HEAD").split()
+    assert {"src/1.txt", "src/2.txt", "src/3.txt"} <= set(committed)
+
+
+def test_commit_never_leaves_everything_in_the_tree(tmp_path: Path) -> None:
+    """`commit = "never"`: stories pass, the log stays, the work is there."""
+    box = sandbox(tmp_path, WORKS, stories=2, checks=GREEN, toml='[git]\ncommit = "never"\n')
+    done = box.run()
+    assert done.code == 0, done.text
+    assert box.subjects() == ["start"]
+    assert (box.root / "src/US-2.txt").exists()
+
+
+def test_a_file_the_agent_makes_executable_is_committed_so(tmp_path: Path) -> None:
+    """Modes and links are content too."""
+    agent = """
+    write("run.sh", "#!/bin/sh"); os.chmod("run.sh", 0o755); os.symlink("run.sh", "start")
+    done()
+    """
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    assert box.run().code == 0
+    modes = {line.split()[3]: line.split()[0] for line in box.git("ls-tree", "HEAD").split("\n")}
+    assert modes["run.sh"] == "100755"
+    assert modes["start"] == "120000"
+    assert stat.S_ISLNK((box.root / "start").lstat().st_mode)
+
+
+def test_a_branch_switched_by_somebody_else_holds_the_run(tmp_path: Path) -> None:
+    """No start lands on another branch: the run holds, says why, and ends with its time."""
+    agent = "write(f'src/{START}.txt'); status(words=f'Part {START}.')"
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    config = (box.root / "ralph.toml").read_text()
+    (box.root / "ralph.toml").write_text(config + f'on_end = ["touch", "{tmp_path}/ended"]\n')
+    box.git("commit", "-qam", "on_end")
+    process = box.start("--json", "--max-time", "8s")
+    box.wait_for_start(1)
+    box.git("switch", "-q", "-c", "elsewhere")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 3, out + err
+    assert "the branch is elsewhere now" in out
+    assert box.starts <= 2
+    assert (tmp_path / "ended").exists()
