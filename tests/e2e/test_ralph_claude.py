@@ -195,7 +195,7 @@ def test_an_agent_killed_by_someone_else_is_started_again(
     out, _ = running.communicate(timeout=60)
     assert running.returncode == ExitCode.COMPLETE, out
     assert '"killed"' in out
-    assert counted(made.status()) == server.billed
+    assert_dollars_billed(made, server)
 
 
 def test_ctrl_c_in_the_middle_of_a_tool_leaves_nothing_running(
@@ -229,7 +229,7 @@ def test_killed_in_the_middle_of_a_tool_it_goes_on(server: ModelServer, world: W
     assert_done(made, run)
     assert [it["story"] for it in made.events(run, "iteration_started")] == ["US-001"]
     assert made.events(run, "run_started")[0]["continued"] is True
-    assert counted(made.status()) == server.billed
+    assert_dollars_billed(made, server)
 
 
 def test_a_retry_resumes_the_conversation_where_wanted(server: ModelServer, world: World) -> None:
