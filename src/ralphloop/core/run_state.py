@@ -197,8 +197,8 @@ def _stories(
     state = msgspec.structs.replace(
         state,
         test_rows=_counted(state.test_rows, key, 0 if saturated else row),
-        saturated=_listed(state.saturated, story, present=saturated, passed=passed),
-        blocked=_listed(state.blocked, story, present=_is_blocked(analysis), passed=passed),
+        saturated=_listed(state.saturated, story, present=saturated),
+        blocked=_listed(state.blocked, story, present=_is_blocked(analysis)),
     )
     return state, saturated
 
@@ -301,11 +301,7 @@ def _counted(rows: dict[str, int], key: str, row: int) -> dict[str, int]:
     return rest | {key: row} if row else rest
 
 
-def _listed(
-    stories: tuple[str, ...], story: str, *, present: bool, passed: bool
-) -> tuple[str, ...]:
+def _listed(stories: tuple[str, ...], story: str, *, present: bool) -> tuple[str, ...]:
     """The list with `story` added, or taken out once it passed or was worked on again."""
     rest = tuple(other for other in stories if other != story)
-    if present:
-        return (*rest, story)[-MAX_STORIES_REMEMBERED:]
-    return rest if passed else stories
+    return (*rest, story)[-MAX_STORIES_REMEMBERED:] if present else rest
