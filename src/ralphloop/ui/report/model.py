@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ralphloop.core.model import ExitDecision
+from ralphloop.core.model import Circuit, ExitDecision
 from ralphloop.errors import RalphError
 from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.queries import Queries
@@ -32,10 +32,11 @@ MOST_DECISIONS = 60
 MOST_BARS = 100
 MOST_POINTS = 300
 MOST_SPANS = 100
-MOST_STORY_BARS = 20
+MOST_STORY_BARS = 12
 _PAGE = 250
 _EVENT_PAGE = 2_000
-_MOST_EVENTS = 200_000  # a night of ten thousand iterations; what a person did is early or rare
+_MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
+_WORST = [str(state) for state in Circuit]
 _ENDINGS: dict[str, str] = {
     ExitDecision.CIRCUIT_OPEN: "the circuit opened",
     ExitDecision.TEST_SATURATION: "only tests were written",
@@ -82,6 +83,8 @@ def build(
     total = sum(group.count for group in groups)
     decisions = _decisions(run, tally, events, waits, moves, say)
     end = run.ended_at or run.last_activity
+    costs = _story_costs(tally, say)
+    rest = costs[MOST_STORY_BARS:]
     return Report(
         run=run.id,
         project=say(outside.project, 100),
@@ -109,8 +112,10 @@ def build(
         series=Series(
             passed=thinned(tally.passes, MOST_POINTS),
             iterations=tuple(_bars(tally.spent)),
-            stories=tuple(_story_costs(tally, say)),
+            stories=tuple(costs[:MOST_STORY_BARS]),
+            other_stories=_sum(f"{len(rest)} others", rest) if rest else None,
             circuit=tuple(_spans(moves, events.first_circuit, run.started_at, end)),
+            circuit_changes=len(moves),
             waits=tuple(_wait(wait, end, say) for wait in waits),
         ),
     )
@@ -163,8 +168,9 @@ def _moves(journal: Queries, run: RunRecord, tally: Tally) -> list[Move]:
     found = {(move.at, move.before, move.after): move for move in tally.moves}
     for entry in history:
         if entry.at is not None and run.started_at <= entry.at <= end:
-            move = Move(entry.at, entry.before, entry.after, tally.say(entry.reason))
-            found.setdefault((move.at, str(move.before), str(move.after)), move)
+            before, after = str(entry.before), str(entry.after)
+            move = Move(entry.at, before, after, tally.say(entry.reason))
+            found.setdefault((move.at, before, after), move)
     return sorted((move for move in found.values() if move.before != move.after), key=_at)
 
 
@@ -249,31 +255,40 @@ def _bars(spent: list[Cost]) -> Iterator[Cost]:
         yield _sum(name, part)
 
 
-def _story_costs(tally: Tally, say: Teller) -> Iterator[Cost]:
-    """The most expensive stories, and the others as one."""
+def _story_costs(tally: Tally, say: Teller) -> list[Cost]:
+    """What each story cost, the most expensive first."""
     costs = [
         Cost(say(story, 60) or "the prompt", spent.cost_usd, spent.tokens)
         for story, spent in tally.stories.items()
     ]
-    costs.sort(key=lambda cost: (-cost.cost_usd, -cost.tokens))
-    yield from costs[:MOST_STORY_BARS]
-    if rest := costs[MOST_STORY_BARS:]:
-        yield _sum(f"{len(rest)} others", rest)
+    return sorted(costs, key=lambda cost: (-cost.cost_usd, -cost.tokens))
 
 
 def _sum(name: str, costs: list[Cost]) -> Cost:
     return Cost(name, sum(cost.cost_usd for cost in costs), sum(cost.tokens for cost in costs))
 
 
-def _spans(moves: list[Move], first: str, start: float, end: float) -> Iterator[Span]:
-    shown = moves[-MOST_SPANS:]
+def _spans(moves: list[Move], first: str, start: float, end: float) -> list[Span]:
+    """The circuit's states one after the other; of too many, neighbours as one, the worst shown."""
+    found: list[Span] = []
     state, since, reason = first, start, "as it was when the run began"
-    if len(shown) < len(moves):
-        since, reason = shown[0].at, f"{len(moves) - len(shown)} earlier changes are left out"
-    for move in shown:
-        yield Span(str(move.before), reason, since, move.at)
-        state, since, reason = str(move.after), move.at, move.reason
-    yield Span(state, reason, since, max(since, end))
+    for move in moves:
+        found.append(Span(state, reason, since, move.at))
+        state, since, reason = move.after, move.at, move.reason
+    found.append(Span(state, reason, since, max(since, end)))
+    size = -(-len(found) // MOST_SPANS)
+    if size == 1:
+        return found
+    parts = [found[at : at + size] for at in range(0, len(found), size)]
+    return [
+        Span(
+            max((span.kind for span in part), key=_WORST.index),
+            f"the worst of {len(part)} states",
+            part[0].start,
+            part[-1].end,
+        )
+        for part in parts
+    ]
 
 
 def _wait(wait: Wait, end: float, say: Teller) -> Span:

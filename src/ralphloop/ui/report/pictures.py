@@ -127,7 +127,7 @@ def _stories_over_time(report: Report, zone: tzinfo | None) -> Picture:
         lines=[_flat(bottom, "axis"), _flat(_TOP, "goal"), *ticks],
         texts=[*times, *labels],
         curve=" ".join([*path, f"{WIDTH - _RIGHT},{y(level)}"]),
-        dots=[(axis.x(point.at), y(before + point.count)) for point in points[-_MOST_DOTS:]],
+        dots=[(axis.x(p.at), y(before + p.count)) for p in points if len(points) <= _MOST_DOTS],
         head=("time", "story", "grade", "passed so far"),
         rows=[(clock(p.at, zone), p.story, p.grade, f"{p.count:,}") for p in points],
     )
@@ -200,20 +200,27 @@ def _per_story(report: Report) -> Picture:
             Text(_NAMES + cost + 6, y + 13, money(story.cost_usd)),
             Text(_NAMES + tokens + 6, y + 30, f"{number(story.tokens)} tok"),
         ]
+    bottom, others = _TOP + len(stories) * _ROW, report.series.other_stories
+    if others is not None:
+        words = f"{others.name}: {money(others.cost_usd)}, {number(others.tokens)} tok"
+        texts.append(Text(_NAMES, bottom + 13, words))
     return Picture(
         "per-story",
         title,
         "The dearest first; plain bars are dollars, hatched ones tokens.",
-        _TOP + len(stories) * _ROW,
+        bottom + (22 if others else 0),
         bars=bars,
         texts=texts,
         head=("story", "cost", "tokens"),
-        rows=[(s.name, money(s.cost_usd), f"{s.tokens:,}") for s in stories],
+        rows=[
+            (s.name, money(s.cost_usd), f"{s.tokens:,}")
+            for s in (*stories, *((others,) if others else ()))
+        ],
     )
 
 
 def _circuit(report: Report, zone: tzinfo | None) -> Picture:
-    spans, changes = report.series.circuit, len(report.series.circuit) - 1
+    spans, changes = report.series.circuit, report.series.circuit_changes
     summary = f"It stayed {spans[-1].kind} all the time."
     if changes:
         summary = f"It changed {plural(changes, 'time')} and ended {spans[-1].kind}."

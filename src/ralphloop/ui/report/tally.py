@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ralphloop.core.model import Outcome
+from ralphloop.core.model import Circuit, Outcome
 from ralphloop.journal.records import IterationRecord
 from ralphloop.ui.report.values import Cost, NearMiss, Note, Passed
 from ralphloop.ui.report.words import Teller
@@ -116,8 +116,8 @@ class Tally:
             )
         if moved := _analysis(it).get("transition"):
             reason = self.say(moved.get("reason", ""))
-            when = float(moved.get("at") or at)
-            self.moves.append(Move(when, str(moved["before"]), str(moved["after"]), reason))
+            before, after = Circuit(moved["before"]), Circuit(moved["after"])
+            self.moves.append(Move(float(moved.get("at") or at), str(before), str(after), reason))
         if it.status == "BLOCKED":
             self.decisions.append(self._note(it, f"waits for a person: {_said(it)}"))
         if any(effect.get("kind") == "set_aside" for effect in it.effects):

@@ -124,8 +124,10 @@ class Series(Fact):
 
     passed: tuple[Passed, ...]
     iterations: tuple[Cost, ...]
-    stories: tuple[Cost, ...]
+    stories: tuple[Cost, ...]  # the dearest
+    other_stories: Cost | None  # all others together
     circuit: tuple[Span, ...]
+    circuit_changes: int
     waits: tuple[Span, ...]
 
 
