@@ -161,11 +161,16 @@ class Decider:
         return Message(
             id=f"{run}/{self._sent}-{kind}",
             kind=kind,
-            title=one_line(f"{self._project}: {what}", 100),
-            text=one_line(text, _LONGEST),
+            title=_sendable(f"{self._project}: {what}", 100),
+            text=_sendable(text, _LONGEST),
             run=run,
             ts=str(event.get("ts", "")),
         )
+
+
+def _sendable(text: str, limit: int) -> str:
+    """One bounded line that any encoder takes: agents print half characters too."""
+    return one_line(text, limit).encode("utf-8", "replace").decode()
 
 
 _HANDLERS: dict[str, Callable[[Decider, Event], Message | None]] = {

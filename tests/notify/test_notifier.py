@@ -1,0 +1,233 @@
+"""Messages on their way: programs with deadlines, a thread of its own, problems as words."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralphloop.config.model import NotifySection
+from ralphloop.notify import Notifier
+from ralphloop.notify.channels import Command, Desktop, channels_for, check
+from ralphloop.notify.messages import Decider, Message
+from tests.loop.projects import sandbox, story
+from tests.notify.events import ended, quota, started, tool
+
+MESSAGE = Message(id="r1/1", kind="blocked", title="-shop: <waits>", text="a < b & c", run="r1")
+
+
+class Recorder:
+    """A channel that keeps what it is given."""
+
+    def __init__(self, pause_s: float = 0.0, error: Exception | None = None) -> None:
+        self.messages: list[Message] = []
+        self._pause_s, self._error = pause_s, error
+
+    def send(self, message: Message) -> str:
+        """Keep it, slowly or badly if so asked."""
+        time.sleep(self._pause_s)
+        if self._error is not None:
+            raise self._error
+        self.messages.append(message)
+        return ""
+
+
+def script(place: Path, name: str, body: str) -> Path:
+    """An executable Python script."""
+    path = place / name
+    path.write_text(f"#!{sys.executable}\nimport json, os, sys, time, subprocess\n{body}")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_command_reads_the_message_as_json(tmp_path: Path) -> None:
+    """It gets everything on its standard input, in the project's directory."""
+    seen = tmp_path / "seen"
+    program = script(tmp_path, "tell", "open('seen', 'w').write(sys.stdin.read())")
+    assert Command([str(program)], tmp_path).send(MESSAGE) == ""
+    assert json.loads(seen.read_text()) == {
+        "id": "r1/1",
+        "kind": "blocked",
+        "title": "-shop: <waits>",
+        "text": "a < b & c",
+        "run": "r1",
+    }
+
+
+def test_a_command_stays_in_our_session_in_a_group_of_its_own(tmp_path: Path) -> None:
+    """In a foreign session it would be taken for a process of the agent and stopped."""
+    body = "open(sys.argv[1], 'w').write(f'{os.getsid(0)} {os.getpgid(0) == os.getpid()}')"
+    program = script(tmp_path, "tell", body)
+    assert Command([str(program), str(tmp_path / "seen")], tmp_path).send(MESSAGE) == ""
+    assert (tmp_path / "seen").read_text() == f"{os.getsid(0)} True"
+
+
+def test_a_command_that_hangs_is_stopped_with_all_it_started(tmp_path: Path) -> None:
+    """The deadline holds for its children too."""
+    body = "child = subprocess.Popen(['sleep', '60'])\nopen('pid', 'w').write(str(child.pid))\ntime.sleep(60)"
+    program = script(tmp_path, "hang", body)
+    began = time.monotonic()
+    problem = Command([str(program)], tmp_path, timeout_s=1.0).send(MESSAGE)
+    assert problem.endswith("did not end within 1 s")
+    assert time.monotonic() - began < 10
+    child = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 5
+    while _is_running(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "argv, words",
+    [
+        (["/nonexistent/tell"], "could not be started"),
+        (["false"], "ended with 1"),
+        (["true"], ""),
+    ],
+)
+def test_a_command_that_fails_is_a_problem_in_words(argv: list[str], words: str) -> None:
+    """Missing, failing, or not reading its input at all."""
+    problem = Command(argv, None).send(MESSAGE)
+    assert words in problem
+    assert bool(problem) == bool(words)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="another program there")
+def test_the_desktop_gets_title_and_text_as_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A title cannot be an option, and the text cannot be markup."""
+    seen = tmp_path / "seen"
+    script(tmp_path, "notify-send", f"open({str(seen)!r}, 'w').write(json.dumps(sys.argv[1:]))")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert Desktop().send(MESSAGE) == ""
+    assert json.loads(seen.read_text()) == [
+        "--app-name=ralph",
+        "--",
+        "-shop: <waits>",
+        "a &lt; b &amp; c",
+    ]
+
+
+def test_a_run_becomes_messages_in_every_channel() -> None:
+    """The same messages, in order, to each of them."""
+    first, second = Recorder(), Recorder()
+    notifier = Notifier(NotifySection(), channels=[first, second])
+    for event in (started(), quota(), tool(), ended("project_complete")):
+        notifier.on_event(event)
+    assert notifier.close() == ()
+    kinds = [message.kind for message in first.messages]
+    assert kinds == ["usage_limit", "usage_limit_lifted", "run_finished"]
+    assert first.messages == second.messages
+
+
+def test_a_failing_channel_disturbs_neither_the_run_nor_the_others() -> None:
+    """What it raises becomes words, once."""
+    broken, well = Recorder(error=RuntimeError("no network")), Recorder()
+    notifier = Notifier(NotifySection(), channels=[broken, well])
+    for event in (started(), quota(), tool(), ended("error")):
+        notifier.on_event(event)
+    assert notifier.close() == ("notification: RuntimeError: no network",)
+    assert len(well.messages) == 3
+
+
+def test_a_slow_channel_never_holds_up_the_run() -> None:
+    """Events return at once; closing waits only as long as it was told to."""
+    notifier = Notifier(NotifySection(), channels=[Recorder(pause_s=1.5)])
+    began = time.monotonic()
+    for event in (started(), ended("error")):
+        notifier.on_event(event)
+    assert time.monotonic() - began < 0.5
+    assert notifier.close(0.1) == ("notification: the last one was not sent in time",)
+    assert time.monotonic() - began < 1.2
+
+
+def test_secrets_are_taken_out_before_anything_is_sent() -> None:
+    """Words of an agent may hold a key."""
+    channel = Recorder()
+    with Notifier(NotifySection(), secrets=["hunter2-hunter2"], channels=[channel]) as notifier:
+        notifier.on_event(ended("error", "the password is hunter2-hunter2"))
+    assert "hunter2-hunter2" not in channel.messages[0].text
+
+
+def test_nothing_configured_means_nothing_done() -> None:
+    """The default tells nobody and starts no thread."""
+    notifier = Notifier(NotifySection())
+    notifier.on_event(started())
+    notifier.on_event(ended("error"))
+    assert notifier._thread is None
+    assert notifier.close() == ()
+
+
+def test_settings_choose_the_channels(tmp_path: Path) -> None:
+    """Desktop, command and webhook, in any combination."""
+    config = NotifySection(desktop=True, command=("tell",), webhook="https://example.com/x")
+    names = [type(channel).__name__ for channel in channels_for(config, tmp_path)]
+    assert names == ["Desktop", "Command", "Webhook"]
+    assert channels_for(NotifySection(), tmp_path) == []
+
+
+def test_what_is_missing_is_known_before_the_night() -> None:
+    """A program that is not there and an address that is none are said beforehand."""
+    found = check(NotifySection(command=("no-such-program",), webhook="nonsense"))
+    assert found[0] == "notifications: no-such-program was not found"
+    assert "http(s)://" in found[1]
+    assert check(NotifySection(command=("true",), webhook="https://example.com/")) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+KEYS = st.sampled_from(
+    "project passed stories total max_cost_usd cost_usd kind outcome decision status story"
+    " recommendation after reason reasons until seconds run ts".split()
+)
+TYPES = st.sampled_from(
+    "run_started story_passed agent_event iteration_finished circuit_changed waiting"
+    " run_finished unknown".split()
+)
+
+
+@given(events=st.lists(st.tuples(TYPES, st.dictionaries(KEYS, JSON, max_size=8)), max_size=10))
+def test_no_event_can_make_it_raise(events: list[tuple[str, dict[str, Any]]]) -> None:
+    """Whatever stands in an event, the run goes on."""
+    notifier = Notifier(NotifySection(), channels=[Recorder()])
+    for kind, data in events:
+        notifier.on_event({**data, "type": kind})
+    notifier.close()
+
+
+def test_a_real_run_is_worth_one_message(tmp_path: Path) -> None:
+    """The events of a whole run, as the loop tells them: the question, once."""
+    agent = """
+    if STORY == "US-2":
+        status("BLOCKED", recommendation="Which database?")
+    else:
+        write("a.txt")
+        done()
+    """
+    box = sandbox(tmp_path, agent, stories=[story("US-1"), story("US-2")])
+    events = box.run("--json").events()
+    decider = Decider()
+    messages = [message for event in events if (message := decider.on_event(event))]
+    assert [message.kind for message in messages] == ["blocked"]
+    assert "US-2 waits for a person: Which database?" in messages[0].text
+    assert messages[0].title == "repo: waits for you"
