@@ -156,7 +156,7 @@ class Sandbox:
     def starts(self) -> int:
         """How often the agent was started."""
         path = self.state / "starts"
-        return int(path.read_text()) if path.exists() else 0
+        return int(path.read_text() or 0) if path.exists() else 0  # empty: just being written
 
     def prompt(self, start: int) -> str:
         """What the agent was told at its n-th start."""

@@ -39,9 +39,10 @@ _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENI
 
 def record(runner: Runner, judged: Judged) -> Step:
     """Fold the iteration into the session and write everything at once."""
+    skipped = _meanwhile(runner, judged).standing is Standing.SET_ASIDE
     story_state, aside = _story_after(runner, judged)
     state = judged.step.state
-    if aside:
+    if aside and not skipped:
         state = set_aside(state, f"{_story_id(judged)} was set aside", at=runner.clock())
     step = msgspec.structs.replace(judged.step, state=state)
     effects = _effects(runner, judged, story_state, aside=aside)
@@ -60,8 +61,10 @@ def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
     """The story's state after the iteration, and whether it is set aside now."""
     begun, analysis = judged.worked.begun, judged.step.analysis
     response = judged.worked.finished.response
+    now = _meanwhile(runner, judged)
+    skipped = now.standing is Standing.SET_ASIDE
     state = msgspec.structs.replace(
-        begun.state,
+        now,
         iterations=begun.state.iterations + 1,
         start_tree=begun.state.start_tree or begun.before.tree,
         start_head=begun.state.start_head or begun.before.head or "",
@@ -74,7 +77,7 @@ def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
         asked=judged.worked.asked,
     )
     if analysis.outcome.is_infrastructure:
-        return state, False
+        return state, skipped
     state = msgspec.structs.replace(
         state,
         failure=failure_text(judged.checks, MAX_FAILURE_CHARS),
@@ -84,11 +87,26 @@ def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
     )
     if judged.verdict.passed:
         return _passed(state, judged.verdict.grade), False
+    if skipped:
+        return msgspec.structs.replace(state, reason=now.reason), True
     if analysis.status is not None and analysis.status.status is Status.BLOCKED:
         return _blocked(state, analysis.status.recommendation), False
     attempts = state.attempts + is_failed_attempt(analysis, passed=False)
     state = msgspec.structs.replace(state, attempts=attempts)
     return _maybe_set_aside(runner, judged, state)
+
+
+def _meanwhile(runner: Runner, judged: Judged) -> StoryState:
+    """The story's state before, with what a person asked of it while the agent ran."""
+    begun = judged.worked.begun
+    now = runner.session.story(begun.story.id if begun.story else None)
+    return msgspec.structs.replace(
+        begun.state,
+        standing=now.standing,
+        reason=now.reason,
+        attempts=now.attempts,
+        second_chance=now.second_chance,
+    )
 
 
 def _maybe_set_aside(runner: Runner, judged: Judged, state: StoryState) -> tuple[StoryState, bool]:
@@ -325,9 +343,10 @@ def _tell(runner: Runner, judged: Judged, state: StoryState, *, aside: bool) -> 
         runner.bus.emit(
             events.STORY_SET_ASIDE, number, story=story.id, title=story.title, reason=state.reason
         )
-        newest = runner.session.state.breaker.history[-1]
-        if newest.before is not newest.after:
-            _tell_circuit(runner, number, newest)
+        before = judged.step.state.breaker.history
+        newest = runner.session.state.breaker.history[-1:]
+        if newest != before[-1:] and newest[0].before is not newest[0].after:
+            _tell_circuit(runner, number, newest[0])
 
 
 def _tell_circuit(runner: Runner, number: int, moved: Transition) -> None:

@@ -18,6 +18,8 @@ from ralphloop.loop.session import Desk, save_desk
 from ralphloop.loop.story_state import Standing, StoryState
 
 MAX_NOTES = 10
+MOST_DOLLARS = 1e6
+MOST_ITERATIONS = 1_000_000
 
 
 def handle_requests(runner: Runner) -> None:
@@ -84,6 +86,8 @@ def _budget(runner: Runner, request: Request) -> str:
         iterations = int(request.payload.get("iterations") or 0)
     except (TypeError, ValueError) as error:
         return f"not a budget: {error}"
+    if not (0 <= dollars <= MOST_DOLLARS and 0 <= iterations <= MOST_ITERATIONS):
+        return "not a budget: it can only be raised, and not without end"
     extra = msgspec.structs.replace(
         extra,
         cost_usd=extra.cost_usd + dollars,

@@ -35,7 +35,9 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
     """Sit out what has to be sat out; a decision where waiting makes no sense."""
     pending = runner.journal.open_wait(runner.run)
     decision = None
-    if pending is not None:
+    if pending is not None and pending.kind == Kind.PAUSE:
+        runner.journal.end_wait(runner.run, now=runner.clock())  # the desk knows if it still holds
+    elif pending is not None:
         decision = await _wait(runner, pending.kind, pending.reason, pending.until)
     return decision or await _pause(runner) or await _calls(runner)
 
