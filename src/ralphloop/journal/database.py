@@ -24,7 +24,6 @@ from ralphloop.atomic import kill_point, sync_directory, temporary_name
 from ralphloop.errors import JournalError
 from ralphloop.journal import schema
 
-_MAGIC = b"SQLite format 3\x00"
 _BUSY_TIMEOUT_S = 10.0
 _WAL_LIMIT_BYTES = 16 * 1024 * 1024
 _QUICK_CHECK_BELOW_BYTES = 32 * 1024 * 1024
@@ -97,7 +96,7 @@ def open_for_writing(path: Path, *, check: bool) -> Database:
     with explained(path):
         if not path.exists():
             _create(path)
-        _refuse_foreign(path)
+        _refuse_empty(path)
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
         try:
             return _prepared(connection, path, check=check)
@@ -109,7 +108,7 @@ def open_for_writing(path: Path, *, check: bool) -> Database:
 def open_for_reading(path: Path) -> Database:
     """Open the journal without the power to change it."""
     with explained(path):
-        _refuse_foreign(path)
+        _refuse_empty(path)
         connection = _connect_for_reading(path)
         try:
             _refuse_unknown(connection, path)
@@ -197,13 +196,14 @@ def _refuse_orphaned_log(path: Path) -> None:
         )
 
 
-def _refuse_foreign(path: Path) -> None:
-    with path.open("rb") as file:
-        head = file.read(len(_MAGIC))
-    if head == _MAGIC:
-        return
-    found = "empty" if not head else "not an SQLite file"
-    raise _unusable(path, f"the journal {path} is {found}")
+def _refuse_empty(path: Path) -> None:
+    """SQLite takes an empty file for a new database; ours are never empty.
+
+    The file itself is not opened: closing it would drop the locks that other connections of this
+    process hold on it.
+    """
+    if path.stat().st_size == 0:
+        raise _unusable(path, f"the journal {path} is empty")
 
 
 def _connect(uri: str) -> sqlite3.Connection:
