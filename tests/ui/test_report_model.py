@@ -13,8 +13,8 @@ from ralphloop.core.grading import Grade
 from ralphloop.journal.store import Journal
 from ralphloop.stories.model import StoryList
 from ralphloop.ui.report.groups import ALWAYS
-from ralphloop.ui.report.model import MOST_BARS, MOST_DECISIONS, MOST_SPANS, Outside, build
-from ralphloop.ui.report.values import Group, Report
+from ralphloop.ui.report.model import MOST_BARS, MOST_DECISIONS, Outside, build
+from ralphloop.ui.report.values import MOST_SPANS, Group, Report
 from ralphloop.ui.report.words import Teller, number, thinned
 from tests.ui.report_nights import (
     EVENING,

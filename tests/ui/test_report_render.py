@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ralphloop.journal.store import Journal
 from ralphloop.ui.report.model import Outside, build
+from ralphloop.ui.report.pictures import WIDTH, pictures
 from ralphloop.ui.report.render import as_html, as_markdown, code, escaped
-from ralphloop.ui.report.values import Report
-from tests.ui.report_nights import HOSTILE, Night, eventful, open_journal, story, story_list
+from ralphloop.ui.report.values import Cost, Passed, Report, Series, Span
+from tests.ui.report_nights import (
+    EVENING,
+    HOSTILE,
+    Night,
+    eventful,
+    open_journal,
+    story,
+    story_list,
+)
 
 LOADING = ("src", "href", "action", "data", "poster", "srcset", "background", "formaction")
 
@@ -34,6 +45,13 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 def night(journal: Journal) -> Report:
     """The night in which nearly everything happened."""
     return told(journal, eventful(journal))
+
+
+@cache
+def one_night() -> Report:
+    """The same, for tests that need only one."""
+    with tempfile.TemporaryDirectory() as place, open_journal(Path(place)) as journal:
+        return told(journal, eventful(journal))
 
 
 def told(journal: Journal, stories: object) -> Report:
@@ -197,6 +215,39 @@ def test_a_code_span_holds_any_text(text: str) -> None:
     assert fence is not None
     inner = span[len(fence[0]) : -len(fence[0])] if text.strip("`") else ""
     assert not re.search(rf"(?<!`){fence[0]}(?!`)", inner)
+
+
+MOMENTS = st.floats(-1e5, 1e5).map(lambda seconds: EVENING + seconds)
+COSTS = st.lists(
+    st.builds(Cost, st.text(max_size=40), st.floats(0, 1e9), st.integers(0, 2**53)), max_size=8
+).map(tuple)
+SPANS = st.lists(
+    st.builds(
+        Span, st.sampled_from(["CLOSED", "OPEN", "quota", "new"]), st.just("why"), MOMENTS, MOMENTS
+    ),
+    min_size=1,
+    max_size=8,
+).map(tuple)
+
+
+@given(costs=COSTS, spans=SPANS, times=st.lists(MOMENTS, max_size=8))
+@example(costs=(Cost("", 5e-324, 0),), spans=(Span("CLOSED", "", EVENING, EVENING),), times=[])
+def test_whatever_the_numbers_the_pictures_stay_in_their_frame(
+    costs: tuple[Cost, ...], spans: tuple[Span, ...], times: list[float]
+) -> None:
+    """Huge and tiny costs, clocks set back, moments outside of the run: nothing leaves its frame."""
+    passed = tuple(Passed(at, n, f"US-{n}", "checked") for n, at in enumerate(times, 1))
+    series = Series(passed, costs, costs, costs[0] if costs else None, spans, len(spans), spans)
+    for picture in pictures(msgspec.structs.replace(one_night(), series=series), UTC):
+        for bar in picture.bars:
+            assert 0 <= bar.x <= bar.x + bar.width <= WIDTH + 3
+            assert 0 <= bar.y <= bar.y + bar.height <= picture.height
+        for line in picture.lines:
+            assert 0 <= line.x1 <= line.x2 <= WIDTH
+        for point in picture.curve.split():
+            x, y = map(float, point.split(","))
+            assert 0 <= x <= WIDTH
+            assert 0 <= y <= picture.height
 
 
 def test_json_is_the_whole_report(night: Report) -> None:

@@ -17,6 +17,7 @@ from ralphloop.stories.model import StoryList
 from ralphloop.ui.report.groups import PASSED, Librarian, next_steps
 from ralphloop.ui.report.tally import Move, Tally
 from ralphloop.ui.report.values import (
+    MOST_SPANS,
     Cost,
     Group,
     Note,
@@ -31,7 +32,6 @@ from ralphloop.ui.report.words import Teller, plural, thinned
 MOST_DECISIONS = 60
 MOST_BARS = 100
 MOST_POINTS = 300
-MOST_SPANS = 100
 MOST_STORY_BARS = 12
 _PAGE = 250
 _EVENT_PAGE = 2_000

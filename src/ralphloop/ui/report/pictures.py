@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ralphloop.core.durations import format_duration
 from ralphloop.ui.lines import money
-from ralphloop.ui.report.values import Report, Span
+from ralphloop.ui.report.values import MOST_SPANS, Report, Span
 from ralphloop.ui.report.words import clock, moment, number, plural
 
 # One unit is a pixel at most: text of 15 units is readable in two columns and on a phone.
@@ -235,7 +235,9 @@ def _waits(report: Report, zone: tzinfo | None) -> Picture:
     quota = sum(wait.end - wait.start for wait in waits if wait.kind == "quota")
     summary = "It never had to wait."
     if waits:
-        summary = f"{plural(len(waits), 'wait')}; {format_duration(quota)} for the usage limit."
+        newest = "the newest " if len(waits) == MOST_SPANS else ""
+        counted = f"{newest}{plural(len(waits), 'wait')}"
+        summary = f"{counted}; {format_duration(quota)} for the usage limit."
     picture = _lanes(_axis(report, zone), (), waits)
     rows = _span_rows(waits, zone)
     head = ("from", "what for", "for", "why")
@@ -278,7 +280,7 @@ def _flat(y: float, style: str) -> Line:
 
 def _round_up(value: float) -> float:
     """The next round number."""
-    if value <= 0:
+    if value < 1e-9:  # a fraction of nothing, down to where logarithms end
         return 1.0
     size = 10.0 ** math.floor(math.log10(value))
     return float(

@@ -12,6 +12,8 @@ import msgspec
 
 from ralphloop.journal.records import Totals
 
+MOST_SPANS = 100
+
 
 @dataclass_transform(frozen_default=True)
 class Fact(msgspec.Struct, frozen=True):
