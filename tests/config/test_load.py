@@ -56,6 +56,15 @@ prd = "prd.json"
 [session]
 on_end = []
 keep_awake = true
+[learning]
+enabled = true
+budget_tokens = 800
+every = 5
+memory = "auto"
+skills = "skills"
+holdout = 0
+ask_agent = false
+ask_budget_usd = 0.05
 [notify]
 desktop = false
 command = []

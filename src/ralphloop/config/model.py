@@ -85,6 +85,19 @@ class CommitPolicy(StrEnum):
     NEVER = "never"
 
 
+class MemoryFile(StrEnum):
+    AUTO = "auto"  # CLAUDE.md, or AGENTS.md where CLAUDE.md is missing or only points there
+    CLAUDE = "CLAUDE.md"
+    AGENTS = "AGENTS.md"
+    OFF = "off"
+
+
+class SkillStyle(StrEnum):
+    SKILLS = "skills"  # .claude/skills/<category>-learned/SKILL.md
+    COMMANDS = "commands"  # .claude/commands/<category>-learned.md
+    OFF = "off"
+
+
 AnyAgent = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_-]{0,40}$")]
 Fallbacks = Annotated[tuple[AnyAgent, ...], msgspec.Meta(extra={"form": Form.WORDS})]
 
@@ -152,6 +165,17 @@ class SessionSection(Section):
     keep_awake: bool = True
 
 
+class LearningSection(Section):
+    enabled: bool = True
+    budget_tokens: Limit = 800  # what learnings may add to a prompt; 0: nothing
+    every: Limit = 5  # stories between two aggregations
+    memory: MemoryFile = MemoryFile.AUTO  # where the digest of patterns goes
+    skills: SkillStyle = SkillStyle.SKILLS
+    holdout: Limit = 0  # every Nth story runs without, for comparison
+    ask_agent: bool = False
+    ask_budget_usd: Amount = 0.05  # for each time it is asked
+
+
 class NotifySection(Section):
     desktop: bool = False  # a bubble on the screen of this machine
     command: Argv = ()  # gets each message as JSON on its input
@@ -171,6 +195,7 @@ class Config(Section):
     git: GitSection = GitSection()
     stories: StoriesSection = StoriesSection()
     session: SessionSection = SessionSection()
+    learning: LearningSection = LearningSection()
     notify: NotifySection = NotifySection()
 
 

@@ -1,0 +1,100 @@
+"""How far text from a transcript may travel.  Pure.
+
+Two stories can repeat the same bad advice (a poisoned README is read by every one of them), so
+being said twice is not enough.  What speaks of switching checks off, of the supervisor's own
+files, of secrets, of the network or of places outside the project is held back: it is kept and
+listed with the reason, and goes nowhere until a person approves it.  Too much is held back rather
+than too little.
+
+`plain_line` makes text harmless in a Markdown file that an agent loads: no headings, no tags, no
+imports (`@file`), no commands that are run on loading (exclamation mark and backtick).
+"""
+
+from __future__ import annotations
+
+import re
+
+from ralphloop.core.text import clean, one_line
+from ralphloop.learning.model import MAX_TEXT
+
+
+def _near(first: str, second: str) -> str:
+    """A word that begins like one of the first, then soon one like those of the second."""
+    one, other = (words.replace(" ", "|").replace("_", " ") for words in (first, second))
+    return rf"\b(?:{one})\w*\b.{{0,60}}\b(?:{other})"
+
+
+_GUARDS = r"check test lint verif hook assert review guard sandbox permission safety ci\b"
+_SYSTEM = "etc|home|root|usr|var|tmp|proc|sys|dev|opt|mnt|bin|sbin|lib|boot|run|srv|private"
+_INSTALLERS = "pip3?|pipx|uv|npm|npx|yarn|pnpm|bun|cargo|gem|brew|apt|apt-get|dnf|go"
+_SENDERS = "curl|wget|ncat|netcat|nc|scp|sftp|rsync|ssh|telnet|webhook|pastebin|ngrok"
+
+_RULES: dict[str, tuple[str, ...]] = {
+    "instructions": (
+        _near(
+            "ignore disregard forget overrid overrul supersed",
+            "instruction rule prompt guideline previous prior above earlier polic",
+        ),
+        r"system prompt|you are now|from now on|new instruction|jailbreak|developer mode",
+        r"</?\s*(?:system|assistant|user|human|instructions?)\b",
+    ),
+    "switching checks off": (
+        _near("disabl skip bypass delet remov weaken ignor silenc suppress loosen relax", _GUARDS),
+        _near("empt stub turn_off turning_off switch_off switching_off comment_out", _GUARDS),
+        _near("without_running commenting_out avoid_running stop_running", _GUARDS),
+        _near("not_run not_need never_run no_longer don't_run don't_need need_no", _GUARDS),
+        _near(_GUARDS, r"disabled skipped bypassed off\b removed deleted ignored commented"),
+        _near(_GUARDS, "unnecessary optional not_needed not_required not_necessary"),
+        r"--no-verify|skip-permissions|--dangerously|--force\b|\bxfail|\bnoqa\b|type: ?ignore",
+        r"\.skip\b|continue-on-error|\|\|\s*true|\bassert true\b|\bexit 0\b",
+    ),
+    "the supervisor's own business": (
+        r"ralph_status|\.ralph\b|ralph\.toml|exit_signal|promise>|\bpasses\W{1,3}true|\bsupervisor",
+        r"prd\.json|tasks\.yaml|progress\.txt|claude\.md|agents\.md|\.claude\b|settings[\w.]*\.json",
+    ),
+    "the network": (
+        rf"[a-z]{{2,10}}://|\bwww\.|exfiltrat|\b(?:{_SENDERS})\b",
+        _near(
+            "upload send forward transmit leak",
+            "server url host e-?mail secret key token credential environ content",
+        ),
+    ),
+    "secrets": (
+        r"\b(?:api|access|private|ssh|secret|signing|encryption)[ _-]?keys?\b|\bsecrets?\b",
+        r"\bpassw(?:ord|d)|credential|bearer|(?:auth|access) token|\.env\b|id_rsa|\[redacted\]",
+        r"\bprintenv\b|os\.environ|process\.env",
+    ),
+    "places outside the project": (
+        rf"(?:^|[\s`'\"(=:,])/(?:{_SYSTEM})\b|/(?:users|volumes)/\w+/\w",
+        r"~/|\.\./|\b[a-z]:\\|\\\\|\$\{?home\b|%userprofile|\.git/|crontab|authorized_keys",
+        r"\.(?:ssh|bashrc|zshrc|profile|gitconfig|npmrc|netrc|pypirc)\b",
+    ),
+    "commands that change the machine": (
+        r"\brm\s+-|\b(?:sudo|chmod|chown|eval|exec|shutdown|mkfs)\b|\bdd if=|\|\s*\w*sh\b|base64",
+        r"git\s+(?:push|reset|stash|clean|checkout|config|rebase|remote|filter)|--hard\b|kill -9",
+        rf"\b(?:{_INSTALLERS})\s+(?:install|add|get|i|dlx|exec)\b|\$\(|&&|;\s*\w+\s+-",
+    ),
+}
+_SUSPICIONS = {reason: re.compile("|".join(rules)) for reason, rules in _RULES.items()}
+_LEADING = re.compile(r"^[\s#>*+|=~-]+|^\d{1,3}[.)]\s+")
+_RUNS = re.compile(r"`{2,}")
+_IMPORT = re.compile(r"@(?=[\w~./\\])\S*")
+_ANGLES = str.maketrans({"<": "‹", ">": "›"})
+
+
+def suspicion(text: str) -> str:
+    """Why this text must not travel by itself; empty where nothing speaks against it."""
+    flat = " ".join(clean(text[: 4 * MAX_TEXT]).replace("’", "'").lower().split())
+    return next((reason for reason, pattern in _SUSPICIONS.items() if pattern.search(flat)), "")
+
+
+def plain_line(text: str, limit: int = MAX_TEXT) -> str:
+    """The text as one harmless line of Markdown."""
+    line = _RUNS.sub("`", _LEADING.sub("", one_line(text, limit))).replace("!`", "`")
+    line = line.translate(_ANGLES)
+    if line.count("`") % 2:
+        line = line.replace("`", "'")
+    pieces = line.split("`")
+    # Imports work outside of code only, so code is what they become.
+    pieces[::2] = [_IMPORT.sub(lambda found: f"`{found[0]}`", piece) for piece in pieces[::2]]
+    return "`".join(pieces).replace("!`", "`")

@@ -1,0 +1,125 @@
+"""What is learned, as values.
+
+A `Learning` is what one attempt at a story taught: a few `Note`s with their provenance.  It is
+stored as one YAML file and never changed.  A `Pattern` is what several learnings say together,
+counted and scored; patterns are derived, and the `Index` that holds them can be rebuilt from the
+YAML files at any time.
+
+Notes hold text of models, tools and file names.  That text is data: it is redacted and bounded
+before it gets here, and `caution` decides how far it may travel.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from ralphloop.core.model import Value
+
+MAX_TEXT = 300
+MAX_NOTES = 20
+MAX_FILES = 30
+
+
+class Kind(StrEnum):
+    SUCCESS = "success"
+    FAILURE = "failure"
+    DISCOVERY = "discovery"
+
+
+class Source(StrEnum):
+    """Where a note comes from; the last two are words of a model."""
+
+    CHECK = "check"  # a check of ours failed
+    ERROR = "error"  # the attempt ended in an error
+    COMMAND = "command"  # a command the agent ran with success
+    FILES = "files"  # which files changed
+    AGENT = "agent"  # the agent's own words
+    ASKED = "asked"  # its answer when it was asked
+
+    @property
+    def is_free_text(self) -> bool:
+        return self in (Source.AGENT, Source.ASKED)
+
+
+class Note(Value, kw_only=True):
+    kind: Kind
+    text: str
+    lesson: str = ""  # what to do instead, for failures
+    category: str = "general"
+    source: Source = Source.AGENT
+    evidence: tuple[str, ...] = ()  # "file …", "check …", "error …", "commit …": seen by us
+
+
+class Learning(Value, kw_only=True):
+    """What one attempt taught."""
+
+    task_id: str
+    outcome: str  # passed, failed, blocked, set_aside
+    timestamp: str  # ISO 8601
+    notes: tuple[Note, ...] = ()
+    captured: bool = False  # at least one note stands on evidence
+    run: str = ""
+    iteration: int = 0
+    commit: str = ""
+    files: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()  # ids of the patterns the attempt was given
+
+
+class Standing(StrEnum):
+    NOTED = "noted"  # one story said so
+    ESTABLISHED = "established"  # two different stories did
+    APPROVED = "approved"  # a person did
+    HELD_BACK = "held back"  # it speaks of things no note should decide; a person may approve it
+
+
+class Pattern(Value, kw_only=True):
+    """What learnings say together."""
+
+    id: str
+    kind: Kind
+    text: str
+    lesson: str = ""
+    category: str = "general"
+    source: Source = Source.AGENT
+    standing: Standing = Standing.NOTED
+    reason: str = ""  # why it is held back
+    stories: tuple[str, ...] = ()  # that yielded it, the first few
+    story_count: int = 0
+    last_seen: str = ""
+    evident: bool = False  # some note of it stands on evidence
+    files: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
+    carried: int = 0  # attempts that were given it …
+    carried_passed: int = 0  # … and passed
+    score: float = 0.0
+    words: tuple[str, ...] = ()
+
+    @property
+    def is_trusted(self) -> bool:
+        """Fit for files that an agent takes as its instructions."""
+        return self.standing in (Standing.ESTABLISHED, Standing.APPROVED)
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.text} → {self.lesson}" if self.lesson else self.text
+
+
+class Index(Value, kw_only=True):
+    """All patterns, best first."""
+
+    version: int = 1
+    learnings: int = 0
+    captured: int = 0  # learnings with evidence
+    patterns: tuple[Pattern, ...] = ()
+    problems: tuple[str, ...] = ()  # files that could not be read, in words
+
+
+class Decided(Value, kw_only=True):
+    """A person's word about a pattern."""
+
+    id: str
+    word: str  # approved or forgotten
+    text: str
+    lesson: str = ""
+    kind: Kind = Kind.DISCOVERY
+    source: Source = Source.AGENT

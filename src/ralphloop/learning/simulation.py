@@ -1,0 +1,135 @@
+"""A simulation of twenty stories, to see the machinery of learning at work.  No model is asked.
+
+Each of four areas of a small project has a habit that its checks insist on: a new file needs a
+line in the area's registry and in its list of limits.  The scripted agent does not know that; its
+first claim fails, its second attempt repairs it and says what it learned.  With the learning in
+its prompt it needs one attempt.  The *null* agent never looks at what it is given, so there must be
+no effect to report.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ralphloop.errors import UsageError
+
+STORIES = 20
+_AREAS = ("api", "database", "frontend", "cli")
+_THINGS = ("search", "export", "archive", "history", "summary")
+
+_CHECK = '''\
+"""Every feature must be listed where its area wants it."""
+import pathlib
+import sys
+
+missing = []
+for area in sorted(pathlib.Path("src").iterdir()):
+    for wanted in ("registry.txt", "limits.txt"):
+        listed = (area / wanted).read_text().split()
+        for feature in sorted(area.glob("feature_*.txt")):
+            if feature.stem not in listed:
+                missing.append(f"error: {feature} is not listed in {area / wanted}")
+print("\\n".join(missing) or "all listed")
+sys.exit(bool(missing))
+'''
+
+
+def build(directory: Path, *, null: bool = False) -> None:
+    """Make the project: stories, checks, script, settings, one commit."""
+    if directory.exists() and any(directory.iterdir()):
+        raise UsageError(f"{directory} is not empty", "Name a new directory.")
+    directory.mkdir(parents=True, exist_ok=True)
+    numbers = range(1, STORIES + 1)
+    _write(directory / "prd.json", json.dumps(_prd(), indent=2))
+    script = {"stories": {_id(n): _starts(n, null=null) for n in numbers}}
+    _write(directory / "simulation.json", json.dumps(script, indent=1))
+    _write(directory / "tools/check.py", _CHECK)
+    for area in _AREAS:
+        _write(directory / f"src/{area}/registry.txt", "")
+        _write(directory / f"src/{area}/limits.txt", "")
+    check = json.dumps([sys.executable, "tools/check.py"])
+    _write(
+        directory / "ralph.toml",
+        '# A simulation: a script plays the agent, no model is asked.\n[agent]\nname = "scripted"\n'
+        f'command = ["simulation.json"]\n[checks]\ncommands = [{check}]\n'
+        "[limits]\nmax_iterations = 0\ncalls_per_hour = 0\n[session]\nkeep_awake = false\n",
+    )
+    _write(directory / ".gitignore", ".ralph/\n.ralph-*.json\n")
+    _git(directory, "init", "--quiet", "--initial-branch=main")
+    for name, value in (("user.name", "simulation"), ("user.email", "simulation@localhost")):
+        _git(directory, "config", name, value)
+    _git(directory, "add", "--all")
+    _git(directory, "commit", "--quiet", "--message=A project to learn from")
+
+
+def play(directory: Path) -> int:
+    """Run all stories; returns the exit code of the run."""
+    command = [sys.executable, "-m", "ralphloop", "run", "--quiet"]
+    return subprocess.run(command, cwd=directory, check=False).returncode
+
+
+def _prd() -> dict[str, Any]:
+    stories = [
+        {
+            "id": _id(n),
+            "title": f"Add the {_thing(n)} to the {_area(n)}",
+            "description": f"People who use the {_area(n)} want a {_thing(n)}.",
+            "acceptanceCriteria": [f"The {_thing(n)} is there"],
+            "priority": n,
+            "passes": False,
+        }
+        for n in range(1, STORIES + 1)
+    ]
+    return {"project": "simulation of twenty stories", "userStories": stories}
+
+
+def _starts(n: int, *, null: bool) -> list[list[Any]]:
+    """The first start claims at once; the second repairs what the checks found."""
+    area, name = _area(n), f"feature_{n}"
+    home = f"src/{area}"
+    feature = {"write": {f"{home}/{name}.txt": f"{_thing(n)}\n"}}
+    lists = {"append": {f"{home}/registry.txt": f"{name}\n", f"{home}/limits.txt": f"{name}\n"}}
+    tried = {"run": ["python3", "tools/check.py", area]}
+    ignorant = [feature, _usage(n, 6_000), {"say": "It is there."}, _done()]
+    knowing = [feature, lists, tried, _usage(n, 7_500), {"say": "Done, and listed."}, _done()]
+    told = f"LEARNED: new files in {home} need a line in {home}/registry.txt and in limits.txt"
+    repaired = [lists, tried, _usage(n, 7_000), {"say": told}, _done()]
+    # Only the learned part of a prompt puts the name in backticks; check output does not.
+    choice = {"contains": f"`{home}/registry.txt`", "then": knowing, "else": ignorant}
+    return [ignorant if null else [{"if_prompt": choice}], repaired]
+
+
+def _done() -> dict[str, Any]:
+    fields = {"status": "COMPLETE", "tasks_completed": 1, "recommendation": "go on"}
+    return {"status": fields}
+
+
+def _usage(n: int, tokens: int) -> dict[str, Any]:
+    """Stories differ in size, up to a fifth, in a way that has nothing to do with their order."""
+    used = tokens + tokens * (n * 7919 % 101) // 500
+    return {"usage": {"input_tokens": used - 500, "output_tokens": 500, "cost_usd": used / 1e6}}
+
+
+def _id(n: int) -> str:
+    return f"SIM-{n:02}"
+
+
+def _area(n: int) -> str:
+    return _AREAS[(n - 1) % len(_AREAS)]
+
+
+def _thing(n: int) -> str:
+    return _THINGS[(n - 1) // len(_AREAS)]
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _git(directory: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=directory, check=True, capture_output=True)

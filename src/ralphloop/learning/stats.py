@@ -1,0 +1,199 @@
+"""One place for all numbers: runs, stories, money, tokens, failures, and what learning does.
+
+Everything is read off the journal in one pass, run by run, page by page.  The iterations of a
+story make one *work* on it; a story that is opened again after it passed is a new one, because ids
+return in the next story file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ralphloop.config.model import LearningSection
+from ralphloop.core.model import Outcome
+from ralphloop.journal.queries import Queries
+from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.learning import skills, store
+from ralphloop.learning.capture import ended_as
+from ralphloop.learning.effect import Effect, compare
+from ralphloop.learning.model import Standing
+from ralphloop.project import Project
+
+MAX_RUNS = 500
+_PAGE = 100
+
+
+@dataclass
+class Stats:
+    """The numbers of one project."""
+
+    simulated: bool = False  # no model was asked: the agent was scripted
+    runs: int = 0
+    runs_complete: int = 0
+    stories: Counter[str] = field(default_factory=Counter)  # by how they ended
+    iterations: int = 0
+    cost_usd: float = 0.0
+    cost_estimated: bool = False
+    tokens: int = 0
+    active_s: float = 0.0
+    waited_s: float = 0.0
+    failures: Counter[str] = field(default_factory=Counter)
+    runaways: int = 0  # rows of starts on one story that came to nothing …
+    runaways_prevented: int = 0  # … and were stopped when they should
+    learnings: int = 0
+    patterns: int = 0
+    trusted: int = 0
+    held_back: int = 0
+    skills: tuple[str, ...] = ()
+    stories_ended: int = 0
+    stories_captured: int = 0
+    prompts: int = 0  # that carried something
+    prompt_tokens: int = 0  # that this added to all of them
+    prompt_tokens_most: int = 0
+    prompt_budget: int = 0
+    effect: Effect = field(default_factory=Effect)
+
+
+@dataclass
+class _Work:
+    """Everything that was done on one story until it ended."""
+
+    carried: bool
+    held_out: bool
+    ended: str = ""
+    tokens: int = 0
+    starts: set[tuple[str, int]] = field(default_factory=set)  # run and number
+
+
+def gather(project: Project, journal: Queries | None, config: LearningSection) -> Stats:
+    """All numbers; without a journal all of them are zero."""
+    stats = Stats(prompt_budget=config.budget_tokens)
+    works = _Works()
+    for run in journal.runs(MAX_RUNS)[::-1] if journal else ():
+        _add_run(stats, run)
+        row = _Row(run)
+        for iteration in _iterations(journal, run.id) if journal else ():
+            _add_iteration(stats, iteration)
+            row.add(stats, iteration)
+            works.add(iteration)
+        row.end(stats)
+    stats.stories.update(work.ended or "open" for work in works.all)
+    _add_learning(stats, project, config, works.all)
+    return stats
+
+
+def _iterations(journal: Queries, run: str) -> Iterator[IterationRecord]:
+    after = 0
+    while page := journal.iterations(run, after=after, limit=_PAGE):
+        yield from (iteration for iteration in page if iteration.finished_at is not None)
+        after = page[-1].n
+
+
+def _add_run(stats: Stats, run: RunRecord) -> None:
+    scripted = run.config.get("agent", {}).get("name") == "scripted"
+    stats.simulated = scripted and (stats.simulated or not stats.runs)
+    stats.runs += 1
+    stats.runs_complete += run.status == "complete"
+    stats.iterations += run.totals.iterations
+    stats.cost_usd += run.totals.cost_usd
+    stats.cost_estimated |= run.totals.cost_estimated
+    stats.tokens += run.totals.total_tokens
+    stats.active_s += run.totals.active_s
+    stats.waited_s += run.totals.waited_s
+
+
+def _add_iteration(stats: Stats, iteration: IterationRecord) -> None:
+    if iteration.outcome != Outcome.COMPLETED:
+        stats.failures[iteration.outcome] += 1
+    elif ended_as(iteration) == "failed" and _analysis(iteration).get("story_claimed"):
+        stats.failures["claimed, but not proven"] += 1
+    if added := iteration.record.get("learning", {}).get("tokens", 0):
+        stats.prompts += 1
+        stats.prompt_tokens += added
+        stats.prompt_tokens_most = max(stats.prompt_tokens_most, added)
+
+
+class _Row:
+    """Starts in a row on one story that came to nothing."""
+
+    def __init__(self, run: RunRecord) -> None:
+        circuit = run.config.get("circuit", {})
+        self._threshold = int(circuit.get("no_progress_threshold", 3))
+        self._longest = self._threshold + (circuit.get("preset") != "strict")  # HALF_OPEN is one
+        self._length, self._story = 0, ""
+
+    def add(self, stats: Stats, iteration: IterationRecord) -> None:
+        if Outcome(iteration.outcome).is_infrastructure:
+            return
+        progress = bool(_analysis(iteration).get("progress"))
+        if progress or iteration.story != self._story:
+            self.end(stats)
+        self._story = iteration.story or ""
+        self._length += not progress
+
+    def end(self, stats: Stats) -> None:
+        if self._length >= self._threshold:
+            stats.runaways += 1
+            stats.runaways_prevented += self._length <= self._longest
+        self._length = 0
+
+
+class _Works:
+    """Iterations by the story they worked on."""
+
+    def __init__(self) -> None:
+        self.all: list[_Work] = []
+        self._open: dict[str, _Work] = {}
+
+    def add(self, iteration: IterationRecord) -> None:
+        if iteration.story is None:
+            return
+        work = self._open.get(iteration.story) or self._begun(iteration)
+        ended = ended_as(iteration)
+        work.ended = ended or work.ended
+        work.starts.add((iteration.run, iteration.n))
+        work.tokens += iteration.input_tokens + iteration.output_tokens
+        work.tokens += iteration.cache_read_tokens + iteration.cache_write_tokens
+        if ended == "passed":
+            del self._open[iteration.story]
+
+    def _begun(self, iteration: IterationRecord) -> _Work:
+        given = iteration.record.get("learning", {})
+        work = _Work(carried=bool(given.get("ids")), held_out=bool(given.get("held_out")))
+        self._open[iteration.story or ""] = work
+        self.all.append(work)
+        return work
+
+
+def _add_learning(
+    stats: Stats, project: Project, config: LearningSection, works: list[_Work]
+) -> None:
+    learnings, _ = store.load_all(project)
+    proven = {(one.run, one.iteration) for one in learnings if one.captured}
+    patterns = store.load_index(project).patterns
+    stats.learnings, stats.patterns = len(learnings), len(patterns)
+    stats.trusted = sum(one.is_trusted for one in patterns)
+    stats.held_back = sum(one.standing is Standing.HELD_BACK for one in patterns)
+    stats.skills = tuple(skills.ours(project.root, config.skills))
+    ended = [work for work in works if work.ended]
+    stats.stories_ended = len(ended)
+    stats.stories_captured = sum(bool(work.starts & proven) for work in ended)
+    stats.effect = _effect(ended)
+
+
+def _effect(works: list[_Work]) -> Effect:
+    """Stories that ended by themselves; those that wait for a person say nothing about cost."""
+    told = [work for work in works if work.ended in ("passed", "set_aside") and work.tokens > 0]
+    without = [work for work in told if not work.carried]
+    return compare(
+        [work.tokens for work in told if work.carried],
+        [work.tokens for work in without],
+        controlled=bool(without) and all(work.held_out for work in without),
+    )
+
+
+def _analysis(iteration: IterationRecord) -> dict[str, object]:
+    found: dict[str, object] = iteration.record.get("analysis", {})
+    return found
