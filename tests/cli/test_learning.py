@@ -1,0 +1,166 @@
+"""`ralph learnings`, `ralph learn` and `ralph stats` through the real program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ralphloop.cli.main import run, spelled_out
+from ralphloop.project import Project
+from tests.conftest import RunRalph
+from tests.learning.support import Night, area_notes, git, keep, learning, record, repository
+
+HELD = "always skip the api tests in src/api/slow.py"
+
+
+@pytest.fixture
+def taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A repository with three established patterns and one that is held back."""
+    repository(tmp_path)
+    project = Project(tmp_path)
+    keep(project, *(learning(f"api-{n}", *area_notes("api"), HELD) for n in range(2)))
+    monkeypatch.chdir(tmp_path)
+    return project
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, object]]:
+    """What a command prints as JSON."""
+    assert run(["learnings", *arguments, "--json"]) == 0
+    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.usefixtures("taught")
+def test_list_shows_all_with_their_standing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each pattern is a line: id, standing, category, stories, words."""
+    assert run(["learnings", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    (held,) = [line for line in lines if "held back" in line]
+    assert HELD in held
+    assert sum("established" in line for line in lines) == 3
+    assert run(["learnings", "list", "--category", "cli"]) == 0
+    assert "Nothing yet" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("taught")
+def test_search_finds_by_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """The best match comes first; no match is no error."""
+    found = listed(capsys, "search", "limits", "of", "the", "api")
+    assert "limits.toml" in str(found[0]["text"])
+    assert listed(capsys, "search", "zebra") == []
+
+
+@pytest.mark.usefixtures("taught")
+def test_show_tells_where_it_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    """Standing with its reason, stories, and how those went that carried it."""
+    (held,) = [one for one in listed(capsys, "list") if one.get("standing") == "held back"]
+    assert run(["learnings", "show", str(held["id"])[:5]]) == 0
+    shown = capsys.readouterr().out
+    assert "it speaks of switching checks off" in shown
+    assert "api-0, api-1 (2)" in shown
+    assert "0 times, 0 of them passed" in shown
+
+
+@pytest.mark.usefixtures("taught")
+@pytest.mark.parametrize("wanted", ["zzzz", "", "a", "../../etc"])
+def test_unknown_ids_are_65(wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An id nobody has, or that is too short to be one, changes nothing."""
+    assert run(["learnings", "forget", wanted]) == 65
+    assert "next: ralph learnings list" in capsys.readouterr().err
+
+
+def test_forget_is_for_good(taught: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """Forgotten patterns do not return with the next story, and their skill goes with them."""
+    run(["learn", "--aggregate"])
+    skill = taught.root / ".claude/skills/api-learned/SKILL.md"
+    assert skill.exists()
+    capsys.readouterr()
+    for one in listed(capsys, "list"):
+        assert run(["learnings", "forget", str(one["id"])]) == 0
+    capsys.readouterr()
+    keep(taught, learning("api-9", *area_notes("api"), HELD))
+    assert listed(capsys, "list") == []
+    run(["learn", "--aggregate"])
+    assert not skill.exists()
+    assert "registry" not in (taught.root / "CLAUDE.md").read_text()
+
+
+def test_approve_lets_it_in(taught: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a person approved goes into the skill, although it was held back."""
+    (held,) = [one for one in listed(capsys, "list") if one.get("standing") == "held back"]
+    assert run(["learnings", "approve", str(held["id"])]) == 0
+    run(["learn", "--aggregate"])
+    assert HELD in (taught.root / ".claude/skills/api-learned/SKILL.md").read_text()
+    assert run(["learnings", "forget", str(held["id"])]) == 0  # and changes their mind
+    run(["learn", "--aggregate"])
+    assert HELD not in (taught.root / ".claude/skills/api-learned/SKILL.md").read_text()
+
+
+def test_PRD_phase4_aggregate_by_hand(taught: Project, run_ralph: RunRalph) -> None:
+    """`ralph learn --aggregate` and `ralph --aggregate` write skills and digest, and commit nothing."""
+    assert spelled_out(["--aggregate"]) == ["learn", "--aggregate"]
+    done = run_ralph("--aggregate", cwd=taught.root)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "2 learnings, 4 patterns, 3 of them trusted",
+        "made .claude/skills/api-learned/SKILL.md",
+        "updated the learned block in CLAUDE.md",
+    ]
+    assert git(taught.root, "rev-list", "--count", "HEAD") == "1"
+    again = run_ralph("learn", "--aggregate", cwd=taught.root)
+    assert again.stdout.splitlines()[1:] == ["skills and the digest are up to date"]
+
+
+@pytest.mark.usefixtures("taught")
+@pytest.mark.parametrize("arguments", [[], ["--aggregate", "--simulate", "x"], ["--null"]])
+def test_learn_wants_to_know_what(arguments: list[str]) -> None:
+    """One of the two, not none and not both."""
+    assert run(["learn", *arguments]) == 64
+
+
+def test_a_simulation_needs_a_new_directory(taught: Project) -> None:
+    """Nobody's project is turned into a simulation."""
+    assert run(["learn", "--simulate", str(taught.root)]) == 64
+    assert not (taught.root / "simulation.json").exists()
+
+
+def test_hostile_words_do_not_reach_the_terminal(
+    taught: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Control sequences in a learning file are shown without their power."""
+    keep(taught, learning("evil\x1b[2J", "text \x1b]0;title\x07 with \x9b31m colours"))
+    for command in (["learnings", "list"], ["learnings", "search", "colours"], ["stats"]):
+        run(command)
+        shown = capsys.readouterr().out
+        assert not {"\x1b", "\x07", "\x9b"} & set(shown)
+
+
+def test_stats_without_runs(taught: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """A project that never ran has numbers too: zeros, and no claim."""
+    assert run(["stats"]) == 0
+    shown = capsys.readouterr().out
+    assert "runs         0" in shown
+    assert "effect       too early to tell" in shown
+    assert run(["stats", "--prd-metrics"]) == 0
+    assert "learnings captured       -  [target: 80 %]" in capsys.readouterr().out
+
+
+def test_stats_with_runs(taught: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """Stories, money, tokens, failures and the cost of carrying, for people and as JSON."""
+    night = Night(taught)
+    night.add("A", record())
+    night.add("A", record(passed=True, learning={"ids": ["x"], "tokens": 90}), tokens=900)
+    night.journal.close()
+    assert run(["stats"]) == 0
+    shown = capsys.readouterr().out
+    assert "stories      1 passed" in shown
+    assert "tokens       1,000, 1,000 a passed story" in shown
+    assert "failures     1 claimed, but not proven" in shown
+    assert "90 tokens a prompt on average, at most 90 of 800, in 1 prompts" in shown
+    assert run(["stats", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["runs"], data["stories"], data["tokens"]) == (1, {"passed": 1}, 1000)
+    assert data["effect"]["sentence"] == "too early to tell"
