@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from ralphloop.atomic import write_atomic
+from ralphloop.core.durations import iso
 from ralphloop.errors import RalphError
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import RunRecord
@@ -28,6 +29,7 @@ def gather(project: Project, journal: Queries, run: RunRecord) -> Report:
     outside = Outside(
         project=project.root.name,
         commits=_commits(project, run),
+        learnings=_learnings(project, run),
         secrets=secret_values(os.environ),
     )
     return build(journal, _stories(project, run), run, outside)
@@ -70,6 +72,19 @@ def _stories(project: Project, run: RunRecord) -> StoryList | None:
         return load(project.root / run.prd_path).list
     except RalphError:
         return None
+
+
+def _learnings(project: Project, run: RunRecord) -> tuple[str, ...]:
+    """What stories taught since the run began, as far as it may be repeated."""
+    from ralphloop.learning.model import Standing
+    from ralphloop.learning.store import load_index
+
+    since, until = iso(run.started_at), iso(run.ended_at or run.last_activity)
+    return tuple(
+        pattern.sentence
+        for pattern in load_index(project).patterns
+        if since <= pattern.last_seen <= until and pattern.standing is not Standing.HELD_BACK
+    )
 
 
 def _commits(project: Project, run: RunRecord) -> dict[int, str]:

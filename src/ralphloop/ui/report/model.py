@@ -82,9 +82,6 @@ def build(
     passed = sum(group.count for group in groups if group.key in PASSED)
     total = sum(group.count for group in groups)
     decisions = _decisions(run, tally, events, waits, moves, say)
-    end = run.ended_at or run.last_activity
-    costs = _story_costs(tally, say)
-    rest = costs[MOST_STORY_BARS:]
     return Report(
         run=run.id,
         project=say(outside.project, 100),
@@ -92,7 +89,7 @@ def build(
         agent=_agent(run),
         started_at=run.started_at,
         ended_at=run.ended_at,
-        as_of=end,
+        as_of=_last_sign(run),
         decision=run.decision,
         reason=say(run.reason, 500),
         headline=_headline(run, groups, passed, total if run.prd_path else 0),
@@ -109,16 +106,28 @@ def build(
         tampering_left_out=tally.tampering_count - len(tally.tampering),
         learnings=tuple(say(words) for words in outside.learnings[:MOST_DECISIONS]),
         warnings=events.warnings,
-        series=Series(
-            passed=thinned(tally.passes, MOST_POINTS),
-            iterations=tuple(_bars(tally.spent)),
-            stories=tuple(costs[:MOST_STORY_BARS]),
-            other_stories=_sum(f"{len(rest)} others", rest) if rest else None,
-            circuit=tuple(_spans(moves, events.first_circuit, run.started_at, end)),
-            circuit_changes=len(moves),
-            waits=tuple(_wait(wait, end, say) for wait in waits),
-        ),
+        series=_series(tally, moves, waits, events.first_circuit, run),
     )
+
+
+def _series(
+    tally: Tally, moves: list[Move], waits: list[Wait], first_circuit: str, run: RunRecord
+) -> Series:
+    costs, end = _story_costs(tally), _last_sign(run)
+    rest = costs[MOST_STORY_BARS:]
+    return Series(
+        passed=thinned(tally.passes, MOST_POINTS),
+        iterations=tuple(_bars(tally.spent)),
+        stories=tuple(costs[:MOST_STORY_BARS]),
+        other_stories=_sum(f"{len(rest)} others", rest) if rest else None,
+        circuit=tuple(_spans(moves, first_circuit, run.started_at, end)),
+        circuit_changes=len(moves),
+        waits=tuple(_wait(wait, end, tally.say) for wait in waits),
+    )
+
+
+def _last_sign(run: RunRecord) -> float:
+    return run.ended_at or run.last_activity
 
 
 def _tallied(journal: Queries, run: RunRecord, say: Teller) -> Tally:
@@ -164,7 +173,7 @@ def _moves(journal: Queries, run: RunRecord, tally: Tally) -> list[Move]:
         history = load_circuit(journal).history
     except RalphError:
         history = ()  # the iterations still tell most of it
-    end = run.ended_at or run.last_activity
+    end = _last_sign(run)
     found = {(move.at, move.before, move.after): move for move in tally.moves}
     for entry in history:
         if entry.at is not None and run.started_at <= entry.at <= end:
@@ -255,10 +264,10 @@ def _bars(spent: list[Cost]) -> Iterator[Cost]:
         yield _sum(name, part)
 
 
-def _story_costs(tally: Tally, say: Teller) -> list[Cost]:
+def _story_costs(tally: Tally) -> list[Cost]:
     """What each story cost, the most expensive first."""
     costs = [
-        Cost(say(story, 60) or "the prompt", spent.cost_usd, spent.tokens)
+        Cost(tally.say(story, 60) or "the prompt", spent.cost_usd, spent.tokens)
         for story, spent in tally.stories.items()
     ]
     return sorted(costs, key=lambda cost: (-cost.cost_usd, -cost.tokens))

@@ -1,0 +1,158 @@
+"""`ralph report` and the files a run leaves, on real repositories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ralphloop.journal.reader import JournalReader
+from ralphloop.project import Project
+from ralphloop.ui.report import write_report
+from tests.conftest import RunRalph
+from tests.loop.projects import Sandbox, sandbox, story
+from tests.ui.report_nights import RUN, Night, eventful, open_journal
+
+AGENT = """
+if STORY == "US-2" and START == 2:
+    done(words="Implemented.")
+elif STORY == "US-3":
+    status("BLOCKED", recommendation="Which <b>database</b>?")
+else:
+    write(f"src/{STORY}.txt", START)
+    done()
+"""
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """A project in which a real run has ended with a question."""
+    stories = [story("US-1"), story("US-2", verify=["test", "-f", "src/US-2.txt"]), story("US-3")]
+    made = sandbox(
+        tmp_path_factory.mktemp("report"), AGENT, stories=stories, checks=[["test", "-d", "."]]
+    )
+    done = made.run()
+    assert done.code == 2, done.text
+    return made
+
+
+def test_a_real_run_is_told_as_it_was(box: Sandbox) -> None:
+    """What the loop writes is what the report reads: grades, question, a false done."""
+    found = json.loads(box.ralph("report", "--json").out)
+    stories = {g["key"]: [s["id"] for s in g["stories"]] for g in found["groups"] if g["count"]}
+    assert stories == {"waiting": ["US-3"], "checked": ["US-1"], "verified": ["US-2"]}
+    assert [miss["key"] for miss in found["near_misses"]] == ["false_done"]
+    assert found["times"]["working_s"] > 0
+    assert found["times"]["checking_s"] > 0
+
+
+def test_the_commands_in_the_report_can_be_run(box: Sandbox) -> None:
+    """The diff is the story's own commit, the proof is green."""
+    found = json.loads(box.ralph("report", "--json").out)
+    lines = {s["id"]: s for g in found["groups"] for s in g["stories"]}
+    shown = box.git(*lines["US-2"]["look"].split()[1:], "--", "src")
+    assert "src/US-2.txt" in shown
+    assert "src/US-1.txt" not in shown
+    assert lines["US-2"]["proof"] == ["test -d .", "test -f src/US-2.txt"]
+
+
+def test_markdown_is_the_default_and_html_a_choice(box: Sandbox) -> None:
+    """On the terminal words, on request a page; both name the question as text."""
+    words, page = box.ralph("report"), box.ralph("report", "--html")
+    assert "1. Answer US-3: Which \\<b\\>database\\</b\\>?" in words.out
+    assert page.out.startswith("<!DOCTYPE html>")
+    assert "Which &lt;b&gt;database&lt;/b&gt;?" in page.out
+
+
+def test_a_run_is_found_by_the_end_of_its_name(box: Sandbox) -> None:
+    """Six characters are enough; an unknown name lists the known ones."""
+    run = json.loads(box.ralph("report", "--json").out)["run"]
+    assert json.loads(box.ralph("report", run[-6:], "--json").out)["run"] == run
+    unknown = box.ralph("report", "nonsense")
+    assert unknown.code == 64
+    assert run in unknown.err
+
+
+def test_without_a_run_the_way_on_is_said(run_ralph: RunRalph, tmp_path: Path) -> None:
+    """No journal is no mystery."""
+    done = run_ralph("report", cwd=tmp_path)
+    assert done.returncode == 66
+    assert "no run has been recorded here yet" in done.stderr
+    assert "ralph run" in done.stderr
+
+
+def test_open_writes_the_page_and_shows_it(box: Sandbox, tmp_path: Path) -> None:
+    """The browser is handed the file that was written."""
+    seen = tmp_path / "seen"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    browser.chmod(0o755)
+    done = box.ralph("report", "--open", env={"BROWSER": f"{browser} %s"})
+    assert done.code == 0, done.text
+    assert seen.read_text().strip() == Path(done.out.strip()).as_uri()
+    assert Path(done.out.strip()).read_text().startswith("<!DOCTYPE html>")
+
+
+def test_write_report_leaves_both_files(tmp_path: Path) -> None:
+    """HTML and Markdown, named after the run, in .ralph/reports."""
+    with open_journal(tmp_path) as journal:
+        eventful(journal)
+        written = write_report(Project(tmp_path), journal, RUN)
+    places = [path.relative_to(tmp_path).as_posix() for path in written]
+    assert places == [f".ralph/reports/{RUN}.html", f".ralph/reports/{RUN}.md"]
+    assert all(path.stat().st_size > 1_000 for path in written)
+
+
+def test_write_report_never_raises(tmp_path: Path) -> None:
+    """An unknown run, a place that cannot be written, a record nobody can read: no page, no error."""
+    project = Project(tmp_path)
+    with open_journal(tmp_path) as journal:
+        assert write_report(project, journal, "unknown") == []
+        night = Night(journal)
+        (project.directory / "reports").write_text("a file stands in the way")
+        assert write_report(project, journal, RUN) == []
+        (project.directory / "reports").unlink()
+        night.iteration("US-1", analysis={"transition": {"before": 1, "after": [], "reason": 3}})
+        assert write_report(project, journal, RUN) == []
+
+
+def test_a_report_is_made_without_stories_and_git(tmp_path: Path) -> None:
+    """The story file is gone and there never was a repository: the rest is told."""
+    with open_journal(tmp_path) as journal:
+        Night(journal).passes("US-1")
+    reader = JournalReader.open(Project(tmp_path).journal)
+    assert reader is not None
+    with reader:
+        page, _ = write_report(Project(tmp_path), reader, RUN)
+    assert "1 of 1 story passed" in page.read_text()
+
+
+def test_a_link_cannot_lead_the_report_out_of_the_project(tmp_path: Path) -> None:
+    """An agent that links the reports directory away gets no file written there."""
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    root.mkdir()
+    with open_journal(root) as journal:
+        Night(journal)
+        (root / ".ralph" / "reports").symlink_to(elsewhere)
+        assert write_report(Project(root), journal, RUN) == []
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_what_was_learned_since_the_run_began_is_told(tmp_path: Path) -> None:
+    """Older learnings are old news, and what is held back stays back."""
+    names = {"old": "2026-11-01T00:00:00Z", "new": "2026-11-15T22:10:00Z"}
+    patterns = [
+        {"id": name, "kind": "success", "text": f"{name} pattern", "last_seen": at}
+        for name, at in names.items()
+    ]
+    patterns.append({**patterns[1], "id": "held", "text": "secret", "standing": "held back"})
+    with open_journal(tmp_path) as journal:
+        night = Night(journal)
+        night.iteration("US-1", minutes=30)
+        night.end("interrupted")
+        (learned := tmp_path / ".ralph" / "learnings").mkdir()
+        (learned / "index.json").write_text(json.dumps({"patterns": patterns}))
+        _, words = write_report(Project(tmp_path), journal, RUN)
+    assert words.read_text().endswith("## Learned\n\n- new pattern\n")
