@@ -172,6 +172,8 @@ _NO_LEAD = re.compile(
 )
 _LINT_CODE = re.compile(r"[A-Z]{1,4}\d{2,4}(?: \[\*\])? \S")
 _BARE_NAME = re.compile(rf"{NAME}$")
+# Java names what was thrown without a message, on a line of its own above the frames.
+_THROWN = re.compile(r"(?:[a-z]\w*\.){2,8}[A-Z]\w*(?:Error|Exception)$")
 _NOT_SEVERE = re.compile(r"(?i:warning|warn|note|info|hint|help|remark|debug)\b")
 _LOG_LEVEL = re.compile(r"(?:ERROR|FATAL|CRITICAL)\b[\s\]:-]*\S")
 
@@ -188,6 +190,8 @@ def rank_of(core: Core) -> Rank | None:
     if any(shape.match(text) for shape in _SPECIFIC) or _led(text) or _program_says(core):
         return Rank.SPECIFIC
     if core.logged and _LOG_LEVEL.match(text):
+        return Rank.SPECIFIC
+    if _THROWN.match(text) and not core.bulleted:
         return Rank.SPECIFIC
     return _rank_by_place(core)
 
