@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ralphloop.agents.base import Launch
-from ralphloop.agents.process import Finished, Rules, run_agent
+from ralphloop.agents.finished import Finished
+from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.processes import MARK_VARIABLE, carries_mark, find_process, process_table
-from ralphloop.agents.stopping import StopSignal
+from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent
 from ralphloop.readers import reader_for

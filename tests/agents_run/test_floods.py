@@ -16,7 +16,7 @@ import asyncio, json, os, resource, sys
 from pathlib import Path
 from ralphloop.agents.base import Launch
 from ralphloop.agents.process import Rules, run_agent
-from ralphloop.agents.stopping import StopSignal
+from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.agents.transcript import Transcript
 from ralphloop.readers import reader_for
 

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from ralphloop.agents.base import AgentRequest, load_agent
-from ralphloop.agents.process import Cause, Finished, Rules, run_agent
+from ralphloop.agents.finished import Cause, Finished
+from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.script import load_script
-from ralphloop.agents.stopping import StopSignal
+from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.agents.transcript import Transcript
 from ralphloop.config.model import AgentName, AgentSection
 from ralphloop.core.model import AgentEvent, Outcome, Status

@@ -19,17 +19,17 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 
 import msgspec
 
 from ralphloop.agents.base import Launch
 from ralphloop.agents.child import Child
 from ralphloop.agents.clocks import Clocks, FileProbe, StallWatch
+from ralphloop.agents.finished import Cause, Finished
 from ralphloop.agents.processes import Proc, name_of
+from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.agents.stopping import (
     AT_ONCE,
-    StopSignal,
     gentle,
     run_stopping,
     run_stopping_blocking,
@@ -38,7 +38,7 @@ from ralphloop.agents.stopping import (
 from ralphloop.agents.transcript import HeadAndTail, TranscriptSink
 from ralphloop.agents.tree import ProcessTree, become_subreaper, children_now
 from ralphloop.core.durations import format_duration
-from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd, Response
+from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.readers.base import Reader
 from ralphloop.redaction import Redactor, secret_values
 
@@ -60,30 +60,6 @@ class Rules:
     exit_grace_s: float = 5.0
     stop_grace_s: float = 5.0
     adopt_orphans: bool = True
-
-
-class Cause(StrEnum):
-    """Why the supervisor stopped an agent."""
-
-    NONE = "none"  # it ended by itself
-    WALL_CLOCK = "wall_clock"
-    STALLED = "stalled"
-    REQUESTED = "requested"
-    RESULT = "result"  # it had said its result and did not go
-    FATAL = "fatal"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finished:
-    """One start of an agent, over and done with."""
-
-    end: ProcessEnd
-    response: Response
-    cause: Cause = Cause.NONE
-    stopped_because: str = ""  # in words; empty where it ended by itself
-    leftovers: tuple[str, ...] = ()  # what had to be stopped after it was done, by name
-    stderr_tail: str = ""
-    output_bytes: int = 0
 
 
 async def run_agent(

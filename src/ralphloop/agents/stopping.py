@@ -8,12 +8,12 @@ recovery after a crash (plain calls) share one piece of logic.
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from ralphloop.agents.processes import Proc, carries_mark, name_of, process_table, send_signal
+from ralphloop.agents.stop_signal import StopSignal as StopSignal  # noqa: PLC0414 - its first home
 from ralphloop.agents.tree import ancestors, with_descendants
 
 Stages = Sequence[tuple[signal.Signals, float]]
@@ -21,31 +21,6 @@ Stages = Sequence[tuple[signal.Signals, float]]
 _KILL_PATIENCE_S = 5.0
 # Boot time moves when the clock is set; start times of the same process may differ by this much.
 _START_TIME_TOLERANCE_S = 2.0
-
-
-class StopSignal:
-    """A request to stop what runs; asked twice, it means at once."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-        self.reason = ""
-        self.by_person = False
-        self.at_once = False
-
-    @property
-    def requested(self) -> bool:
-        return self._event.is_set()
-
-    def request(self, reason: str = "interrupted", *, by_person: bool = True) -> None:
-        """Stop gently; a second request by a person is immediate."""
-        if self.requested:
-            self.at_once = self.at_once or by_person
-            return
-        self.reason, self.by_person = reason, by_person
-        self._event.set()
-
-    async def wait(self) -> None:
-        await self._event.wait()
 
 
 def gentle(grace_s: float, first_s: float | None = None) -> Stages:
@@ -93,6 +68,8 @@ def _tell(members: Sequence[Proc], number: signal.Signals, told: set[tuple[int, 
 
 async def run_stopping(steps: Iterator[float]) -> None:
     """Drive `stopping` beside other work."""
+    import asyncio
+
     for pause in steps:
         await asyncio.sleep(pause)
 

@@ -1,9 +1,23 @@
-"""Settings: what there is (`model`), where it is written (`sources`), what is in force (`load`)."""
+"""Settings: what there is (`model`), where it is written (`sources`), what is in force (`load`).
+
+Names are resolved when they are used: whoever has the settings already needs no TOML reader.
+"""
 
 from __future__ import annotations
 
-from ralphloop.config.load import Loaded, check_config, default_user_file, load_config
-from ralphloop.config.model import Config
-from ralphloop.config.sources import Problem
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ralphloop.config.load import Loaded, check_config, default_user_file, load_config
+    from ralphloop.config.model import Config
+    from ralphloop.config.sources import Problem
 
 __all__ = ["Config", "Loaded", "Problem", "check_config", "default_user_file", "load_config"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ralphloop.config import load
+
+    return getattr(load, name)

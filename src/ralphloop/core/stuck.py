@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import takewhile
-from statistics import median
 
 from ralphloop.core.model import StuckPattern, Value
 from ralphloop.core.policy import (
@@ -53,6 +52,8 @@ def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPat
     """A fall of the agent's own text by more than `percent` against the median before."""
     if percent <= 0 or len(earlier) < DECLINE_HISTORY:
         return None
+    from statistics import median  # costs as much as the rest of this room
+
     usual = median(earlier)
     if usual <= 0 or chars >= usual * (100 - percent) / 100:
         return None

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ralphloop.agents.base import Agent, load_agent
-from ralphloop.config.load import agent_directories
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Outcome
+from ralphloop.errors import AgentUnavailable
 from ralphloop.project import Project
+
+if TYPE_CHECKING:
+    from ralphloop.agents.base import Agent, AgentRequest, Launch, Problem
 
 GONE = -1.0
 Quota = Mapping[str, float]  # agent -> when it may start again, or GONE
@@ -35,6 +39,9 @@ class Member:
 
 def muster(config: AgentSection, project: Project) -> tuple[Member, ...]:
     """The configured agent, then its fallbacks; those start with their own defaults."""
+    from ralphloop.agents.base import load_agent
+    from ralphloop.config.load import agent_directories
+
     folders = agent_directories(project.root)
     first = Member(agent=load_agent(config.name, directories=folders), config=config)
     others = [
@@ -46,6 +53,25 @@ def muster(config: AgentSection, project: Project) -> tuple[Member, ...]:
         if name != config.name
     ]
     return (first, *others)
+
+
+class _Session:
+    """The agent that is there already: the session whose hooks we are."""
+
+    name = "claude"
+
+    def launch(self, request: AgentRequest) -> Launch:
+        raise AgentUnavailable("a loop inside a session starts no agent", "Use `ralph run`.")
+
+    def check(
+        self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
+    ) -> list[Problem]:
+        return []
+
+
+def in_session(config: AgentSection) -> tuple[Member, ...]:
+    """The crew of a loop inside an agent session: the session itself, and nobody else."""
+    return (Member(agent=_Session(), config=config),)
 
 
 def at_work(crew: Sequence[Member], quota: Quota, now: float) -> Member | None:

@@ -6,7 +6,6 @@ by their ref, a commit by its trailer.  A successor does again whatever was not 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -32,7 +31,6 @@ from ralphloop.workspace.commit import (
 from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.own_files import OwnFiles, never_committed, project_prefix
 from ralphloop.workspace.repo import Repository
-from ralphloop.workspace.set_aside import set_aside
 from ralphloop.workspace.snapshot import Snapshotter
 
 KILL_POINTS = tuple(
@@ -92,6 +90,10 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -
     repo, story = runner.setup.repo, effect["story"]
     if repo is None or not isinstance(runner.measure, Snapshotter):
         return
+    import asyncio
+
+    from ralphloop.workspace.set_aside import set_aside
+
     frozen = runner.session.frozen
     saved = await asyncio.to_thread(
         set_aside,
@@ -116,6 +118,8 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -
 
 
 async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> None:
+    import asyncio
+
     repo = runner.setup.repo
     if repo is None or find_commit(repo, run=record.run, iteration=record.n):
         return

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ralphloop.agents.base import AgentRequest
-from ralphloop.agents.prices import priced
-from ralphloop.agents.process import Finished, Rules, run_agent
-from ralphloop.agents.transcript import Transcript
+from ralphloop.agents.finished import Finished
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Context
 from ralphloop.core.model import AgentEvent
@@ -31,11 +28,13 @@ from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_list import read_back
 from ralphloop.loop.story_state import StoryState
 from ralphloop.prompts import Prompt
-from ralphloop.readers import reader_for
 from ralphloop.stories.guard import Changes
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.measures import Changed, Commits, Snapshot
 from ralphloop.workspace.repo import Repository
+
+if TYPE_CHECKING:
+    from ralphloop.agents.base import AgentRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +143,10 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
 
 
 async def _run(runner: Runner, begun: Begun) -> Finished:
+    from ralphloop.agents.process import Rules, run_agent
+    from ralphloop.agents.transcript import Transcript
+    from ralphloop.readers import reader_for
+
     request = _request(runner, begun)
     launch = begun.member.agent.launch(request)
     limits = runner.config.limits
@@ -177,12 +180,19 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
 
 def _with_price(finished: Finished, begun: Begun) -> Finished:
     """The same with an estimate where the agent reports tokens and no money."""
+    from ralphloop.agents.prices import priced
+
     response = finished.response
     usage = priced(response.usage, response.model or begun.member.config.model)
-    return replace(finished, response=msgspec.structs.replace(response, usage=usage))
+    priced_response = msgspec.structs.replace(response, usage=usage)
+    return msgspec.structs.replace(finished, response=priced_response)
 
 
 def _request(runner: Runner, begun: Begun) -> AgentRequest:
+    import uuid
+
+    from ralphloop.agents.base import AgentRequest
+
     resume = begun.state.session_id
     return AgentRequest(
         config=begun.member.config,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,7 +23,9 @@ from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.baseline import BaselineMode, Comparison, compare
 from ralphloop.workspace.checks import Check, check_of, run_checks
 from ralphloop.workspace.measures import Snapshot
-from ralphloop.workspace.tamper import Review, review
+
+if TYPE_CHECKING:
+    from ralphloop.workspace.tamper import Review
 
 VERIFY = "verify"
 
@@ -92,8 +95,8 @@ def _verdict(
     if begun.story is None or _was_interrupted(runner, checks, begun.story.verify is not None):
         return StoryVerdict(passed=False), (), comparison
     start = Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
-    seen = _review(runner, worked, start) if claim.story else Review()
-    findings = _tampering(worked, seen) if claim.story else ()
+    seen = _review(runner, worked, start) if claim.story else None
+    findings = _tampering(worked, seen) if seen else ()
     verify = next((check for check in checks if check.name == VERIFY), None)
     proof = Proof(
         claimed=claim.story,
@@ -103,7 +106,7 @@ def _verdict(
         tolerated=comparison.tolerated,
         verify=verify,
         turned_green=bool(comparison.turned_green),
-        tests_added=seen.tests_added > 0,
+        tests_added=bool(seen and seen.tests_added > 0),
         tampering=findings,
         challenged=set(findings) <= set(begun.state.challenged),
     )
@@ -118,6 +121,8 @@ def _was_interrupted(runner: Runner, checks: tuple[CheckResult, ...], verify: bo
 
 def _review(runner: Runner, worked: Worked, start: Snapshot) -> Review:
     """What the story did to tests and checks since it began."""
+    from ralphloop.workspace.tamper import review
+
     return review(runner.measure, start, worked.after, runner.session.frozen.checks)
 
 

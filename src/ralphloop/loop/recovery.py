@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ralphloop.agents.base import mark_of
-from ralphloop.agents.process import Finished
+from ralphloop.agents.finished import Finished
 from ralphloop.agents.stopping import stop_tree
 from ralphloop.agents.transcript import join_tail, stderr_path
 from ralphloop.core.model import ProcessEnd, Response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ralphloop.agents.stopping import StopSignal
+from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.config.model import Config
 from ralphloop.journal.circuit import circuit_facts
 from ralphloop.journal.records import Totals

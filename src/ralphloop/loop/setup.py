@@ -9,21 +9,22 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ralphloop.agents.base import Agent
-from ralphloop.config import Loaded, default_user_file, load_config
 from ralphloop.config.model import AgentName, Config
 from ralphloop.config.policy import policy_of
-from ralphloop.core.policy import Policy
+from ralphloop.core.policy import Mode, Policy
 from ralphloop.errors import InputError, RepositoryError
-from ralphloop.loop.crew import Member, muster
+from ralphloop.loop.crew import Member, in_session, muster
 from ralphloop.project import Project, find_project
-from ralphloop.readers import NAMES
 from ralphloop.stories.model import Story
 from ralphloop.stories.parent_spec import resolve_parent_spec
 from ralphloop.stories.source import StoryFile, find_source, load
 from ralphloop.workspace.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.workspace.repo import Repository
+
+if TYPE_CHECKING:
+    from ralphloop.agents.base import Agent
 
 PROMPT_NAME = "PROMPT.md"
 MAX_PROMPT_BYTES = 1 << 20
@@ -44,6 +45,7 @@ class Options:
     allow_red: bool = False
     wait: bool = True
     reset_circuit: bool = False
+    session: str = ""  # the agent session that carries the loop; empty: we start the agent
     flags: Mapping[str, object] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
@@ -54,7 +56,7 @@ class Setup:
 
     options: Options
     project: Project
-    loaded: Loaded
+    config: Config
     policy: Policy
     repo: Repository | None
     stories: StoryFile | None  # None: a plain loop
@@ -68,12 +70,10 @@ class Setup:
         return self.crew[0].agent
 
     @property
-    def config(self) -> Config:
-        return self.loaded.config
-
-    @property
     def reader(self) -> str:
         """The reader for a transcript of the configured agent, once its launch is forgotten."""
+        from ralphloop.readers import NAMES
+
         name = self.config.agent.name
         if name == AgentName.COMMAND:
             return str(self.config.agent.format)
@@ -87,6 +87,8 @@ class Setup:
 
 def prepare(options: Options) -> Setup:
     """Find and check everything, or raise with the place and the way out."""
+    from ralphloop.config import default_user_file, load_config
+
     project = find_project(options.start)
     loaded = load_config(
         project.root,
@@ -94,21 +96,27 @@ def prepare(options: Options) -> Setup:
         flags=options.flags,
         user_file=default_user_file(options.env),
     )
+    setup = assemble(options, project, loaded.config)
+    if setup.stories is not None:
+        _check_stories(setup.stories, setup.specs_dir, project, options.only)
+    return setup
+
+
+def assemble(options: Options, project: Project, config: Config) -> Setup:
+    """Find everything for settings that are known already."""
     repo = open_repository(project.root)
-    stories = None if options.prompt else _stories(options, project, loaded.config)
-    specs_dir = _specs_dir(options, project, stories)
-    if stories is not None:
-        _check_stories(stories, specs_dir, project, options.only)
+    stories = None if options.prompt else _stories(options, project, config)
+    by_hook = bool(options.session)
     return Setup(
         options=options,
         project=project,
-        loaded=loaded,
-        policy=policy_of(loaded.config),
+        config=config,
+        policy=policy_of(config, mode=Mode.HOOK if by_hook else Mode.SCRIPT),
         repo=repo,
         stories=stories,
-        specs_dir=specs_dir,
+        specs_dir=_specs_dir(options, project, stories),
         instructions=_instructions(options, project),
-        crew=muster(loaded.config.agent, project),
+        crew=in_session(config.agent) if by_hook else muster(config.agent, project),
         own=_own_files(repo, project, stories),
     )
 

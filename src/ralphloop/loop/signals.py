@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ralphloop.agents.stopping import StopSignal
+from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.errors import ExitCode
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.stopping import StopSignal
+from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.atomic import clean_leftovers
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision

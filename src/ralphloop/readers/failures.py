@@ -14,6 +14,7 @@ import re
 from typing import NamedTuple
 
 from ralphloop.core.model import Outcome
+from ralphloop.core.patterns import Pattern
 from ralphloop.core.text import clean, one_line
 
 
@@ -57,45 +58,45 @@ _SENTENCES: tuple[tuple[str, Outcome], ...] = (
     (r"Execution error", Outcome.INTERRUPTED),
     (r"Request timed out", Outcome.TRANSIENT),
 )
-_COMPILED = tuple((re.compile(words, re.IGNORECASE), outcome) for words, outcome in _SENTENCES)
-_LIMIT_START = re.compile(
+_COMPILED = tuple((Pattern(words, re.IGNORECASE), outcome) for words, outcome in _SENTENCES)
+_LIMIT_START = Pattern(
     r"You['’]ve (?:hit|reached) your |You['’]re out of (?:extra )?usage"
     r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits",
     re.IGNORECASE,
 )
-_API_ERROR = re.compile(r"API Error: .*", re.IGNORECASE)
-_STATUS = re.compile(
+_API_ERROR = Pattern(r"API Error: .*", re.IGNORECASE)
+_STATUS = Pattern(
     r"API Error: (?:[A-Za-z ]{0,40}\()?(\d{3})\b|\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE
 )
 
-_USAGE_LIMIT = re.compile(
+_USAGE_LIMIT = Pattern(
     r"hit your usage limit|usage limit (?:has been )?reached|usage_limit_reached"
     r"|\bdaily (?:quota|limit)|(?:\bper[- ]|requestsper)day|quota will reset",
     re.IGNORECASE,
 )
-_OWN_LIMIT = re.compile(
+_OWN_LIMIT = Pattern(
     r"context window|context[ _]length|maximum context|prompt is too long"
     r"|maximum number of tokens|too many tokens|max session turns",
     re.IGNORECASE,
 )
-_BILLING = re.compile(
+_BILLING = Pattern(
     r"insufficient[ _](?:quota|credits|balance)|exceeded your current quota|quota exceeded\. check"
     r"|credit balance|payment required|billing details|billing_(?:hard_limit|not_active)",
     re.IGNORECASE,
 )
-_AUTH = re.compile(
+_AUTH = Pattern(
     r"\b40[13]\b|unauthori[sz]ed|unauthenticated|forbidden|not logged in|authenticat"
     r"|(?:incorrect|invalid|missing|no|bad) api[ _]?key|missing environment variable"
     r"|api[ _]?key (?:not valid|is invalid|expired)|token (?:has )?expired"
     r"|(?:log|sign) ?in again|set an auth method",
     re.IGNORECASE,
 )
-_MODEL = re.compile(
+_MODEL = Pattern(
     r"unknown model|model_not_found|modelnotfound"
     r"|\bmodel\b.{0,80}(?:not found|not exist|not supported)",
     re.IGNORECASE,
 )
-_PASSING = re.compile(
+_PASSING = Pattern(
     r"\b(?:408|429|5\d\d)\b|too many requests|rate.?limit|overloaded|high demand|at capacity"
     r"|disconnected|connect|network|timed? ?out|terminated|fetch failed|socket|econn|enotfound"
     r"|eai_again|temporar|server error|internal error|unavailable|try again"
@@ -107,7 +108,7 @@ _FATAL_STATUS = (401, 402, 403, 404)  # key, money, permission, model
 _PASSING_STATUS = (408, 409, 425, 429)
 
 # What the words mean where the status does not settle it, most telling first.
-_MESSAGES: tuple[tuple[re.Pattern[str], Outcome], ...] = (
+_MESSAGES: tuple[tuple[Pattern, Outcome], ...] = (
     (_USAGE_LIMIT, Outcome.USAGE_LIMIT),
     (_BILLING, Outcome.FATAL),
     (_OWN_LIMIT, Outcome.LIMIT),
@@ -137,7 +138,7 @@ def announces_limit(message: str) -> bool:
 
 def status_in(message: str) -> int | None:
     """The last HTTP status an error message names."""
-    found = [first or second for first, second in _STATUS.findall(message)]
+    found = [match[1] or match[2] for match in _STATUS.finditer(message)]
     return int(found[-1]) if found and 100 <= int(found[-1]) <= 599 else None
 
 

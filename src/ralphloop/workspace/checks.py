@@ -8,7 +8,6 @@ without secrets.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 import threading
@@ -19,7 +18,6 @@ from pathlib import Path
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import CheckResult, CheckStatus, Value
 from ralphloop.workspace.bounded import Ended, run_to_tail
-from ralphloop.workspace.check_output import collected_nothing, failing_tests, plain_text
 
 DEFAULT_TIMEOUT_S = 900.0
 MAX_TAIL = 16 * 1024
@@ -96,6 +94,8 @@ async def _attempt(
     check: Check, cwd: Path, env: Mapping[str, str], stop: Callable[[], bool]
 ) -> Ended:
     """One run in a thread of its own, ended with the task that waits for it."""
+    import asyncio
+
     abandoned = threading.Event()
     running = asyncio.ensure_future(
         asyncio.to_thread(_run, check, cwd, env, lambda: abandoned.is_set() or stop())
@@ -129,6 +129,8 @@ def _reason(error: Exception) -> str:
 
 
 def _result(check: Check, ended: Ended, env: Mapping[str, str], started: float) -> CheckResult:
+    from ralphloop.workspace.check_output import failing_tests, plain_text
+
     text = plain_text(ended.stdout)
     status = _status(ended, text)
     if ended.timed_out:
@@ -143,6 +145,8 @@ def _result(check: Check, ended: Ended, env: Mapping[str, str], started: float) 
 
 
 def _status(ended: Ended, text: str) -> CheckStatus:
+    from ralphloop.workspace.check_output import collected_nothing
+
     if ended.timed_out or ended.returncode == _NOT_STARTED:
         return CheckStatus.FAILED
     if collected_nothing(text, ended.returncode):
