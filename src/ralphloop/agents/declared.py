@@ -166,7 +166,10 @@ class DeclaredAgent:
         answer = ask([program, *login.ask], env) if login else None
         if login is None or answer is None or answer.exit_code == 0:
             return []
-        return [Problem(level=Level.ERROR, message=f"{self.name} is not logged in", fix=login.fix)]
+        # Only a warning: with a provider of one's own no login is needed, and nobody can tell.
+        return [
+            Problem(level=Level.WARNING, message=f"{self.name} is not logged in", fix=login.fix)
+        ]
 
 
 def _with_value(flags: Words, value: str) -> Words:

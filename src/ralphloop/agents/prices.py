@@ -30,18 +30,23 @@ def price_table() -> dict[str, Price]:
 
 
 def priced(usage: Usage, model: str) -> Usage:
-    """The usage with an estimated cost, where the agent gave none and the model has a price."""
-    if usage.cost_usd is not None or not model:
+    """The usage with its cost estimated, where the agent did not say it, or only a part of it."""
+    if not model or (usage.cost_usd is not None and not usage.estimated):
         return usage
     name = model.rsplit("/", 1)[-1]
     beginnings = [row for row in price_table() if name.startswith(row)]
     if not beginnings:
         return usage
-    price = price_table()[max(beginnings, key=len)]
-    dollars = (
+    dollars = _dollars(usage, price_table()[max(beginnings, key=len)])
+    return msgspec.structs.replace(
+        usage, cost_usd=max(dollars, usage.cost_usd or 0.0), estimated=True
+    )
+
+
+def _dollars(usage: Usage, price: Price) -> float:
+    return (
         usage.input_tokens * price.input
         + usage.cache_read_tokens * price.cache_read
         + usage.cache_write_tokens * price.cache_write
         + usage.output_tokens * price.output
     ) / _MILLION
-    return msgspec.structs.replace(usage, cost_usd=dollars, estimated=True)

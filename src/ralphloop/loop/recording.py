@@ -72,7 +72,7 @@ def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
         cost_usd=begun.state.cost_usd + cost_of(response, begun.state),
         session_id=_conversation(judged),
         session_agent=begun.member.name,
-        session_cost=response.usage.cost_usd or begun.state.session_cost,
+        session_usage=response.usage,
         leftovers=judged.worked.finished.leftovers,
         asked=judged.worked.asked,
     )

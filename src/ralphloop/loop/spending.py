@@ -1,36 +1,48 @@
 """What one start cost.  Pure.
 
-Claude reports the cost of a resumed conversation as a whole, so what was known of it is taken off;
-a killed start is estimated from its stream.
+Some agents count a resumed conversation as a whole; then what was known of it is taken off.  What
+no result reports is estimated from the stream by the reader.
 """
 
 from __future__ import annotations
 
-from ralphloop.core.model import Analysis, Evidence, Response, StatusBlock
+import msgspec
+
+from ralphloop.core.model import Analysis, Evidence, Response, StatusBlock, Usage
 from ralphloop.journal.records import Spent
 from ralphloop.loop.story_state import StoryState
+
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def used(response: Response, before: StoryState) -> Usage:
+    """What this start alone used."""
+    usage, known = response.usage, before.session_usage
+    resumed = bool(before.session_id) and response.session_id == before.session_id
+    if not (usage.cumulative and resumed):
+        return usage
+    tokens = {name: max(0, getattr(usage, name) - getattr(known, name)) for name in _TOKENS}
+    cost = usage.cost_usd
+    if cost is not None:
+        cost = max(0.0, cost - (known.cost_usd or 0.0))
+    return msgspec.structs.replace(usage, **tokens, cost_usd=cost)
 
 
 def cost_of(response: Response, before: StoryState) -> float:
     """Dollars this start added."""
-    reported = response.usage.cost_usd or 0.0
-    resumed = bool(before.session_id) and response.session_id == before.session_id
-    return max(0.0, reported - before.session_cost) if resumed else max(0.0, reported)
+    return max(0.0, used(response, before).cost_usd or 0.0)
 
 
 def spent(response: Response, analysis: Analysis, evidence: Evidence, before: StoryState) -> Spent:
     """What the start adds to the totals."""
-    usage = response.usage
+    usage = used(response, before)
     block = response.status or StatusBlock()
     return Spent(
         counted=response.model_output or not analysis.outcome.is_infrastructure,
-        cost_usd=cost_of(response, before),
+        cost_usd=max(0.0, usage.cost_usd or 0.0),
         cost_estimated=usage.estimated,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
         tasks_completed=evidence.stories_passed or 0,
         files_modified=evidence.files_changed or block.files_modified or 0,
         commits=evidence.commits or 0,
+        **{name: getattr(usage, name) for name in _TOKENS},
     )

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ralphloop.core.model import Analysis, Value
+from ralphloop.core.model import Analysis, Usage, Value
 from ralphloop.stories import order
 from ralphloop.stories.model import Story, StoryList
 
@@ -42,13 +42,13 @@ class StoryState(Value, kw_only=True):
     leftovers: tuple[str, ...] = ()  # processes that had to be stopped
     session_id: str = ""  # of the agent's own conversation
     session_agent: str = ""  # whose conversation that is
-    session_cost: float = 0.0  # what that conversation reported so far
+    session_usage: Usage = Usage()  # what that conversation reported so far
     saved_ref: str = ""  # where the leftovers of a story set aside are
     cost_usd: float = 0.0
 
     def fresh_conversation(self) -> StoryState:
         """The state for a start that does not go on with the agent's own conversation."""
-        return msgspec.structs.replace(self, session_id="", session_agent="", session_cost=0.0)
+        return msgspec.structs.replace(self, session_id="", session_agent="", session_usage=Usage())
 
 
 States = Mapping[str, StoryState]

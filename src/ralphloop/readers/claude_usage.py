@@ -5,9 +5,9 @@ the whole conversation.  `model_usage_since_last_result` is the increment, side 
 where it is printed (stream-json) the increments are summed, so a resumed start costs what it alone
 cost.
 
-What no result reports (the process was killed, or interrupted in mid-answer) is estimated from the
-usage in the stream.  One message comes as several events with the same id: it counts once, with the
-largest number of each kind.
+What no result reports (the process was killed, an answer was cut off and asked for again) is
+estimated from the usage in the stream.  One message comes as several events with the same id: it
+counts once, with the largest number of each kind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import msgspec
 
 from ralphloop.core.model import Usage
-from ralphloop.readers.values import Document, count_of, document_of, money_of, text_of
+from ralphloop.readers.values import Document, count_of, document_of, money_of
 
 _Tokens = tuple[int, int, int, int]  # input, output, cache read, cache write
 
@@ -66,13 +66,11 @@ class ClaudeUsage:
     def reported(self, result: Document) -> None:
         """A result settles the account up to here."""
         streamed, self._growing, self._settled = self._since_last_result(), {}, _NONE
-        aborted = text_of(result.get("terminal_reason")).startswith("aborted")
         increment = result.get("model_usage_since_last_result")
         if isinstance(increment, dict):
             tokens, cost = _of_models(increment)
             self._add(tokens, cost)
-            if aborted:
-                self._add_unreported(streamed, tokens)
+            self._add_unreported(streamed, tokens)
         else:
             self._replace(result)
 
@@ -89,7 +87,7 @@ class ClaudeUsage:
         )
 
     def _add_unreported(self, streamed: _Tokens, reported: _Tokens) -> None:
-        """An interrupted answer is missing from the result, though its tokens were used."""
+        """An answer that was cut off is missing from the result, though its tokens were used."""
         missing = tuple(max(0, seen - told) for seen, told in zip(streamed, reported, strict=True))
         if missing[0] or missing[2] or missing[3]:
             self._reported = _plus(self._reported, (missing[0], missing[1], missing[2], missing[3]))

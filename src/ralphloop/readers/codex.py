@@ -111,6 +111,7 @@ class Codex(Dialect):
             output_tokens=self._usage.output_tokens + count_of(usage.get("output_tokens")),
             cache_read_tokens=self._usage.cache_read_tokens + cached,
             cache_write_tokens=self._usage.cache_write_tokens + written,
+            cumulative=True,  # after `resume` a turn counts the whole conversation
         )
         self.words.last_is_final()
         self.answered()
