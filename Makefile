@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 .PHONY: help setup test format-check lint types imports pytest fix demo bench lock clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv with everything pinned; leaves .venv/bin/ralph working
 
@@ -62,7 +62,7 @@ LOCK := --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-h
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lock .e2e-cache build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 .PHONY: e2e e2e-all
 
