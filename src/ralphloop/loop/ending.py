@@ -1,15 +1,19 @@
-"""After a run: tell whoever asked to be told, tidy up, say what to do next."""
+"""The end of a run: write it down, tell whoever asked to be told, say what to do next."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 
-from ralphloop.core.model import ExitDecision
+from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.errors import ExitCode
+from ralphloop.journal.records import RunStatus, Totals
+from ralphloop.loop import events
+from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import Setup
-from ralphloop.loop.start import Ended
 
 _ON_END_TIMEOUT_S = 60.0
 _NEXT = {
@@ -26,6 +30,68 @@ _NEXT = {
     ExitDecision.ERROR: "Fix it (ralph doctor), then: ralph run --continue",
     ExitDecision.INTERRUPTED: "To go on: ralph run --continue",
 }
+EXIT_CODES = {
+    ExitDecision.PROJECT_COMPLETE: ExitCode.COMPLETE,
+    ExitDecision.CIRCUIT_OPEN: ExitCode.HALTED,
+    ExitDecision.TEST_SATURATION: ExitCode.HALTED,
+    ExitDecision.BLOCKED: ExitCode.BLOCKED,
+    ExitDecision.MAX_ITERATIONS: ExitCode.LIMIT,
+    ExitDecision.BUDGET_EXHAUSTED: ExitCode.LIMIT,
+    ExitDecision.USAGE_LIMIT: ExitCode.LIMIT,
+    ExitDecision.NO_RUNNABLE_STORY: ExitCode.NOTHING_RUNNABLE,
+    ExitDecision.ERROR: ExitCode.AGENT_UNAVAILABLE,
+    ExitDecision.INTERRUPTED: ExitCode.INTERRUPTED,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a run ended."""
+
+    run: str
+    decision: Decision
+    totals: Totals
+    passed: int
+    total: int
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return EXIT_CODES[self.decision.word]
+
+
+def end_run(runner: Runner, decision: Decision) -> Ended:
+    """Write down how the run ended, and tell everybody."""
+    complete = decision.word is ExitDecision.PROJECT_COMPLETE
+    runner.journal.end_run(
+        runner.run,
+        now=runner.clock(),
+        status=RunStatus.COMPLETE if complete else RunStatus.STOPPED,
+        decision=str(decision.word),
+        reason="; ".join(decision.reasons),
+    )
+    stories = runner.story_list()
+    runner.publish(stories)
+    totals = runner.journal.totals(runner.run)
+    runner.bus.emit(
+        events.RUN_FINISHED,
+        None,
+        decision=str(decision.word),
+        reasons=list(decision.reasons),
+        exit_code=int(EXIT_CODES[decision.word]),
+        passed=stories.passed if stories else 0,
+        total=stories.total if stories else 0,
+        cost_usd=totals.cost_usd,
+        tokens=totals.total_tokens,
+        iterations=totals.iterations,
+        duration_s=totals.active_s,
+    )
+    return Ended(
+        run=runner.run,
+        decision=decision,
+        totals=totals,
+        passed=stories.passed if stories else 0,
+        total=stories.total if stories else 0,
+    )
 
 
 def next_step(ended: Ended) -> Iterator[str]:

@@ -19,7 +19,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Context
 from ralphloop.core.model import AgentEvent
 from ralphloop.errors import RalphError
-from ralphloop.journal.records import NewIteration
+from ralphloop.journal.records import IterationRecord, NewIteration
 from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work
@@ -108,6 +108,22 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
         before=before,
         prompt=prompt,
         transcript=folder / f"{number}.log",
+        list_bytes=_list_bytes(runner),
+    )
+
+
+def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Begun:
+    """An iteration that another process began, from the journal and the list as it was then."""
+    member = runner.setup.crew[0]
+    return Begun(
+        number=cut.n,
+        member=member,
+        story=stories.get(cut.story) if stories and cut.story is not None else None,
+        stories=stories,
+        state=state_before(runner, cut.story, member),
+        before=Snapshot(tree=cut.tree, head=cut.head or None),
+        prompt=Prompt(text=""),
+        transcript=runner.setup.project.transcripts / cut.run / f"{cut.n}.log",
         list_bytes=_list_bytes(runner),
     )
 

@@ -15,15 +15,13 @@ from ralphloop.agents.transcript import join_tail, stderr_path
 from ralphloop.core.model import ProcessEnd, Response
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.iteration import Begun, measured, state_before
+from ralphloop.loop.iteration import begun_again, measured
 from ralphloop.loop.judging import judge
 from ralphloop.loop.recording import record
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import Standing
-from ralphloop.prompts import Prompt
 from ralphloop.readers import reader_for
 from ralphloop.stories.model import StoryList
-from ralphloop.workspace.measures import Snapshot
 
 _CHUNK = 1 << 16
 _STDERR_TAIL = 8_000
@@ -42,7 +40,7 @@ async def recover(runner: Runner) -> list[str]:
 
 async def _recover_iteration(runner: Runner, cut: IterationRecord) -> str:
     stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
-    begun = _begun(runner, cut)
+    begun = begun_again(runner, cut, _known_list(runner))
     finished = Finished(
         end=ProcessEnd(exit_code=None, interrupted=True),
         response=_read_transcript(runner, begun.transcript),
@@ -53,23 +51,6 @@ async def _recover_iteration(runner: Runner, cut: IterationRecord) -> str:
     await apply_effects(runner, cut.n)
     still = f", stopped {len(stopped)} of its processes" if stopped else ""
     return f"recorded iteration {cut.n} as interrupted{still}"
-
-
-def _begun(runner: Runner, cut: IterationRecord) -> Begun:
-    stories = _known_list(runner)
-    story = stories.get(cut.story) if stories and cut.story is not None else None
-    folder = runner.setup.project.transcripts / cut.run
-    return Begun(
-        number=cut.n,
-        member=runner.setup.crew[0],
-        story=story,
-        stories=stories,
-        state=state_before(runner, cut.story, runner.setup.crew[0]),
-        before=Snapshot(tree=cut.tree, head=cut.head or None),
-        prompt=Prompt(text=""),
-        transcript=folder / f"{cut.n}.log",
-        list_bytes=runner.setup.stories.path.read_bytes() if runner.setup.stories else b"",
-    )
 
 
 def _known_list(runner: Runner) -> StoryList | None:

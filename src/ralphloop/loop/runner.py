@@ -24,6 +24,8 @@ from ralphloop.loop.story_state import Standing
 from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import StoryFile, load
 from ralphloop.workspace.measures import Measure, Snapshot
+from ralphloop.workspace.plain_snapshot import PlainSnapshotter
+from ralphloop.workspace.snapshot import Snapshotter
 
 _BEAT_S = 1.0
 
@@ -103,3 +105,11 @@ class Runner:
         publish(root / SESSION_VIEW, view, root=root)
         facts = circuit_facts(state.breaker, self.setup.policy)
         publish(root / CIRCUIT_VIEW, circuit_view(facts), root=root)
+
+
+def measure_of(setup: Setup) -> Measure:
+    """What measures the work tree: git, or file times without a repository."""
+    store = setup.project.directory / "objects"
+    if setup.repo is None:
+        return PlainSnapshotter(setup.project.root, store, setup.own)
+    return Snapshotter(setup.repo, store, setup.own)

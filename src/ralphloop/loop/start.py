@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -17,19 +16,20 @@ from ralphloop.atomic import clean_leftovers
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.run_state import reset_circuit
-from ralphloop.errors import ExitCode, RalphError, RepositoryError
+from ralphloop.errors import RalphError, RepositoryError
 from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value, load_circuit
 from ralphloop.journal.lock import RunLock, process_started
 from ralphloop.journal.reader import JournalReader
-from ralphloop.journal.records import NewRun, RunRecord, RunStatus, Totals
+from ralphloop.journal.records import NewRun, RunRecord
 from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop import events
+from ralphloop.loop.ending import Ended, end_run
 from ralphloop.loop.events import Bus, Sink
 from ralphloop.loop.preflight import preflight
 from ralphloop.loop.recovery import recover
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import run_loop
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.loop.session import (
     Session,
     first_state,
@@ -39,38 +39,8 @@ from ralphloop.loop.session import (
     save_frozen,
 )
 from ralphloop.loop.setup import Setup
-from ralphloop.workspace.measures import Measure
-from ralphloop.workspace.plain_snapshot import PlainSnapshotter
-from ralphloop.workspace.snapshot import Snapshotter
 
 _ATTENTION_S = 1.0
-EXIT_CODES = {
-    ExitDecision.PROJECT_COMPLETE: ExitCode.COMPLETE,
-    ExitDecision.CIRCUIT_OPEN: ExitCode.HALTED,
-    ExitDecision.TEST_SATURATION: ExitCode.HALTED,
-    ExitDecision.BLOCKED: ExitCode.BLOCKED,
-    ExitDecision.MAX_ITERATIONS: ExitCode.LIMIT,
-    ExitDecision.BUDGET_EXHAUSTED: ExitCode.LIMIT,
-    ExitDecision.USAGE_LIMIT: ExitCode.LIMIT,
-    ExitDecision.NO_RUNNABLE_STORY: ExitCode.NOTHING_RUNNABLE,
-    ExitDecision.ERROR: ExitCode.AGENT_UNAVAILABLE,
-    ExitDecision.INTERRUPTED: ExitCode.INTERRUPTED,
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ended:
-    """How a run ended."""
-
-    run: str
-    decision: Decision
-    totals: Totals
-    passed: int
-    total: int
-
-    @property
-    def exit_code(self) -> ExitCode:
-        return EXIT_CODES[self.decision.word]
 
 
 async def run_session(
@@ -93,7 +63,7 @@ async def run_session(
         if journal.note:
             tell(journal.note)
         clean_leftovers(setup.project.root, now=now)
-        runner = await _runner(setup, journal, stop, sinks, tell, clock, run)
+        runner = await open_runner(setup, journal, stop, sinks, tell, clock, run)
         return await _carried(runner)
 
 
@@ -128,11 +98,11 @@ async def _carried(runner: Runner) -> Ended:
     try:
         decision = await run_loop(runner)
     except RalphError as error:
-        _end(runner, Decision(word=ExitDecision.ERROR, reasons=(error.message,)))
+        end_run(runner, Decision(word=ExitDecision.ERROR, reasons=(error.message,)))
         raise
     finally:
         attending.cancel()
-    return _end(runner, decision)
+    return end_run(runner, decision)
 
 
 async def _attend(runner: Runner) -> None:
@@ -142,41 +112,7 @@ async def _attend(runner: Runner) -> None:
         handle_requests(runner)
 
 
-def _end(runner: Runner, decision: Decision) -> Ended:
-    complete = decision.word is ExitDecision.PROJECT_COMPLETE
-    runner.journal.end_run(
-        runner.run,
-        now=runner.clock(),
-        status=RunStatus.COMPLETE if complete else RunStatus.STOPPED,
-        decision=str(decision.word),
-        reason="; ".join(decision.reasons),
-    )
-    stories = runner.story_list()
-    runner.publish(stories)
-    totals = runner.journal.totals(runner.run)
-    runner.bus.emit(
-        events.RUN_FINISHED,
-        None,
-        decision=str(decision.word),
-        reasons=list(decision.reasons),
-        exit_code=int(EXIT_CODES[decision.word]),
-        passed=stories.passed if stories else 0,
-        total=stories.total if stories else 0,
-        cost_usd=totals.cost_usd,
-        tokens=totals.total_tokens,
-        iterations=totals.iterations,
-        duration_s=totals.active_s,
-    )
-    return Ended(
-        run=runner.run,
-        decision=decision,
-        totals=totals,
-        passed=stories.passed if stories else 0,
-        total=stories.total if stories else 0,
-    )
-
-
-async def _runner(
+async def open_runner(
     setup: Setup,
     journal: Journal,
     stop: StopSignal,
@@ -185,7 +121,7 @@ async def _runner(
     clock: Callable[[], float],
     run: str,
 ) -> Runner:
-    measure = _measure(setup)
+    measure = measure_of(setup)
     candidate = journal.resume_candidate(clock())
 
     def made(session: Session) -> Runner:
@@ -255,6 +191,8 @@ async def _begun(
         NewRun(
             id=run,
             started_at=clock(),
+            mode=str(setup.policy.mode),
+            session=setup.options.session,
             prd_path=setup.source_name,
             branch=frozen.branch,
             head=frozen.start_head,
@@ -314,10 +252,3 @@ def _what_continue_would_keep(record: RunRecord) -> str:
         f" `ralph run --continue` would also have kept its {record.totals.iterations} iterations"
         f" and ${record.totals.cost_usd:.2f} of budget."
     )
-
-
-def _measure(setup: Setup) -> Measure:
-    store = setup.project.directory / "objects"
-    if setup.repo is None:
-        return PlainSnapshotter(setup.project.root, store, setup.own)
-    return Snapshotter(setup.repo, store, setup.own)

@@ -6,7 +6,6 @@ wall clock in short steps: suspend and clock jumps end it when its time has come
 
 from __future__ import annotations
 
-import asyncio
 import random
 from enum import StrEnum
 
@@ -122,6 +121,8 @@ def _refuse(runner: Runner, kind: str, reason: str, seconds: float) -> Decision 
 
 async def _sleep(runner: Runner, until: float, *, while_paused: bool) -> Decision | None:
     """Sleep in steps; a stop, a resumed pause or a budget that runs out ends it."""
+    import asyncio
+
     beats = 0
     while (left := until - runner.clock()) > 0 and not runner.stop.requested:
         try:
