@@ -1,0 +1,386 @@
+"""The monitor's application: it draws the newest `Screen` and passes on what a person asks.
+
+One thread polls the source five times a second and posts what is new; a timer redraws what only
+the clock moves.  Requests are written by threads of their own.  Widgets are touched here alone.
+Other views are imported when they are opened, so that the first one is there at once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import tzinfo
+from functools import partial
+from threading import Event
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Grid, Horizontal, Vertical
+from textual.content import Content
+from textual.events import Click, Resize
+from textual.message import Message
+from textual.widgets import Footer, Input
+
+from ralphloop.core.text import one_line
+from ralphloop.errors import RalphError
+from ralphloop.journal.records import Request
+from ralphloop.project import Project
+from ralphloop.ui.monitor import steering
+from ralphloop.ui.monitor.model import build
+from ralphloop.ui.monitor.paint import RUNNING, beside, log_line, plain_ascii, story_line
+from ralphloop.ui.monitor.source import Source
+from ralphloop.ui.monitor.values import Facts, Screen
+from ralphloop.ui.monitor.widgets import Panel, Rows
+
+if TYPE_CHECKING:
+    from ralphloop.ui.monitor.screens import Load
+
+POLL_S = 0.2
+_PANELS = {
+    "now": "",
+    "health": "Health",
+    "circuit": "Circuit",
+    "checks": "Checks",
+    "quota": "Quota",
+    "learned": "Learnings",
+}
+_STOP_WORDS = (
+    "Stop the run?  The agent is asked to end now; what it did so far stays in the work tree, "
+    "and `ralph run --continue` goes on from there."
+)
+
+
+class Fresh(Message):
+    """Something new was read."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__()
+        self.facts = facts
+
+
+class Settled(Message):
+    """Requests were answered."""
+
+    def __init__(self, requests: list[Request]) -> None:
+        super().__init__()
+        self.requests = requests
+
+
+class Told(Message):
+    """Words for the person, from a thread."""
+
+    def __init__(self, words: str, *, bad: bool = False) -> None:
+        super().__init__()
+        self.words, self.bad = words, bad
+
+
+class Monitor(App[None]):
+    """One run on one screen."""
+
+    CSS_PATH = "monitor.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "pause", "Pause"),
+        Binding("s", "stop", "Stop"),
+        Binding("n", "note", "Note"),
+        Binding("b", "budget", "Budget"),
+        Binding("k", "story('skip')", "Skip"),
+        Binding("r", "story('retry')", "Retry"),
+        Binding("a", "story('set_aside')", "Set aside", show=False),
+        Binding("c", "reset", "Reset circuit", show=False),
+        Binding("i", "iteration", "Iteration", show=False),
+        Binding("h", "history", "History"),
+        Binding("slash", "search", "Search"),
+        Binding("f", "follow", "Follow", show=False),
+        Binding("t", "theme", "Theme", show=False),
+        Binding("question_mark", "help", "Help"),
+        Binding("q", "quit", "Quit"),
+        Binding("escape", "leave_search", show=False),
+    ]
+
+    def __init__(
+        self,
+        project: Project,
+        *,
+        run: str | None = None,
+        in_ascii: bool = False,
+        dark: bool = True,
+        zone: tzinfo | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        bare = bool(os.environ.get("NO_COLOR"))
+        super().__init__(ansi_color=True if bare else None)
+        self.theme = "ansi-dark" if bare else "textual-dark" if dark else "textual-light"
+        self.set_class(in_ascii, "-ascii")
+        self.project = project
+        self.source = Source(project, run=run, clock=clock)
+        self.value: Screen | None = None
+        self._facts: Facts | None = None
+        self._in_ascii, self._zone = in_ascii, zone
+        self._clock = clock
+        self._ended = Event()
+        self._asked: set[int] = set()
+        self._story_view = Rows(name="stories", title="Stories", in_ascii=in_ascii)
+        self._log_view = Rows(name="log", title="Log", cursor=False, in_ascii=in_ascii)
+        self._header = Panel(name="header")
+        self._panels = {name: Panel(name=name, title=title) for name, title in _PANELS.items()}
+        self._panels["actions"] = Panel(name="actions", newest_last=True)
+
+    def compose(self) -> ComposeResult:
+        made = self._panels
+        yield self._header
+        with Horizontal(id="body"):
+            yield self._story_view
+            with Vertical(id="side"):
+                with Vertical(id="working") as working:
+                    working.border_title = "Now"
+                    yield made["now"]
+                    yield made["actions"]
+                yield made["health"]
+                with Grid(id="small"):
+                    yield from (made[name] for name in ("circuit", "checks", "quota", "learned"))
+        yield self._log_view
+        yield Input(placeholder="search the log; Enter: older, Esc: back", id="find")
+        yield Footer(compact=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the main view mean nothing over another one."""
+        return action == "help_quit" or len(self.screen_stack) <= 1
+
+    def on_mount(self) -> None:
+        self.query_one("#find").display = False
+        self._log_view.follow = True
+        self._story_view.focus()
+        self._watch()
+        self.set_interval(1.0, self._tick)
+
+    @work(thread=True, group="watch")
+    def _watch(self) -> None:
+        """Read what is new until the monitor ends."""
+        try:
+            while not self._ended.is_set():
+                facts = self.source.poll()
+                if facts is not None:
+                    self.post_message(Fresh(facts))
+                    if self._asked and (found := steering.settled(self.project, [*self._asked])):
+                        self.post_message(Settled(found))
+                self._ended.wait(POLL_S)
+        except RalphError as error:
+            self.post_message(Told(f"{error.message} {error.next_step}", bad=True))
+        finally:
+            self.source.close()
+
+    def on_unmount(self) -> None:
+        self._ended.set()
+
+    # --- drawing -----------------------------------------------------------------------------
+
+    @on(Fresh)
+    def _fresh(self, event: Fresh) -> None:
+        before, self._facts = self._facts, event.facts
+        self._tick()
+        if before is None or before.stories is not event.facts.stories:
+            self._show_stories(event.facts)
+        if before is None or before.log is not event.facts.log:
+            lines, zone = event.facts.log, self._zone
+            self._log_view.fill(len(lines), lambda at, width: log_line(lines[at], width, zone))
+            self._tell_follow()
+
+    def _tick(self) -> None:
+        if self._facts is None:
+            return
+        self.value = screen = build(self._facts, self._clock(), self._zone)
+        width = self._header.content_size.width
+        rows = tuple(beside(left, right, width) for left, right in screen.header)
+        self._header.show(rows, in_ascii=self._in_ascii)
+        self._panels["now"].set_class(not screen.is_working, "-idle")
+        for name, panel in self._panels.items():
+            panel.show(getattr(screen, name), in_ascii=self._in_ascii)
+
+    def on_resize(self, event: Resize) -> None:
+        """Choose the layout that fits; the style sheet has one for each."""
+        width, height = event.size
+        main = self.screen_stack[0]
+        main.set_class(height >= 34, "-tall")
+        main.set_class(width >= 110 and height >= 34, "-wide")
+        main.set_class(72 <= width < 110 and height >= 50, "-half")
+        main.set_class(width < 72, "-slim")
+        self.call_after_refresh(self._tick)
+
+    def _show_stories(self, facts: Facts) -> None:
+        rows = facts.stories
+        self._story_view.fill(len(rows), lambda at, width: story_line(rows[at], width))
+        note = self.value.stories_note if self.value else ""
+        self._story_view.border_subtitle = Content(plain_ascii(note) if self._in_ascii else note)
+        current = next((at for at, row in enumerate(rows) if row.mark == RUNNING), None)
+        if current is not None and not self._story_view.moved:
+            self.call_after_refresh(self._story_view.point_at, current)
+
+    def _tell_follow(self) -> None:
+        found = f"{self._log_view.matches()} found, " if self._log_view.term else ""
+        self._log_view.border_subtitle = found + (
+            "following" if self._log_view.follow else "f follows"
+        )
+
+    # --- views -------------------------------------------------------------------------------
+
+    @on(Rows.Chosen, "#stories")
+    def _open_story(self, event: Rows.Chosen) -> None:
+        from ralphloop.ui.monitor.details import story_pages
+
+        if self.value is not None and event.index < len(self.value.stories):
+            row = self.value.stories[event.index]
+            story = self.source.story(row.key)
+            load = partial(story_pages, self.project, self.value.run, story)
+            self._read(load, f"{row.id} {row.title}")
+
+    def _open_iteration(self, run: str, n: int) -> None:
+        """An iteration of a run, or with number 0 all of them."""
+        from ralphloop.ui.monitor.details import history, iteration
+
+        if n:
+            self._read(partial(iteration, self.project, run, n), f"Iteration {n}")
+        else:
+            self._read(partial(history, self.project, run), f"Run {run}")
+
+    def _read(self, load: Load, title: str) -> None:
+        from ralphloop.ui.monitor.screens import Reading
+
+        name, follow = one_line(title, 100), self._open_iteration
+        self.push_screen(Reading(load, title=name, follow=follow, in_ascii=self._in_ascii))
+
+    def action_iteration(self) -> None:
+        if self.value is not None and self.value.iteration:
+            self._open_iteration(self.value.run, self.value.iteration)
+
+    @on(Click, "#working")
+    def _now_clicked(self) -> None:
+        self.action_iteration()
+
+    def action_history(self) -> None:
+        if self.value is not None:
+            self._open_iteration(self.value.run, 0)
+
+    def action_help(self) -> None:
+        from ralphloop.ui.monitor.help import HELP
+
+        self._read(lambda: (HELP,), "Help")
+
+    def action_theme(self) -> None:
+        if not self.no_color:
+            self.theme = "textual-light" if self.theme == "textual-dark" else "textual-dark"
+
+    # --- the log -----------------------------------------------------------------------------
+
+    def action_follow(self) -> None:
+        self._log_view.follow = not self._log_view.follow
+        if self._log_view.follow:
+            self._log_view.scroll_end(animate=False)
+        self._tell_follow()
+
+    def action_search(self) -> None:
+        field = self.query_one("#find", Input)
+        field.display = True
+        field.focus()
+
+    @on(Input.Submitted, "#find")
+    def _find(self, event: Input.Submitted) -> None:
+        if self._log_view.find(event.value, -1) is None and event.value:
+            self.notify("not found in the log", timeout=2)
+        self._tell_follow()
+
+    def action_leave_search(self) -> None:
+        field = self.query_one("#find", Input)
+        if field.display:
+            field.display = False
+            self._log_view.find("", -1)
+            self._tell_follow()
+            self._story_view.focus()
+
+    # --- steering ----------------------------------------------------------------------------
+
+    def action_pause(self) -> None:
+        if self.value is not None:
+            self._ask("resume" if self.value.is_paused else "pause")
+
+    def action_stop(self) -> None:
+        from ralphloop.ui.monitor.screens import Confirm
+
+        if self._is_live():
+            self.push_screen(Confirm(_STOP_WORDS, yes="Stop it"), self._stop_if)
+
+    def _stop_if(self, sure: bool | None) -> None:
+        if sure:
+            self._ask("stop")
+
+    def action_note(self) -> None:
+        words = "A note for the agent; it goes into the next prompt."
+        self._question(words, "use the v2 API", self._note)
+
+    def _note(self, text: str | None) -> None:
+        if text:
+            self._ask("note", {"text": text})
+
+    def action_budget(self) -> None:
+        self._question("Raise the budget by so much money or time.", "5.00 or 2h", self._budget)
+
+    def _question(self, words: str, hint: str, then: Callable[[str | None], None]) -> None:
+        from ralphloop.ui.monitor.screens import Question
+
+        if self._is_live():
+            self.push_screen(Question(words, hint=hint), then)
+
+    def _budget(self, text: str | None) -> None:
+        if text is None:
+            return
+        try:
+            self._ask("budget", steering.budget_of(text))
+        except ValueError as error:
+            self.notify(f"Not a budget: {error}", severity="error", markup=False)
+
+    def action_story(self, kind: str) -> None:
+        if self.value is None or self._story_view.cursor is None or not self.value.stories:
+            return
+        self._ask(kind, {"story": self.value.stories[self._story_view.cursor].key})
+
+    def action_reset(self) -> None:
+        if self.value is not None and not self.value.is_live:
+            self.notify("No run is going on.  In a shell: ralph circuit reset", markup=False)
+            return
+        self._ask("reset_circuit")
+
+    def _is_live(self) -> bool:
+        if self.value is not None and self.value.is_live:
+            return True
+        self.notify("No run is going on; there is nobody to ask.", severity="warning")
+        return False
+
+    def _ask(self, kind: str, payload: steering.Payload | None = None) -> None:
+        if self.value is not None and self._is_live():
+            self._write_request(self.value.run, kind, payload or {})
+
+    @work(thread=True)
+    def _write_request(self, run: str, kind: str, payload: steering.Payload) -> None:
+        try:
+            number = steering.ask(self.project, run, kind, payload, self._clock())
+        except RalphError as error:
+            self.post_message(Told(f"{error.message}. {error.next_step}", bad=True))
+            return
+        self._asked.add(number)
+        about = f" {one_line(str(payload['story']), 40)}" if "story" in payload else ""
+        self.post_message(Told(f"Asked: {kind.replace('_', ' ')}{about}"))
+
+    @on(Settled)
+    def _settled(self, event: Settled) -> None:
+        for request in event.requests:
+            if request.id in self._asked:
+                self._asked.discard(request.id)
+                self.notify(one_line(steering.answer_words(request), 300), markup=False)
+
+    @on(Told)
+    def _told(self, event: Told) -> None:
+        words = one_line(event.words, 500)
+        self.notify(words, severity="error" if event.bad else "information", markup=False)

@@ -1,0 +1,249 @@
+"""Detail views as pages of lines: a story, an iteration, the history.  Pure.
+
+What the journal keeps of an iteration may have been written by another version, so nothing in it
+is taken for granted: what is missing is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ralphloop.core.durations import format_duration, iso
+from ralphloop.core.text import clean, one_line
+from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.stories.model import Story
+from ralphloop.ui.lines import money, short_duration
+from ralphloop.ui.monitor.paint import line, number
+from ralphloop.ui.monitor.values import Line, Shown, Tone
+
+MOST_LINES = 20_000
+_LONGEST_LINE = 4_000
+_MOST_LISTED = 50
+_LABEL = 14
+
+
+class Page(Shown):
+    title: str
+    lines: tuple[Line, ...]
+    # Line → run and iteration that Enter opens; iteration 0 is the run itself.
+    links: dict[int, tuple[str, int]] = msgspec.field(default_factory=dict)
+
+
+def story_page(story: Story, state: Mapping[str, Any], records: Sequence[IterationRecord]) -> Page:
+    """A story: what is asked, what was tried, what came of it."""
+    lines = [*_what_is_asked(story), *_what_is_known(state)]
+    links: dict[int, tuple[str, int]] = {}
+    lines += _heading(f"Iterations on it ({len(records)}, newest first; Enter opens one)")
+    for record in records:
+        links[len(lines)] = (record.run, record.n)
+        lines.append(iteration_row(record))
+        lines.append(line((f"{'':21}{_diff(record)}", Tone.QUIET)))
+    for record in records:
+        if any(check.get("status") == "failed" for check in _checks(record)):
+            lines += [*_heading("Output of the checks that failed last"), *_check_output(record)]
+            break
+    return Page(title="Story", lines=tuple(lines[:MOST_LINES]), links=links)
+
+
+def iteration_pages(
+    record: IterationRecord, prompt: Iterable[str], transcript: Iterable[str]
+) -> tuple[Page, ...]:
+    """An iteration: what came of it and why, its prompt, its transcript, its checks."""
+    return (
+        Page(title="Verdict", lines=tuple(_overview(record))),
+        text_page("Prompt", prompt),
+        text_page("Transcript", transcript),
+        Page(title="Checks", lines=tuple(_check_output(record)) or (line("no check ran"),)),
+        text_page("Final words", str(_in(record, "response", "final_text") or "").split("\n")),
+    )
+
+
+def text_page(title: str, lines: Iterable[str]) -> Page:
+    """Text from elsewhere, made harmless."""
+    shown = tuple(line(clean(text[:_LONGEST_LINE])) for text in lines)
+    return Page(title=title, lines=shown[-MOST_LINES:] or (line("nothing here"),))
+
+
+def iteration_row(record: IterationRecord) -> Line:
+    """One iteration on one line: number, story, ending, time, cost, verdict."""
+    tone = _tone(record)
+    took = short_duration((record.finished_at or record.started_at) - record.started_at)
+    verdict = "; ".join(_strings(_in(record, "verdict", "reasons"))) or record.decision
+    return line(
+        (f"{record.n:>5}  ", Tone.STRONG),
+        f"{one_line(record.story or 'the prompt', 13):<14}",
+        (f"{record.outcome or 'running':<13}", tone),
+        (f"{took:>7} {money(record.cost_usd):>8}  ", Tone.QUIET),
+        (one_line(verdict, 200), tone),
+    )
+
+
+def run_row(run: RunRecord) -> Line:
+    """One run on one line."""
+    took = format_duration(run.totals.active_s)
+    return line(
+        (f"{_moment(run.started_at)}  ", Tone.STRONG),
+        f"{run.decision or run.status:<18}{run.totals.tasks_completed:>4} passed"
+        f" {run.totals.iterations:>5} iterations {took:>8} {money(run.totals.cost_usd):>9}  ",
+        (one_line(run.reason, 200), Tone.QUIET),
+    )
+
+
+def _what_is_asked(story: Story) -> Iterator[Line]:
+    yield line((f"{one_line(story.id, 80)}  {one_line(story.title, 300)}", Tone.STRONG))
+    yield from _text(story.description)
+    if story.criteria:
+        yield from _heading("Acceptance criteria")
+        yield from (line(f"  · {one_line(text, 1_000)}") for text in story.criteria)
+    yield from _field("depends on", ", ".join(story.depends_on))
+    yield from _field("proved by", " ".join(story.verify or ()))
+    yield from _field("notes", story.notes)
+
+
+def _what_is_known(state: Mapping[str, Any]) -> Iterator[Line]:
+    yield from _heading("Where it stands")
+    grade, saved, cost = state.get("grade"), state.get("saved_ref"), state.get("cost_usd")
+    standing = str(state.get("standing", "open")).replace("_", " ")
+    yield from _field("standing", f"{standing} ({grade})" if grade else standing)
+    yield from _field("why", state.get("reason"))
+    yield from _field("attempts", f"{state.get('attempts', 0)} failed")
+    yield from _field("cost", money(cost) if isinstance(cost, float) else "")
+    yield from _listed("to answer", state.get("findings"), Tone.WARN)
+    yield from _field("bring back", f"git cherry-pick --no-commit {saved}" if saved else "")
+
+
+def _overview(record: IterationRecord) -> Iterator[Line]:
+    where = f" on {one_line(record.story or 'the prompt', 80)}, attempt {record.attempt}"
+    yield line((f"Iteration {record.n}", Tone.STRONG), where)
+    end = record.finished_at
+    took = short_duration(end - record.started_at) if end else "not finished"
+    yield from _field("when", f"{_moment(record.started_at)}, {took}")
+    yield from _field("outcome", record.outcome or "running", _tone(record))
+    yield from _field("", _in(record, "stopped_because") or _in(record, "response", "reason"))
+    yield from _heading("Decision")
+    yield from _field("decision", record.decision)
+    yield from _listed("because", _in(record, "decision", "reasons"))
+    yield from _field("story", "passed" if _in(record, "verdict", "passed") else "not passed")
+    yield from _listed("because", _in(record, "verdict", "reasons"))
+    yield from _evidence(record)
+    yield from _analysis(record)
+    yield from _spent(record)
+
+
+def _evidence(record: IterationRecord) -> Iterator[Line]:
+    yield from _heading("Evidence: what we measured")
+    yield from _field("changed", _diff(record))
+    yield from _listed("", _in(record, "evidence", "work_files"), Tone.QUIET)
+    yield from _listed("commits", _in(record, "changed", "subjects"))
+    for check in _checks(record):
+        tone = Tone.BAD if check.get("status") == "failed" else Tone.GOOD
+        yield from _field("check", f"{check.get('status')}: {check.get('name')}", tone)
+    for label, key in (
+        ("tampering", "findings"),
+        ("tolerated", "tolerated"),
+        ("left behind", "leftovers"),
+    ):
+        yield from _listed(label, _in(record, key), Tone.WARN)
+
+
+def _analysis(record: IterationRecord) -> Iterator[Line]:
+    yield from _heading("Analysis: claim against evidence")
+    found, moved = _mapping(_in(record, "analysis")), _in(record, "analysis", "transition")
+    status, indicators = _mapping(found.get("status")), _mapping(found.get("indicators"))
+    claims = [f"{key.replace('_', ' ')}: {value}" for key, value in status.items()]
+    yield from _listed("claim", claims or ["no status block"])
+    yield from _listed("progress", found.get("progress_reasons") or ["none"])
+    says = [key.replace("_", " ") for key, value in indicators.items() if value is True]
+    yield from _field("says done", ", ".join(says) or "nothing")
+    yield from _field("confidence", found.get("confidence"))
+    yield from _field("error", found.get("error_signature"), Tone.WARN)
+    stuck = [_mapping(one).get("detail") for one in found.get("stuck") or ()]
+    yield from _listed("stuck", stuck, Tone.WARN)
+    yield from _listed("warning", found.get("warnings"), Tone.WARN)
+    if isinstance(moved, dict):
+        words = f"{moved.get('before')} → {moved.get('after')}: {moved.get('reason')}"
+        yield from _field("circuit", words, Tone.WARN)
+
+
+def _spent(record: IterationRecord) -> Iterator[Line]:
+    yield from _heading("Spent")
+    yield from _field("cost", f"{'~' if record.cost_estimated else ''}{money(record.cost_usd)}")
+    tokens = f"{number(record.input_tokens)} in, {number(record.output_tokens)} out"
+    yield from _field("tokens", f"{tokens}, {number(record.cache_read_tokens)} read from cache")
+    yield from _field("tool calls", _in(record, "response", "tool_calls"))
+    yield from _field("prompt", f"{_in(record, 'prompt', 'characters')} characters")
+    yield from _listed("left out", _in(record, "prompt", "left_out"), Tone.WARN)
+
+
+def _diff(record: IterationRecord) -> str:
+    changed = _mapping(_in(record, "changed"))
+    if not changed.get("count"):
+        return "nothing changed" if record.finished_at else "not measured yet"
+    return f"{changed['count']} files, +{changed.get('insertions')} −{changed.get('deletions')}"
+
+
+def _check_output(record: IterationRecord) -> Iterator[Line]:
+    for check in _checks(record):
+        tone = Tone.BAD if check.get("status") == "failed" else Tone.GOOD
+        yield line((f"{one_line(str(check.get('name')), 300)}: {check.get('status')}", tone))
+        yield from _text(check.get("output_tail"))
+
+
+def _checks(record: IterationRecord) -> list[dict[str, Any]]:
+    found = _in(record, "evidence", "checks")
+    return [_mapping(check) for check in found] if isinstance(found, list) else []
+
+
+def _tone(record: IterationRecord) -> Tone:
+    if record.finished_at is None:
+        return Tone.BUSY
+    if _in(record, "verdict", "passed"):
+        return Tone.GOOD
+    claimed = _in(record, "analysis", "story_claimed")
+    return Tone.WARN if claimed or record.outcome != "completed" else Tone.PLAIN
+
+
+def _heading(text: str) -> Iterator[Line]:
+    yield ()
+    yield line((text, Tone.STRONG))
+
+
+def _field(label: str, value: object, tone: Tone = Tone.PLAIN) -> Iterator[Line]:
+    words = one_line(str(value), 2_000) if value is not None else ""
+    if words:
+        yield line((f"  {label:<{_LABEL}}", Tone.QUIET), (words, tone))
+
+
+def _listed(label: str, values: object, tone: Tone = Tone.PLAIN) -> Iterator[Line]:
+    for place, value in enumerate(_strings(values)[:_MOST_LISTED]):
+        yield from _field(label if place == 0 else "", value, tone)
+
+
+def _text(text: object) -> Iterator[Line]:
+    for row in clean(str(text or "")).split("\n")[-MOST_LINES:]:
+        yield line(f"  {row[:_LONGEST_LINE]}")
+
+
+def _in(record: IterationRecord, *path: str) -> Any:
+    value: Any = record.record
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _strings(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list | tuple) else []
+
+
+def _moment(at: float) -> str:
+    try:
+        return iso(at).replace("T", " ").removesuffix("Z") + " UTC"
+    except ValueError:
+        return "an unknown time"
