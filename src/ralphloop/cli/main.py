@@ -47,6 +47,7 @@ COMMANDS = {
     "learn": Entry("ralphloop.cli.learn:learn", "Aggregate what was learned, or simulate it"),
     "learnings": Entry("ralphloop.cli.learnings:learnings", "Look at, forget or approve learnings"),
     "log": Entry("ralphloop.cli.log:log", "Show what the agent said and did"),
+    "monitor": Entry("ralphloop.cli.monitor:monitor", "Watch and steer the run on one screen"),
     "note": Entry("ralphloop.cli.steering:note", "Add a note to the prompts to come"),
     "pause": Entry("ralphloop.cli.steering:pause", "Let the run pause after this iteration"),
     "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),

@@ -24,6 +24,7 @@ from ralphloop.loop.setup import Options, Setup, prepare
 )
 @click.option("--continue", "resume", is_flag=True, help="Go on with the unfinished session.")
 @click.option("--detach", is_flag=True, help="Run in the background; log in .ralph/ralph.log.")
+@click.option("--monitor", is_flag=True, help="In tmux: the loop left, the monitor right.")
 @click.option("--max-iterations", type=click.IntRange(min=0), help="At most so many; 0: no limit.")
 @click.option("--max-cost", type=click.FloatRange(min=0), help="Dollars; 0: no limit.")
 @click.option("--max-time", metavar="DURATION", help="Wall clock, e.g. 8h; 0: no limit.")
@@ -52,6 +53,17 @@ def run(specs_dir: Path | None, **given: Any) -> int:
 
         return int(status.callback(as_json=given["as_json"]) or 0)  # type: ignore[misc]
     options = _options(specs_dir, given)
+    if given["monitor"] and not given["dry_run"]:
+        from ralphloop.cli.tmux import open_monitor
+
+        if given["detach"]:
+            raise UsageError(
+                "--detach and --monitor do not go together",
+                "ralph run --detach, then ralph monitor",
+            )
+        ended = open_monitor(options, sys.argv[1:])
+        if ended is not None:
+            return ended
     if given["detach"] and not given["dry_run"]:
         from ralphloop.cli.detach import detach
 

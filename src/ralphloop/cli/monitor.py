@@ -1,0 +1,75 @@
+"""`ralph monitor`: one run on one screen, from any terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from ralphloop.cli import output
+from ralphloop.errors import InputError
+from ralphloop.journal.reader import JournalReader
+from ralphloop.project import Project, find_project
+
+_ONLY_ASCII = ("linux", "dumb", "vt100", "vt220")
+
+
+@click.command()
+@click.argument("run", required=False)
+@click.option("--theme", type=click.Choice(["dark", "light"]), default="dark", help="How it looks.")
+@click.option("--ascii", "in_ascii", is_flag=True, help="Draw with ASCII only.")
+@click.option("--once", is_flag=True, help="Print the screen as text and end.")
+def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
+    """Watch and steer the run of this project, or look at an earlier RUN.
+
+    Works beside a run in another terminal, over SSH, after a run, and without one.  Where the
+    terminal cannot draw, the screen is printed once as text.
+    """
+    project = find_project(Path.cwd())
+    if run is not None:
+        _refuse_unknown(project, run)
+    in_ascii = in_ascii or os.environ.get("TERM") in _ONLY_ASCII or not _speaks_unicode()
+    if once or not _can_draw():
+        _print_once(project, run, in_ascii=in_ascii)
+        return
+    from ralphloop.ui.monitor.app import Monitor
+
+    Monitor(project, run=run, in_ascii=in_ascii, dark=theme == "dark").run()
+
+
+def _refuse_unknown(project: Project, run: str) -> None:
+    journal = JournalReader.open(project.journal)
+    found = None
+    if journal is not None:
+        with journal:
+            found = journal.find_run(run)
+    if found is None:
+        raise InputError(f"there is no run {run!r} here", "ralph monitor shows the newest one.")
+
+
+def _speaks_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def _can_draw() -> bool:
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return terminal and os.environ.get("TERM", "") not in ("", "dumb")
+
+
+def _print_once(project: Project, run: str | None, *, in_ascii: bool) -> None:
+    from ralphloop.ui.monitor.model import build, snapshot
+    from ralphloop.ui.monitor.paint import plain_ascii
+    from ralphloop.ui.monitor.source import Source
+
+    source = Source(project, run=run)
+    facts = source.poll()
+    source.close()
+    if facts is None:
+        return
+    width = shutil.get_terminal_size((100, 24)).columns
+    lines = snapshot(build(facts, time.time()), width)
+    output.emit_lines(plain_ascii(line) if in_ascii else line for line in lines)

@@ -1,0 +1,97 @@
+"""`ralph run --monitor`: the loop left, the monitor right, in tmux.
+
+Inside tmux the current window is split and the loop stays where it is.  Outside, a tmux server of
+its own is started, because a running one would hand its panes an environment that is not ours; it
+ends with its last pane, and the exit code is the loop's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ralphloop.cli import output
+from ralphloop.errors import ExitCode, UsageError
+from ralphloop.loop.setup import Options, prepare
+
+_MONITOR = (sys.executable, "-m", "ralphloop", "monitor")
+_LOOP = (sys.executable, "-m", "ralphloop.cli.tmux")
+_ELSEWHERE = "`ralph monitor` shows the run in another terminal."
+
+
+def open_monitor(options: Options, arguments: Sequence[str]) -> int | None:
+    """Put the monitor beside the loop; None where the loop goes on right here."""
+    tmux = shutil.which("tmux", path=options.env.get("PATH"))
+    if tmux is None:
+        raise UsageError(
+            "tmux is not installed, so the screen cannot be split",
+            f"apt install tmux, or brew install tmux. Or leave out --monitor: {_ELSEWHERE}",
+        )
+    prepare(options)  # what is wrong with the call is told here, not in a pane
+    if options.env.get("TMUX"):
+        _split_here(tmux, options)
+        return None
+    rest = [argument for argument in arguments if argument != "--monitor"]
+    with tempfile.TemporaryDirectory(prefix="ralph-tmux-") as place:
+        return _own_session(tmux, options, rest, Path(place) / "code")
+
+
+def _split_here(tmux: str, options: Options) -> None:
+    pane = options.env.get("TMUX_PANE", "")
+    target = ("-t", pane) if pane else ()
+    split = (tmux, "split-window", "-h", "-d", *target, "-c", str(options.start), *_MONITOR)
+    done = subprocess.run(split, capture_output=True, text=True, check=False)
+    if done.returncode:
+        output.warn(f"tmux cannot split this window: {done.stderr.strip()}. {_ELSEWHERE}")
+
+
+def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Path) -> int:
+    name = f"ralph-{os.getpid()}"
+    server = (tmux, "-L", name)
+    columns, lines = shutil.get_terminal_size((160, 48))
+    where = ("-c", str(options.start))
+    size = ("-x", str(columns), "-y", str(lines))
+    _do(*server, "new-session", "-d", "-s", "ralph", *size, *where, *_LOOP, str(code), *arguments)
+    _do(*server, "split-window", "-h", "-t", "ralph", *where, *_MONITOR)
+    back = f"Come back to it with: tmux -L {name} attach"
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        output.note(f"There is no terminal to show it in; the run goes on in tmux. {back}")
+        return ExitCode.COMPLETE
+    subprocess.run((*server, "attach-session", "-t", "ralph"), check=False)
+    alive = subprocess.run((*server, "has-session"), capture_output=True, check=False)
+    if alive.returncode == 0:
+        output.note(f"The run goes on in tmux. {back}")
+        return ExitCode.COMPLETE
+    return int(code.read_text()) if code.exists() else ExitCode.INTERRUPTED
+
+
+def _do(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UsageError(
+            f"tmux failed: {done.stderr.strip()}", f"Leave out --monitor: {_ELSEWHERE}"
+        )
+
+
+def loop_pane(code: Path, arguments: Sequence[str]) -> int:
+    """Run the loop in its pane; its last words stay until somebody has read them."""
+    from ralphloop.cli.main import run
+
+    ended = run(arguments)
+    try:
+        code.write_text(str(int(ended)))
+    except OSError:
+        pass  # whoever waited for it has detached
+    if sys.stdin.isatty():
+        output.note(f"\nThe run has ended (exit code {int(ended)}). Enter closes this pane.")
+        sys.stdin.readline()
+    return ended
+
+
+if __name__ == "__main__":
+    sys.exit(loop_pane(Path(sys.argv[1]), sys.argv[2:]))
