@@ -73,3 +73,8 @@ e2e: $(READY) ## Whole runs with the real claude and codex against a scripted mo
 e2e-all: $(READY) ## The same, and the slow starters gemini and opencode
 	$(BIN)/python -m tests.e2e.clis claude codex gemini opencode
 	$(BIN)/python -m pytest tests/e2e -n 2
+
+.PHONY: torture
+
+torture: $(READY) ## Kill the supervisor at every pass of every point and 200 times at random (half an hour)
+	TORTURE_KILLS=200 $(BIN)/python -m pytest tests/loop/test_kill_anywhere.py -n auto
