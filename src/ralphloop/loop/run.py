@@ -10,11 +10,12 @@ import msgspec
 from ralphloop.core import breaker
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import Circuit, Decision, ExitDecision
+from ralphloop.core.run_state import Step
 from ralphloop.loop import events
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.guard import moved_head, trouble
-from ralphloop.loop.iteration import begin, work
-from ralphloop.loop.judging import judge
+from ralphloop.loop.iteration import Begun, begin, work
+from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.limits import reached
 from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests, pause
@@ -36,26 +37,19 @@ async def run_loop(runner: Runner) -> Decision:
     while True:
         if decision := await _before(runner):
             return decision
-        stories = _current_list(runner)
-        choice = None
-        if stories is not None:
-            choice = choose(stories, runner.session.stories, only=runner.setup.options.only)
-            if choice is None:
-                return nothing_to_run(runner, stories)
-        if decision := await _iterate(runner, choice, stories):
+        begun = begin_next(runner)
+        if isinstance(begun, Decision):
+            return begun
+        if decision := await _iterate(runner, begun):
             return decision
 
 
 async def _before(runner: Runner) -> Decision | None:
     """What stops or delays the next start."""
     handle_requests(runner)
-    if _is_stopping(runner):
-        return interrupted(runner)
-    if decision := _circuit_open(runner):
-        return decision
-    while not _is_stopping(runner):
-        if decision := reached(runner.config.limits, runner.totals(), runner.session.desk.extra):
-            return _unless_done(runner, decision)
+    while True:
+        if decision := not_again(runner):
+            return decision
         if decision := await wait_if_needed(runner):
             return decision
         now = runner.look()
@@ -67,16 +61,29 @@ async def _before(runner: Runner) -> Decision | None:
             pause(runner, f"{moved}; `ralph resume` goes on from there")
         else:
             return None
-    return interrupted(runner)
 
 
-async def _iterate(
-    runner: Runner, choice: Choice | None, stories: StoryList | None
-) -> Decision | None:
-    """One start of the agent, to its end; a decision where it is not to continue."""
-    story = choice.story if choice else None
-    if choice is not None and choice.second_chance:
-        _give_second_chance(runner, choice)
+def not_again(runner: Runner) -> Decision | None:
+    """What ends the run instead of another start."""
+    if runner.stop.requested:
+        return interrupted(runner)
+    if decision := _circuit_open(runner):
+        return decision
+    if decision := reached(runner.config.limits, runner.totals(), runner.session.desk.extra):
+        return _unless_done(runner, decision)
+    return None
+
+
+def begin_next(runner: Runner) -> Begun | Decision:
+    """Write the next iteration ahead; a decision where no story can be worked on."""
+    stories, story = _current_list(runner), None
+    if stories is not None:
+        choice = choose(stories, runner.session.stories, only=runner.setup.options.only)
+        if choice is None:
+            return nothing_to_run(runner, stories)
+        if choice.second_chance:
+            _give_second_chance(runner, choice)
+        story = choice.story
     begun = begin(runner, story, stories)
     runner.bus.emit(
         events.ITERATION_STARTED,
@@ -89,24 +96,35 @@ async def _iterate(
         prompt_tokens=begun.prompt.estimated_tokens,
         left_out=list(begun.prompt.left_out),
     )
+    return begun
+
+
+async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
+    """One start of the agent, to its end; a decision where it is not to continue."""
     judged = await judge(runner, await work(runner, begun))
     step = record(runner, judged)
     await apply_effects(runner, begun.number)
-    runner.remember_head(judged.worked.after)
-    runner.publish(runner.story_list())
-    if judged.verdict.passed and not _has_passed(runner, story, begun.number):
-        return None if step.decision.word in _DECIDED_BY_STORIES else step.decision
-    if step.decision.word in (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY):
-        return _in_detail(runner, step.decision)
-    if step.decision.word in (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED):
-        return _unless_done(runner, step.decision)
-    if step.decision.word is not ExitDecision.CONTINUE:
-        return step.decision
+    if decision := concluded(runner, judged, step):
+        return decision
     outcome = step.analysis.outcome
     if not outcome.is_infrastructure or runner.stop.requested:
         return None
     quota = judged.worked.finished.response.rate_limit
     return await wait_after(runner, outcome, quota.resets_at if quota else None)
+
+
+def concluded(runner: Runner, judged: Judged, step: Step) -> Decision | None:
+    """After an iteration whose effects are done: publish it, and say whether it was the last."""
+    begun, decision = judged.worked.begun, step.decision
+    runner.remember_head(judged.worked.after)
+    runner.publish(runner.story_list())
+    if judged.verdict.passed and not _has_passed(runner, begun.story, begun.number):
+        return None if decision.word in _DECIDED_BY_STORIES else decision
+    if decision.word in (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY):
+        return _in_detail(runner, decision)
+    if decision.word in (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED):
+        return _unless_done(runner, decision)
+    return None if decision.word is ExitDecision.CONTINUE else decision
 
 
 def _has_passed(runner: Runner, story: Story | None, number: int) -> bool:
@@ -163,10 +181,6 @@ def _unless_done(runner: Runner, limit: Decision) -> Decision:
 def interrupted(runner: Runner) -> Decision:
     """A person, or a signal, ended the run."""
     return Decision(word=ExitDecision.INTERRUPTED, reasons=(runner.stop.reason or "stopped",))
-
-
-def _is_stopping(runner: Runner) -> bool:
-    return runner.stop.requested
 
 
 def _complete(runner: Runner, stories: StoryList) -> Decision:
