@@ -7,6 +7,7 @@ repository, so that counting is never work.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -79,6 +80,8 @@ backoff = "10ms"
 {limits}
 [session]
 keep_awake = false
+[learning]
+enabled = false
 """
 
 
@@ -213,6 +216,15 @@ class Sandbox:
             if f"TEST_STATE={self.state}".encode() in environ.split(b"\0"):
                 found.append(f"{proc.name} {cmdline}")
         return found
+
+
+def contents(root: Path) -> dict[str, str]:
+    """Every path below a directory with its mode and a digest of what is in it."""
+    return {
+        str(path.relative_to(root)): f"{path.lstat().st_mode:o} "
+        + hashlib.sha256(path.read_bytes() if path.is_file() else b"").hexdigest()
+        for path in sorted(root.rglob("*"))
+    }
 
 
 def story(name: str, title: str = "", **more: Any) -> dict[str, Any]:

@@ -18,11 +18,18 @@ _SPEC_BYTES = 1 << 20
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
-def brief(setup: Setup, session: Session, story: Story | None, stories: StoryList | None) -> Prompt:
+def brief(
+    setup: Setup,
+    session: Session,
+    story: Story | None,
+    stories: StoryList | None,
+    *,
+    learned: str = "",
+) -> Prompt:
     """The prompt for the next start."""
     if story is None or stories is None:
         return build_prompt(_plain(setup, session))
-    return build_prompt(_parts(setup, session, story, stories))
+    return build_prompt(_parts(setup, session, story, stories, learned))
 
 
 def _plain(setup: Setup, session: Session) -> Parts:
@@ -39,7 +46,7 @@ def _plain(setup: Setup, session: Session) -> Parts:
     )
 
 
-def _parts(setup: Setup, session: Session, story: Story, stories: StoryList) -> Parts:
+def _parts(setup: Setup, session: Session, story: Story, stories: StoryList, learned: str) -> Parts:
     state = session.story(story.id)
     spec = spec_of(story, setup)
     return Parts(
@@ -47,6 +54,7 @@ def _parts(setup: Setup, session: Session, story: Story, stories: StoryList) -> 
         project=_project(stories),
         spec=_read(spec) if spec else "",
         spec_name=relative(spec, setup.project.root) if spec else "",
+        learned=learned,
         story_id=story.id,
         story_title=story.title,
         story_description=story.description,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from ralphloop.config.model import Context
 from ralphloop.core.model import AgentEvent
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, NewIteration
+from ralphloop.learning import Carried, carry
 from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work
@@ -50,6 +51,7 @@ class Begun:
     prompt: Prompt
     transcript: Path
     list_bytes: bytes  # the story file, to be put back should an agent break it
+    carried: Carried = field(default_factory=Carried)  # what the prompt brings of earlier learning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,8 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     member = at_work(runner.setup.crew, session.quota, now) or runner.setup.crew[0]
     state = state_before(runner, story.id if story else None, member)
     before = runner.take_seen()
-    prompt = brief(runner.setup, session, story, stories)
+    carried = carry(runner.setup.project, story, config=runner.config.learning, agent=member.name)
+    prompt = brief(runner.setup, session, story, stories, learned=carried.text)
     folder = runner.setup.project.transcripts / runner.run
     folder.mkdir(parents=True, exist_ok=True)
     prompt_path = folder / f"{number}.prompt.md"
@@ -109,6 +112,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
         prompt=prompt,
         transcript=folder / f"{number}.log",
         list_bytes=_list_bytes(runner),
+        carried=carried,
     )
 
 
@@ -163,7 +167,8 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
     from ralphloop.agents.transcript import Transcript
     from ralphloop.readers import reader_for
 
-    request = _request(runner, begun)
+    left = money_left(runner.config.limits, runner.totals(), runner.session.desk.extra)
+    request = request_for(runner, begun, budget_usd=left)
     launch = begun.member.agent.launch(request)
     limits = runner.config.limits
     rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
@@ -204,7 +209,8 @@ def _with_price(finished: Finished, begun: Begun) -> Finished:
     return msgspec.structs.replace(finished, response=priced_response)
 
 
-def _request(runner: Runner, begun: Begun) -> AgentRequest:
+def request_for(runner: Runner, begun: Begun, *, budget_usd: float | None) -> AgentRequest:
+    """What the agent is started with."""
     import uuid
 
     from ralphloop.agents.base import AgentRequest
@@ -221,7 +227,7 @@ def _request(runner: Runner, begun: Begun) -> AgentRequest:
         story_id=begun.story.id if begun.story else None,
         session_id=None if resume else str(uuid.uuid4()),
         resume=resume or None,
-        budget_usd=money_left(runner.config.limits, runner.totals(), runner.session.desk.extra),
+        budget_usd=budget_usd,
     )
 
 

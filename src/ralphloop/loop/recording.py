@@ -22,7 +22,7 @@ from ralphloop.loop.judging import Judged, failure_text
 from ralphloop.loop.limits import quota_wait
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import quota_key
-from ralphloop.loop.spending import cost_of, spent
+from ralphloop.loop.spending import cost_of, spent, together
 from ralphloop.loop.story_state import (
     MAX_FAILURE_CHARS,
     Standing,
@@ -250,7 +250,10 @@ def _finished(
         decision=str(judged.step.decision.word),
         status=str(analysis.status.status or "") if analysis.status else "",
         end_tree=worked.after.tree,
-        spent=spent(worked.finished.response, analysis, judged.evidence, worked.begun.state),
+        spent=together(
+            spent(worked.finished.response, analysis, judged.evidence, worked.begun.state),
+            judged.noted.usage,
+        ),
         record=_record(judged),
         effects=effects,
         state=msgspec.json.encode(state),
@@ -274,7 +277,15 @@ def _quota_after(runner: Runner, judged: Judged) -> dict[str, float]:
 def _record(judged: Judged) -> dict[str, Any]:
     """Everything worth knowing about the iteration later; texts are bounded."""
     worked, response = judged.worked, judged.worked.finished.response
+    carried = worked.begun.carried
     return {
+        "learning": {
+            "ids": list(carried.ids),
+            "skills": list(carried.skills),
+            "tokens": carried.tokens,
+            "held_out": carried.held_out,
+            "asked": list(judged.noted.notes),
+        },
         "analysis": msgspec.to_builtins(judged.step.analysis),
         "decision": msgspec.to_builtins(judged.step.decision),
         "verdict": msgspec.to_builtins(judged.verdict),

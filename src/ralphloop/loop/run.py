@@ -5,6 +5,8 @@ next story → breaker → prompt → agent → evidence → analysis → journa
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from ralphloop.core import breaker
@@ -17,6 +19,7 @@ from ralphloop.loop.guard import moved_head, trouble
 from ralphloop.loop.iteration import Begun, begin, work
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.limits import reached
+from ralphloop.loop.memory import ask_about, learn_from
 from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
@@ -102,8 +105,10 @@ def begin_next(runner: Runner) -> Begun | Decision:
 async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     """One start of the agent, to its end; a decision where it is not to continue."""
     judged = await judge(runner, await work(runner, begun))
+    judged = replace(judged, noted=await ask_about(runner, judged))
     step = record(runner, judged)
     await apply_effects(runner, begun.number)
+    learn_from(runner, judged)
     if decision := concluded(runner, judged, step):
         return decision
     outcome = step.analysis.outcome

@@ -15,6 +15,7 @@ from ralphloop.config.model import AgentName, Config
 from ralphloop.config.policy import policy_of
 from ralphloop.core.policy import Mode, Policy
 from ralphloop.errors import InputError, RepositoryError
+from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.loop.crew import Member, in_session, muster
 from ralphloop.project import Project, find_project
 from ralphloop.stories.model import Story
@@ -99,6 +100,7 @@ def prepare(options: Options) -> Setup:
     setup = assemble(options, project, loaded.config)
     if setup.stories is not None:
         _check_stories(setup.stories, setup.specs_dir, project, options.only)
+        _check_branch(setup.stories, setup.repo)
     return setup
 
 
@@ -196,6 +198,18 @@ def _check_stories(stories: StoryFile, specs_dir: Path, project: Project, only: 
         raise InputError(f"there is no story {only!r}", f"Stories: {known}.")
 
 
+def _check_branch(stories: StoryFile, repo: Repository | None) -> None:
+    """A branch name git would not take is a mistake in the file, not in the repository."""
+    wanted = stories.list.branch_name
+    if repo is None or not wanted:
+        return
+    try:
+        repo.check_branch_name(wanted)
+    except RepositoryError as error:
+        place = f"{stories.path.name}: branchName"
+        raise InputError(error.message, error.next_step, place=place) from None
+
+
 def _instructions(options: Options, project: Project) -> str:
     if options.prompt is not None:
         text = read_prompt_file(options.prompt)
@@ -212,4 +226,5 @@ def _own_files(repo: Repository | None, project: Project, stories: StoryFile | N
     prefix = project_prefix(repo.root, project.root) if repo else ""
     base = repo.root if repo else project.root
     also = [relative(stories.path, base)] if stories else []
-    return never_progress(prefix, also)
+    learned = [f"{prefix}{pattern}" for pattern in LEARNED_FILES]
+    return never_progress(prefix, [*also, *learned])

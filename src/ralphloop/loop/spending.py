@@ -46,3 +46,10 @@ def spent(response: Response, analysis: Analysis, evidence: Evidence, before: St
         commits=evidence.commits or 0,
         **{name: getattr(usage, name) for name in _TOKENS},
     )
+
+
+def together(start: Spent, more: Usage) -> Spent:
+    """A start and what was asked about it afterwards, as one amount."""
+    sums = {name: getattr(start, name) + getattr(more, name) for name in _TOKENS}
+    cost = start.cost_usd + (more.cost_usd or 0.0)
+    return msgspec.structs.replace(start, **sums, cost_usd=cost)

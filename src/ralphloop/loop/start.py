@@ -25,6 +25,7 @@ from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop import events
 from ralphloop.loop.ending import Ended, end_run
 from ralphloop.loop.events import Bus, Sink
+from ralphloop.loop.memory import publish_learned
 from ralphloop.loop.preflight import preflight
 from ralphloop.loop.recovery import recover
 from ralphloop.loop.requests import handle_requests
@@ -64,7 +65,7 @@ async def run_session(
             tell(journal.note)
         clean_leftovers(setup.project.root, now=now)
         runner = await open_runner(setup, journal, stop, sinks, tell, clock, run)
-        return await _carried(runner)
+        return await _carried(runner, tell)
 
 
 def make_directory(directory: Path) -> None:
@@ -92,7 +93,7 @@ def _run_to_hold(setup: Setup, now: float) -> str:
     return new_run_id(now)
 
 
-async def _carried(runner: Runner) -> Ended:
+async def _carried(runner: Runner, tell: Callable[[str], None]) -> Ended:
     """The loop with its end: whatever happens is written down."""
     attending = asyncio.create_task(_attend(runner))
     try:
@@ -102,6 +103,7 @@ async def _carried(runner: Runner) -> Ended:
         raise
     finally:
         attending.cancel()
+    publish_learned(runner, tell)
     return end_run(runner, decision)
 
 

@@ -1,0 +1,76 @@
+"""What the loop does for learning: carry into prompts, ask, capture, aggregate, publish.
+
+Nothing here decides anything or ends a run; what goes wrong is said and forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ralphloop import learning
+from ralphloop.config.model import CommitPolicy
+from ralphloop.loop.iteration import request_for
+from ralphloop.loop.judging import Judged, Noted
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.story_state import Standing
+from ralphloop.redaction import secret_values
+
+
+async def ask_about(runner: Runner, judged: Judged) -> Noted:
+    """Ask the agent what an attempt taught, where that is wanted and paid for."""
+    config, begun = runner.config.learning, judged.worked.begun
+    analysis = judged.step.analysis
+    ended = judged.verdict.passed or analysis.story_claimed or not analysis.progress
+    unwanted = not (config.enabled and config.ask_agent) or begun.story is None
+    if unwanted or not ended or analysis.outcome.is_infrastructure or runner.stop.requested:
+        return Noted()
+    from ralphloop.learning.ask import ask
+
+    asked = await ask(
+        begun.member.agent,
+        request_for(runner, begun, budget_usd=config.ask_budget_usd),
+        outcome="passed" if judged.verdict.passed else "failed",
+        said=judged.worked.finished.response.final_text or "",
+        checks=judged.checks,
+        transcript=begun.transcript.with_suffix(".ask.log"),
+        stop=runner.stop,
+    )
+    notes = tuple(msgspec.to_builtins(note) for note in asked.notes)
+    return Noted(notes=notes, usage=asked.usage)
+
+
+def learn_from(runner: Runner, judged: Judged) -> None:
+    """Write down what an attempt taught, and aggregate every few stories."""
+    config, begun = runner.config.learning, judged.worked.begun
+    if not config.enabled or begun.story is None:
+        return
+    learning.capture(
+        runner.setup.project,
+        runner.journal,
+        runner.run,
+        begun.number,
+        begun.story,
+        commit=runner.session.expected_head,
+        secrets=secret_values(runner.setup.options.env),
+    )
+    if runner.session.story(begun.story.id).standing is Standing.OPEN:
+        return
+    ended = sum(s.standing is not Standing.OPEN for s in runner.session.stories.values())
+    learning.after_story(runner.setup.project, config, ended_stories=ended, now=runner.clock())
+
+
+def publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
+    """Skills and the managed block, in a commit of their own, when a run ended by itself."""
+    if runner.stop.requested or not runner.session.number:
+        return
+    for line in learning.at_end(
+        runner.setup.project,
+        runner.setup.repo,
+        runner.config.learning,
+        run=runner.run,
+        commit=runner.config.git.commit is CommitPolicy.STORY,
+        now=runner.clock(),
+    ):
+        tell(line)
