@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ralphloop.cli import output
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.loop.setup import Options, Setup, prepare
+
+if TYPE_CHECKING:
+    from ralphloop.loop.ending import Ended
+    from ralphloop.loop.events import LoopEvent
 
 
 @click.command()
@@ -106,19 +109,22 @@ def _options(specs_dir: Path | None, given: dict[str, Any]) -> Options:
 
 
 async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
-    from ralphloop.agents.stopping import StopSignal
+    from ralphloop.agents.stop_signal import StopSignal
     from ralphloop.loop.awake import kept_awake
-    from ralphloop.loop.ending import after_run, next_step
     from ralphloop.loop.signals import signals_to
     from ralphloop.loop.start import run_session
+    from ralphloop.notify.notifier import Notifier
+    from ralphloop.redaction import secret_values
     from ralphloop.ui.console import PlainConsole, console_for
 
     stop = StopSignal()
     screen = PlainConsole() if as_json else console_for(verbosity=verbosity, env=setup.options.env)
-    keep = setup.config.session.keep_awake
+    secrets = secret_values(setup.options.env)
+    notifier = Notifier(setup.config.notify, cwd=setup.project.root, secrets=secrets)
 
-    def sink(event: Any) -> None:
+    def sink(event: LoopEvent) -> None:
         line = event.as_line()
+        notifier.on_event(line)
         if as_json:
             output.emit_json(line, indent=None)
             sys.stdout.flush()
@@ -128,17 +134,31 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
     with (
         screen,
         signals_to(stop, setup.project.log, output.note) as received,
-        kept_awake(wanted=keep),
+        kept_awake(wanted=setup.config.session.keep_awake),
     ):
         ended = await run_session(setup, stop=stop, sinks=[sink], tell=output.note)
+    for problem in notifier.close():
+        output.warn(problem)
+    _finish(setup, ended, as_json=as_json)
+    return received.exit_code if ended.exit_code is ExitCode.INTERRUPTED else ended.exit_code
+
+
+def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
+    """Write the report, tell the `on_end` command, tidy up, say what to do next."""
+    from ralphloop.housekeeping import tidy
+    from ralphloop.journal.reader import JournalReader
+    from ralphloop.loop.ending import after_run, next_step
+    from ralphloop.ui.report import write_report
+
+    reports: list[Path] = []
+    if (journal := JournalReader.open(setup.project.journal)) is not None:
+        with journal:
+            reports = write_report(setup.project, journal, ended.run)
+            tidy(setup.project, journal)
     after_run(setup, ended)
-    code = received.exit_code if ended.exit_code is ExitCode.INTERRUPTED else ended.exit_code
-    if not as_json:
-        for line in next_step(ended):
-            output.note(line)
-    return code
-
-
-def as_arguments(arguments: Sequence[str]) -> list[str]:
-    """The same command line without what belongs to the caller alone."""
-    return [argument for argument in arguments if argument != "--detach"]
+    if as_json:
+        return
+    for report in reports[:1]:
+        output.note(f"report: {report}")
+    for line in next_step(ended):
+        output.note(line)
