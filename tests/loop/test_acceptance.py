@@ -259,3 +259,28 @@ def test_only_one_run_at_a_time(tmp_path: Path) -> None:
     process.communicate(timeout=30)
     assert done.code == 75
     assert str(process.pid) in done.err
+
+
+def test_secrets_of_the_settings_are_not_stored(tmp_path: Path) -> None:
+    """Neither the agent's own variables nor the webhook's address reach the journal."""
+    box = sandbox(
+        tmp_path,
+        WORKS,
+        checks=CHECK,
+        toml="""
+        [notify]
+        webhook = "https://hooks.example.invalid/T0PSECRETPATH"
+        """,
+    )
+    config = box.root / "ralph.toml"
+    config.write_text(
+        config.read_text().replace(
+            "[checks]", 'env = {MY_SETTING = "hush-hush-value"}\n[checks]', 1
+        )
+    )
+    box.git("commit", "-qam", "settings")
+    box.run()
+    stored = b"".join(path.read_bytes() for path in (box.root / ".ralph").glob("journal.db*"))
+    assert b"hush-hush-value" not in stored
+    assert b"T0PSECRETPATH" not in stored
+    assert b"MY_SETTING" in stored

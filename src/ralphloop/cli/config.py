@@ -11,12 +11,11 @@ import click
 from ralphloop.cli import output
 from ralphloop.config import Loaded, Problem, check_config, default_user_file, load_config
 from ralphloop.config.model import Form, Setting, settings
-from ralphloop.config.render import toml_line
+from ralphloop.config.render import HIDDEN, toml_line
 from ralphloop.errors import ExitCode
 from ralphloop.project import find_project
 
 _COMMENT_COLUMN = 40
-_HIDDEN = "***"
 
 
 @click.group()
@@ -75,7 +74,7 @@ def _visible(setting: Setting, loaded: Loaded) -> object:
     """The value, except that variables for the agent may be keys and are not shown."""
     value: object = getattr(getattr(loaded.config, setting.section), setting.key)
     if setting.form is Form.VARIABLES and isinstance(value, dict):
-        return dict.fromkeys(value, _HIDDEN)
+        return dict.fromkeys(value, HIDDEN)
     return value
 
 

@@ -132,6 +132,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
             screen.show(line)
 
     with (
+        notifier,
         screen,
         signals_to(stop, setup.project.log, output.note) as received,
         kept_awake(wanted=setup.config.session.keep_awake),

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ralphloop.config.model import Form, Setting
+import msgspec
 
+from ralphloop.config.model import Config, Form, Setting
+
+HIDDEN = "***"
 _HOUR, _MINUTE = 3600, 60
 
 
@@ -42,3 +46,12 @@ def exact_duration(seconds: float) -> str:
 def _toml_string(text: str) -> str:
     # A JSON string is a TOML string, but TOML wants DEL escaped as well.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def storable(config: Config) -> dict[str, Any]:
+    """The settings as they may be kept: what could be a secret is hidden."""
+    plain: dict[str, Any] = msgspec.to_builtins(config)
+    plain["agent"]["env"] = dict.fromkeys(config.agent.env, HIDDEN)
+    if config.notify.webhook:
+        plain["notify"]["webhook"] = HIDDEN
+    return plain

@@ -99,8 +99,10 @@ class Journal(Queries):
                 sql = "INSERT INTO stories SELECT ?, story, state FROM stories WHERE run = ?"
                 db.run(sql, (text(new.id), text(new.continues)))
 
-    def reopen_run(self, run: str, *, now: float, pid: int, pid_started: float = 0.0) -> None:
-        """Go on with an unfinished run under a new process."""
+    def reopen_run(
+        self, run: str, *, now: float, pid: int, pid_started: float = 0.0, config: object = None
+    ) -> None:
+        """Go on with an unfinished run under a new process, with the settings of today."""
         with self._db.write("reopen_run") as db:
             changed = db.run(
                 "UPDATE runs SET status = 'running', ended_at = NULL, decision = '', reason = '',"
@@ -109,6 +111,8 @@ class Journal(Queries):
                 (now, pid, pid_started, run),
             )
             _expect_one(changed, f"run {run} is not there or can no longer be continued")
+            if config is not None:
+                db.run("UPDATE runs SET config = ? WHERE id = ?", (json_text(config), run))
 
     def end_run(
         self, run: str, *, now: float, status: RunStatus, decision: str = "", reason: str = ""
@@ -199,8 +203,13 @@ class Journal(Queries):
 
     def put_story(self, run: str, story: str, state: object) -> None:
         """Remember what is known of a story, outside of an iteration's end."""
+        self.put_stories(run, {story: state})
+
+    def put_stories(self, run: str, states: Mapping[str, object]) -> None:
+        """Remember what is known of many stories, at once."""
         with self._db.write("put_story") as db:
-            _put_story(db, run, story, state)
+            for story, state in states.items():
+                _put_story(db, run, story, state)
 
     def set_meta(self, key: str, value: object) -> None:
         """Remember a value that outlives runs."""

@@ -159,7 +159,8 @@ async def _recheck(runner: Runner) -> str:
     """A hook rewrote what was checked: check again."""
     timeout = runner.config.checks.timeout
     wanted = [check_of(argv, timeout) for argv in runner.session.frozen.checks]
-    results = await run_checks(wanted, runner.setup.project.root)
+    check = runner.checker or run_checks
+    results = await check(wanted, runner.setup.project.root, stop=lambda: False)
     failed = [result for result in results if result.status is CheckStatus.FAILED]
     return "\n\n".join(f"$ {result.name}\n{result.output_tail}" for result in failed)
 
@@ -199,8 +200,7 @@ def _worn_out(runner: Runner, story: str, state: StoryState) -> StoryState:
 
 
 def _keep(runner: Runner, story: str, state: StoryState) -> None:
-    runner.session.stories[story] = state
-    runner.journal.put_story(runner.run, story, msgspec.to_builtins(state))
+    runner.keep_stories({story: state})
 
 
 _DOERS: dict[str, Callable[[Runner, IterationRecord, _Effect], Awaitable[None]]] = {

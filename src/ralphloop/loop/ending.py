@@ -16,6 +16,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import Setup
 
 _ON_END_TIMEOUT_S = 60.0
+_RUNS_WITH_EVENTS = 20
 _NEXT = {
     ExitDecision.PROJECT_COMPLETE: "Look at it: ralph stories, git log.",
     ExitDecision.CIRCUIT_OPEN: (
@@ -69,6 +70,7 @@ def end_run(runner: Runner, decision: Decision) -> Ended:
         decision=str(decision.word),
         reason="; ".join(decision.reasons),
     )
+    runner.journal.prune_events(keep_runs=_RUNS_WITH_EVENTS)
     stories = runner.story_list()
     runner.publish(stories)
     totals = runner.journal.totals(runner.run)

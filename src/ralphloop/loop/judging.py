@@ -92,7 +92,8 @@ async def _checks(runner: Runner, worked: Worked) -> tuple[CheckResult, ...]:
     story = worked.begun.story
     if story is not None and story.verify:
         wanted.append(Check(name=VERIFY, argv=story.verify, timeout_s=timeout))
-    return await run_checks(wanted, runner.setup.project.root, stop=lambda: runner.stop.requested)
+    check = runner.checker or run_checks
+    return await check(wanted, runner.setup.project.root, stop=lambda: runner.stop.requested)
 
 
 def _verdict(

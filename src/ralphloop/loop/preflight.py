@@ -114,7 +114,8 @@ async def _baseline(runner: Runner, report: Report) -> tuple[CheckResult, ...]:
         )
         return ()
     timeout = runner.config.checks.timeout
-    results = await run_checks(
+    check = runner.checker or run_checks
+    results = await check(
         [check_of(argv, timeout) for argv in commands],
         runner.setup.project.root,
         stop=lambda: runner.stop.requested,

@@ -336,6 +336,8 @@ def _tell(runner: Runner, judged: Judged, state: StoryState, *, aside: bool) -> 
         verdict=list(judged.verdict.reasons),
         passed=judged.verdict.passed,
         claimed=analysis.story_claimed,
+        status=str(analysis.status.status or "") if analysis.status else "",
+        recommendation=analysis.status.recommendation if analysis.status else "",
         progress=list(analysis.progress_reasons),
         files_changed=worked.changed.count,
         commits=worked.commits.count,

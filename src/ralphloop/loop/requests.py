@@ -128,9 +128,8 @@ def _move_story(runner: Runner, request: Request, standing: Standing, reason: st
     state = msgspec.structs.replace(
         before, standing=standing, reason=reason, attempts=0, second_chance=bool(reason)
     )
-    runner.session.stories[story] = state
+    runner.keep_stories({story: state})
     runner.session.state = _forget(runner, story)
-    runner.journal.put_story(runner.run, story, msgspec.to_builtins(state))
     return f"{story} is {'set aside' if reason else 'open again'}"
 
 

@@ -23,7 +23,7 @@ from ralphloop.loop.memory import ask_about, learn_from
 from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.story_state import Choice, Standing, choose
+from ralphloop.loop.story_state import Choice, Standing, StoryState, choose
 from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
 from ralphloop.stories.model import Story, StoryList
 
@@ -216,20 +216,22 @@ def _current_list(runner: Runner) -> StoryList | None:
     stories = runner.story_list()
     if stories is None:
         return None
-    for story in stories.stories:
-        state = runner.session.story(story.id)
-        known = state.standing is Standing.PASSED
-        if story.passes == known:
-            continue
-        changed = msgspec.structs.replace(
-            state,
-            standing=Standing.PASSED if story.passes else Standing.OPEN,
-            grade=str(Grade.BY_HAND) if story.passes else "",
-            reason="marked by a person" if story.passes else "",
-        )
-        runner.session.stories[story.id] = changed
-        runner.journal.put_story(runner.run, story.id, msgspec.to_builtins(changed))
+    changed = {
+        story.id: _by_hand(runner.session.story(story.id), story)
+        for story in stories.stories
+        if story.passes != (runner.session.story(story.id).standing is Standing.PASSED)
+    }
+    runner.keep_stories(changed)
     return stories
+
+
+def _by_hand(state: StoryState, story: Story) -> StoryState:
+    return msgspec.structs.replace(
+        state,
+        standing=Standing.PASSED if story.passes else Standing.OPEN,
+        grade=str(Grade.BY_HAND) if story.passes else "",
+        reason="marked by a person" if story.passes else "",
+    )
 
 
 def _give_second_chance(runner: Runner, choice: Choice) -> None:
@@ -239,5 +241,4 @@ def _give_second_chance(runner: Runner, choice: Choice) -> None:
         second_chance=True,
         attempts=0,
     )
-    runner.session.stories[choice.story.id] = state
-    runner.journal.put_story(runner.run, choice.story.id, msgspec.to_builtins(state))
+    runner.keep_stories({choice.story.id: state})

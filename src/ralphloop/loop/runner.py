@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.config.model import Config
@@ -20,14 +24,26 @@ from ralphloop.journal.views import (
 from ralphloop.loop.events import Bus
 from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup
-from ralphloop.loop.story_state import Standing
+from ralphloop.loop.story_state import Standing, States
 from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import StoryFile, load
 from ralphloop.workspace.measures import Measure, Snapshot
 from ralphloop.workspace.plain_snapshot import PlainSnapshotter
 from ralphloop.workspace.snapshot import Snapshotter
 
+if TYPE_CHECKING:
+    from ralphloop.core.model import CheckResult
+    from ralphloop.workspace.checks import Check
+
 _BEAT_S = 1.0
+
+
+class Checker(Protocol):
+    """Runs checks; what it did not run it leaves out."""
+
+    def __call__(
+        self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
+    ) -> Awaitable[tuple[CheckResult, ...]]: ...
 
 
 @dataclass
@@ -44,6 +60,7 @@ class Runner:
     last_beat: float = 0.0
     committed: bool = False  # by us, since the last measurement
     seen: Snapshot | None = None
+    checker: Checker | None = None  # instead of simply running them
 
     @property
     def config(self) -> Config:
@@ -70,6 +87,14 @@ class Runner:
         """The measurement made for this start, or a new one."""
         seen, self.seen = self.seen, None
         return seen or self.measure.tree()
+
+    def keep_stories(self, states: States) -> None:
+        """Remember what is known of these stories now, here and in the journal."""
+        if not states:
+            return
+        self.session.stories.update(states)
+        kept = {story: msgspec.to_builtins(state) for story, state in states.items()}
+        self.journal.put_stories(self.run, kept)
 
     def stories(self) -> StoryFile | None:
         """The story file as it is on disk now: a person may have edited it."""

@@ -97,17 +97,19 @@ def prepare(options: Options) -> Setup:
         flags=options.flags,
         user_file=default_user_file(options.env),
     )
-    setup = assemble(options, project, loaded.config)
-    if setup.stories is not None:
-        _check_stories(setup.stories, setup.specs_dir, project, options.only)
-        _check_branch(setup.stories, setup.repo)
+    stories = None if options.prompt else _stories(options, project, loaded.config)
+    setup = assemble(options, project, loaded.config, stories)
+    if stories is not None:
+        _check_stories(stories, setup.specs_dir, project, options.only)
+        _check_branch(stories, setup.repo)
     return setup
 
 
-def assemble(options: Options, project: Project, config: Config) -> Setup:
-    """Find everything for settings that are known already."""
+def assemble(
+    options: Options, project: Project, config: Config, stories: StoryFile | None
+) -> Setup:
+    """The same from settings and stories that are known already."""
     repo = open_repository(project.root)
-    stories = None if options.prompt else _stories(options, project, config)
     by_hook = bool(options.session)
     return Setup(
         options=options,

@@ -13,6 +13,7 @@ import msgspec
 
 from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.atomic import clean_leftovers
+from ralphloop.config.render import storable
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.run_state import reset_circuit
@@ -30,7 +31,7 @@ from ralphloop.loop.preflight import preflight
 from ralphloop.loop.recovery import recover
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import run_loop
-from ralphloop.loop.runner import Runner, measure_of
+from ralphloop.loop.runner import Checker, Runner, measure_of
 from ralphloop.loop.session import (
     Session,
     first_state,
@@ -40,6 +41,7 @@ from ralphloop.loop.session import (
     save_frozen,
 )
 from ralphloop.loop.setup import Setup
+from ralphloop.loop.story_state import StoryState, load_states
 
 _ATTENTION_S = 1.0
 
@@ -55,7 +57,7 @@ async def run_session(
     """Hold the project, begin or continue, loop, and end it properly."""
     now = clock()
     make_directory(setup.project.directory)
-    run = _run_to_hold(setup, now)
+    run = run_to_hold(setup, now)
     with ExitStack() as stack:
         lock = stack.enter_context(RunLock.acquire(setup.project.directory, run=run, now=now))
         if lock.note:
@@ -82,7 +84,7 @@ def make_directory(directory: Path) -> None:
         ) from None
 
 
-def _run_to_hold(setup: Setup, now: float) -> str:
+def run_to_hold(setup: Setup, now: float) -> str:
     """The id this process answers to: the run it will continue, or a new one."""
     journal = JournalReader.open(setup.project.journal) if setup.options.resume else None
     if journal is not None:
@@ -122,7 +124,9 @@ async def open_runner(
     tell: Callable[[str], None],
     clock: Callable[[], float],
     run: str,
+    checker: Checker | None = None,
 ) -> Runner:
+    """Recover what a crash left, then continue or begin."""
     measure = measure_of(setup)
     candidate = journal.resume_candidate(clock())
 
@@ -135,6 +139,7 @@ async def open_runner(
             measure=measure,
             clock=clock,
             stop=stop,
+            checker=checker,
         )
 
     old = made(load_session(journal, candidate.run.id)) if candidate else None
@@ -155,11 +160,17 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
     """Go on where the journal left off; said in one sentence."""
     now = runner.clock()
     runner.journal.reopen_run(
-        record.id, now=now, pid=os.getpid(), pid_started=process_started(os.getpid()) or 0.0
+        record.id,
+        now=now,
+        pid=os.getpid(),
+        pid_started=process_started(os.getpid()) or 0.0,
+        config=storable(runner.config),
     )
     if record.decision == ExitDecision.BLOCKED:
-        runner.session.stories = reopen_waiting(runner.session.stories)
+        runner.keep_stories(reopen_waiting(runner.session.stories))
         runner.session.state = msgspec.structs.replace(runner.session.state, blocked=())
+    if record.decision == ExitDecision.TEST_SATURATION:
+        runner.session.state = msgspec.structs.replace(runner.session.state, saturated=())
     _reset_if_asked(runner)
     totals = record.totals
     tell(
@@ -181,7 +192,7 @@ async def _begun(
     clock: Callable[[], float],
 ) -> Runner:
     """A new session; story states are taken over, blocked stories are tried again."""
-    session = Session(run=run, stories=reopened(old.session.stories) if old else {})
+    session = Session(run=run, stories=reopened(old.session.stories if old else _last(journal)))
     runner = made(session)
     report = await preflight(runner, ours=_our_trees(journal))
     for line in report.warnings:
@@ -200,12 +211,11 @@ async def _begun(
             head=frozen.start_head,
             pid=os.getpid(),
             pid_started=process_started(os.getpid()) or 0.0,
-            config=msgspec.to_builtins(setup.config),
+            config=storable(setup.config),
             continues=old.run if old else None,
         )
     )
-    for story, state in session.stories.items():
-        journal.put_story(run, story, msgspec.to_builtins(state))
+    runner.keep_stories(session.stories)
     _reset_if_asked(runner)
     _started(runner, continued=False)
     return runner
@@ -225,6 +235,7 @@ def _started(runner: Runner, *, continued: bool) -> None:
         stories=stories.total if stories else 0,
         passed=stories.passed if stories else 0,
         max_iterations=config.limits.max_iterations,
+        cost_usd=runner.totals().cost_usd,
         max_cost_usd=config.limits.max_cost_usd,
         max_time_s=config.limits.max_time,
         circuit=str(runner.session.state.breaker.circuit),
@@ -237,6 +248,12 @@ def _reset_if_asked(runner: Runner) -> None:
         return
     runner.session.state = reset_circuit(runner.session.state, at=runner.clock())
     runner.journal.set_meta(CIRCUIT_KEY, circuit_value(runner.session.state.breaker))
+
+
+def _last(journal: Journal) -> dict[str, StoryState]:
+    """What the last run knew of its stories, also if it is over: their grades are still true."""
+    latest = journal.latest_run()
+    return load_states(journal.story_states(latest.id)) if latest else {}
 
 
 def _our_trees(journal: Journal) -> frozenset[str]:
