@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -12,19 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.loop.guards import told
-from tests.loop.projects import Sandbox, sandbox, story
+from tests.loop.projects import Sandbox, contents, sandbox, story
 
 GREEN = [["true"]]
 WORKS = "write(f'src/{STORY}.txt', START); done()"
-
-
-def contents(root: Path) -> dict[str, str]:
-    """Every file below a directory with what is in it."""
-    return {
-        str(path.relative_to(root)): f"{path.lstat().st_mode:o} "
-        + hashlib.sha256(path.read_bytes() if path.is_file() else b"").hexdigest()
-        for path in sorted(root.rglob("*"))
-    }
 
 
 def hook(box: Sandbox, name: str, script: str) -> None:

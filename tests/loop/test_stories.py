@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ralphloop.journal.store import Journal
 from tests.loop.guards import told
 from tests.loop.projects import Sandbox, sandbox, story
 
@@ -229,6 +230,35 @@ def test_what_a_person_marks_between_runs_is_by_hand(tmp_path: Path) -> None:
     assert done.code == 0, done.text
     assert box.worked_on() == ["US-1", "US-1"]
     assert box.passes() == {"US-1": True, "US-2": True}
+
+
+def test_grades_outlive_the_session_that_gave_them(tmp_path: Path) -> None:
+    """A story added after a completed run changes nothing about how the others were proven."""
+    box = sandbox(tmp_path, "write(f'{STORY}.txt'); done()", checks=GREEN)
+    assert box.run().code == 0
+    data = json.loads((box.root / "prd.json").read_text())
+    data["userStories"].append(story("US-2"))
+    (box.root / "prd.json").write_text(json.dumps(data, indent=2))
+    assert box.run().code == 0
+    with Journal.open(box.root / ".ralph/journal.db") as journal:
+        run = journal.latest_run()
+        assert run is not None
+        states = journal.story_states(run.id)
+    assert {name: state["grade"] for name, state in states.items()} == {
+        "US-1": "checked",
+        "US-2": "checked",
+    }
+
+
+def test_a_saturated_story_is_tried_again_by_a_person(tmp_path: Path) -> None:
+    """After test_saturation `--continue` gives it three more starts, not one."""
+    agent = "write(f'tests/test_{START}.py'); status(work='TESTING', words=f'Test {START}.')"
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    for starts in (3, 6):
+        done = box.run(*(["--continue"] if box.starts else []))
+        assert done.code == 1, done.text
+        assert "only worked on tests" in done.out
+        assert box.starts == starts
 
 
 def test_work_that_was_there_already_passes_as_checked(tmp_path: Path) -> None:

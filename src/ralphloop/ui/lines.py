@@ -1,4 +1,8 @@
-"""Events as lines of plain words: for logs, pipes and the scrolling part of the console."""
+"""Events as lines of plain words: for logs, pipes and the scrolling part of the console.
+
+Names and words in events come from story files and agents; whatever they hold besides words, such
+as terminal control sequences, is taken off here.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ralphloop.core.durations import format_duration
+from ralphloop.core.text import clean
 
 Event = Mapping[str, Any]
 _QUIET = ("story_passed", "story_set_aside", "story_reopened", "circuit_changed", "run_finished")
@@ -20,7 +25,7 @@ def event_lines(event: Event, *, verbosity: int = 0) -> Iterator[str]:
         return
     teller = _TELLERS.get(kind)
     if teller is not None:
-        yield from teller(event)
+        yield from (" ".join(clean(line).split("\n")) for line in teller(event))
 
 
 def money(dollars: float) -> str:
