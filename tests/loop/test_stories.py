@@ -307,6 +307,38 @@ def test_a_story_file_made_unreadable_is_put_back(tmp_path: Path, harm: str) -> 
     assert "was made unreadable and was put back" in box.prompt(2)
 
 
+def test_a_link_in_place_of_the_story_file_leads_nowhere(tmp_path: Path) -> None:
+    """An agent that links prd.json to a file outside cannot make us write there."""
+    outside = tmp_path / "outside.txt"
+    outside.write_text("not yours\n")
+    agent = f"""
+    if START == 1: os.remove("prd.json"); os.symlink({str(outside)!r}, "prd.json"); write("a"); status()
+    else: write("b.txt"); done()
+    """
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    assert outside.read_text() == "not yours\n"
+    assert not (box.root / "prd.json").is_symlink()
+    assert box.passes() == {"US-1": True}
+
+
+def test_a_story_list_of_the_agents_own_outside_is_not_marked(tmp_path: Path) -> None:
+    """Nor can it with a link to a story file that is a good one."""
+    outside = tmp_path / "other.json"
+    agent = f"""
+    outside = pathlib.Path({str(outside)!r})
+    if not outside.exists(): outside.write_text(pathlib.Path("prd.json").read_text())
+    os.remove("prd.json"); os.symlink(outside, "prd.json")
+    write("a.txt", START); done()
+    """
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    done = box.run("--json")
+    assert done.code == 66, told(done)
+    assert "leads out of the project" in done.err
+    assert '"passes": false' in outside.read_text()
+
+
 @pytest.mark.parametrize("what", ["removed", "weakened"])
 def test_a_list_that_asks_for_less_is_challenged(tmp_path: Path, what: str) -> None:
     """Stories removed or weakened are put to the agent once, then need review."""

@@ -25,6 +25,7 @@ from ralphloop.loop.events import Bus
 from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.story_state import Standing, States
+from ralphloop.stories import files
 from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import StoryFile, load
 from ralphloop.workspace.measures import Measure, Snapshot
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ralphloop.workspace.checks import Check
 
 _BEAT_S = 1.0
+_MOST_STORY_BYTES = 1 << 30  # loading it knows a closer limit
 
 
 class Checker(Protocol):
@@ -60,6 +62,7 @@ class Runner:
     last_beat: float = 0.0
     committed: bool = False  # by us, since the last measurement
     seen: Snapshot | None = None
+    read: tuple[bytes, StoryList] | None = None  # the story file as it was read last
     checker: Checker | None = None  # instead of simply running them
 
     @property
@@ -98,8 +101,13 @@ class Runner:
 
     def stories(self) -> StoryFile | None:
         """The story file as it is on disk now: a person may have edited it."""
-        known = self.setup.stories
-        return load(known.path) if known is not None else None
+        known, within = self.setup.stories, self.setup.within
+        if known is None:
+            return None
+        data = files.read(known.path, _MOST_STORY_BYTES).data
+        if self.read is None or self.read[0] != data:
+            self.read = (data, load(known.path).list)
+        return StoryFile(known.path, self.read[1], within=within)
 
     def story_list(self) -> StoryList | None:
         """The stories as they stand, with what the journal knows to have passed."""

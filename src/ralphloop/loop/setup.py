@@ -61,6 +61,7 @@ class Setup:
     policy: Policy
     repo: Repository | None
     stories: StoryFile | None  # None: a plain loop
+    within: Path  # the story file is never written outside of it, whatever link stands there
     specs_dir: Path
     instructions: str
     crew: tuple[Member, ...]  # the agent, and those that may take over
@@ -118,6 +119,7 @@ def assemble(
         policy=policy_of(config, mode=Mode.HOOK if by_hook else Mode.SCRIPT),
         repo=repo,
         stories=stories,
+        within=_within(stories, project),
         specs_dir=_specs_dir(options, project, stories),
         instructions=_instructions(options, project),
         crew=in_session(config.agent) if by_hook else muster(config.agent, project),
@@ -182,6 +184,13 @@ def _stories(options: Options, project: Project, config: Config) -> StoryFile:
     if configured.exists():
         return load(configured)
     return load(find_source(project.root))
+
+
+def _within(stories: StoryFile | None, project: Project) -> Path:
+    """The project, or where a link of the user's own led before any agent ran."""
+    root = project.root.resolve()
+    real = stories.path.resolve() if stories is not None else root
+    return root if real.is_relative_to(root) else real.parent
 
 
 def _specs_dir(options: Options, project: Project, stories: StoryFile | None) -> Path:

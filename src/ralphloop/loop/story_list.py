@@ -74,7 +74,10 @@ def _put_back(
     error: InputError,
 ) -> ListAfter:
     path = runner.setup.stories.path if runner.setup.stories else None
+    within = runner.setup.within
     if path is not None:
-        write_atomic(path, content)
+        if path.is_symlink() and not path.resolve().is_relative_to(within):
+            path.unlink()  # what it leads to is not ours, the name is
+        write_atomic(path, content, within=within)
     finding = f"the story file was made unreadable and was put back ({error.message})"
     return ListAfter(stories=before, asked=asked, findings=(finding,))
