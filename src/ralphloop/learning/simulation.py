@@ -1,10 +1,9 @@
 """A simulation of twenty stories, to see the machinery of learning at work.  No model is asked.
 
 Each of four areas of a small project has a habit that its checks insist on: a new file needs a
-line in the area's registry and in its list of limits.  The scripted agent does not know that; its
-first claim fails, its second attempt repairs it and says what it learned.  With the learning in
-its prompt it needs one attempt.  The *null* agent never looks at what it is given, so there must be
-no effect to report.
+line in three lists of its area.  The scripted agent does not know that; its first claim fails, its
+second attempt repairs it and says what it learned.  With the learning in its prompt it needs one
+attempt.  The *null* agent never looks at what it is given, so there must be no effect to report.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from ralphloop.errors import UsageError
 
 STORIES = 20
 _AREAS = ("api", "database", "frontend", "cli")
+_LISTS = ("registry.txt", "limits.txt", "labels.txt")
 _THINGS = ("search", "export", "archive", "history", "summary")
 
 _CHECK = '''\
@@ -28,7 +28,7 @@ import sys
 
 missing = []
 for area in sorted(pathlib.Path("src").iterdir()):
-    for wanted in ("registry.txt", "limits.txt"):
+    for wanted in ("registry.txt", "limits.txt", "labels.txt"):
         listed = (area / wanted).read_text().split()
         for feature in sorted(area.glob("feature_*.txt")):
             if feature.stem not in listed:
@@ -48,9 +48,8 @@ def build(directory: Path, *, null: bool = False) -> None:
     script = {"stories": {_id(n): _starts(n, null=null) for n in numbers}}
     _write(directory / "simulation.json", json.dumps(script, indent=1))
     _write(directory / "tools/check.py", _CHECK)
-    for area in _AREAS:
-        _write(directory / f"src/{area}/registry.txt", "")
-        _write(directory / f"src/{area}/limits.txt", "")
+    for path in (f"src/{area}/{name}" for area in _AREAS for name in _LISTS):
+        _write(directory / path, "")
     check = json.dumps([sys.executable, "tools/check.py"])
     _write(
         directory / "ralph.toml",
@@ -92,11 +91,11 @@ def _starts(n: int, *, null: bool) -> list[list[Any]]:
     area, name = _area(n), f"feature_{n}"
     home = f"src/{area}"
     feature = {"write": {f"{home}/{name}.txt": f"{_thing(n)}\n"}}
-    lists = {"append": {f"{home}/registry.txt": f"{name}\n", f"{home}/limits.txt": f"{name}\n"}}
+    lists = {"append": {f"{home}/{listed}": f"{name}\n" for listed in _LISTS}}
     tried = {"run": ["python3", "tools/check.py", area]}
     ignorant = [feature, _usage(n, 6_000), {"say": "It is there."}, _done()]
     knowing = [feature, lists, tried, _usage(n, 7_500), {"say": "Done, and listed."}, _done()]
-    told = f"LEARNED: new files in {home} need a line in {home}/registry.txt and in limits.txt"
+    told = f"LEARNED: a new file in {home} needs a line in {home}/registry.txt and two more lists"
     repaired = [lists, tried, _usage(n, 7_000), {"say": told}, _done()]
     # Only the learned part of a prompt puts the name in backticks; check output does not.
     choice = {"contains": f"`{home}/registry.txt`", "then": knowing, "else": ignorant}

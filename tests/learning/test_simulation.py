@@ -1,0 +1,52 @@
+"""The simulation of twenty stories, played by the real program; its numbers are `ralph stats`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.learning.support import git
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def simulated(directory: Path, *flags: str) -> tuple[str, dict[str, Any]]:
+    """Play it; what it printed, and `ralph stats --json` of the project afterwards."""
+    ralph = [sys.executable, "-m", "ralphloop"]
+    command = [*ralph, "learn", "--simulate", str(directory), *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stderr
+    shown = subprocess.run(
+        [*ralph, "stats", "--json"], cwd=directory, capture_output=True, text=True, check=True
+    )
+    numbers: dict[str, Any] = json.loads(shown.stdout)
+    return done.stdout + done.stderr, numbers
+
+
+def test_PRD_metrics_on_the_simulation(tmp_path: Path) -> None:
+    """At least 80 % captured, 3 skills and 10 % fewer tokens, on a night without a runaway."""
+    said, found = simulated(tmp_path / "sim")
+    assert found["simulated"] is True
+    assert "simulation" in said.lower()
+    assert found["stories"] == {"passed": 20}
+    assert found["stories_captured"] >= 0.8 * found["stories_ended"] == 16
+    assert len(found["skills"]) >= 3
+    assert found["effect"]["high"] <= -0.10
+    assert found["prompt_tokens_most"] <= found["prompt_budget"]
+    assert found["runaways"] == 0
+    assert git(tmp_path / "sim", "status", "--short") == ""
+    assert git(tmp_path / "sim", "log", "-1", "--format=%s") == "Learned from this run"
+
+
+def test_the_null_simulation_shows_no_effect(tmp_path: Path) -> None:
+    """An agent that ignores what it is given gains nothing, and the numbers say so."""
+    said, found = simulated(tmp_path / "null", "--null")
+    assert found["stories"] == {"passed": 20}
+    assert found["effect"]["low"] < 0 < found["effect"]["high"]
+    assert "no effect seen" in said
+    assert found["prompts"] >= 20
