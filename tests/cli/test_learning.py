@@ -45,6 +45,18 @@ def test_list_shows_all_with_their_standing(capsys: pytest.CaptureFixture[str]) 
     assert "Nothing yet" in capsys.readouterr().out
 
 
+def test_looking_leaves_no_trace(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """In a directory that never learned, every command that looks says so and writes nothing."""
+    for command in (
+        ["learnings", "list"],
+        ["learnings", "search", "x"],
+        ["stats"],
+        ["--aggregate"],
+    ):
+        assert run_ralph(*command, cwd=tmp_path).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.usefixtures("taught")
 def test_search_finds_by_words(capsys: pytest.CaptureFixture[str]) -> None:
     """The best match comes first; no match is no error."""

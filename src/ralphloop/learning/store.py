@@ -66,8 +66,8 @@ def rebuild(project: Project, *, now: float) -> Index:
     index = aggregate(learnings, load_decisions(project), now=now)
     index = msgspec.structs.replace(index, problems=tuple(problems))
     path = directory(project) / _INDEX
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, msgspec.json.encode(index), within=project.root, durable=False)
+    if path.parent.is_dir():  # looking at a project that never learned leaves no trace in it
+        write_atomic(path, msgspec.json.encode(index), within=project.root, durable=False)
     return index
 
 
