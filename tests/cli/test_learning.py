@@ -111,6 +111,18 @@ def test_approve_lets_it_in(taught: Project, capsys: pytest.CaptureFixture[str])
     assert HELD not in (taught.root / ".claude/skills/api-learned/SKILL.md").read_text()
 
 
+@pytest.mark.usefixtures("taught")
+@pytest.mark.parametrize("word", ["approve", "forget"])
+def test_an_agent_does_not_decide(
+    word: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that an agent starts cannot approve what the agent said."""
+    (held,) = [one for one in listed(capsys, "list") if one.get("standing") == "held back"]
+    monkeypatch.setenv("RALPH_AGENT_MARK", "r1/1")
+    assert run(["learnings", word, str(held["id"])]) == 64
+    assert [one["standing"] for one in listed(capsys, "list")].count("held back") == 1
+
+
 def test_PRD_phase4_aggregate_by_hand(taught: Project, run_ralph: RunRalph) -> None:
     """`ralph learn --aggregate` and `ralph --aggregate` write skills and digest, and commit nothing."""
     assert spelled_out(["--aggregate"]) == ["learn", "--aggregate"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,13 +10,14 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.errors import InputError
+from ralphloop.errors import InputError, UsageError
 from ralphloop.learning import store
 from ralphloop.learning.model import Decided, Pattern, Standing
 from ralphloop.learning.words import match_words
 from ralphloop.project import Project, find_project
 
 _COLOURS = {Standing.HELD_BACK: "yellow", Standing.APPROVED: "green", Standing.ESTABLISHED: "green"}
+_MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an agent starts
 _as_json = click.option("--json", "as_json", is_flag=True, help="All fields, as JSON.")
 _ids = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 
@@ -78,6 +80,8 @@ def approve(ids: tuple[str, ...]) -> None:
 
 
 def _decide(ids: tuple[str, ...], word: str) -> None:
+    if os.environ.get(_MADE_FOR_AGENTS):
+        raise UsageError("only a person decides what is trusted", "run it outside of the agent")
     project = find_project(Path.cwd())
     found = _find(project, ids)
     made = [

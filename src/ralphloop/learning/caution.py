@@ -13,6 +13,7 @@ imports (`@file`), no commands that are run on loading (exclamation mark and bac
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from ralphloop.core.text import clean, one_line
 from ralphloop.learning.model import MAX_TEXT
@@ -24,7 +25,9 @@ def _near(first: str, second: str) -> str:
     return rf"\b(?:{one})\w*\b.{{0,60}}\b(?:{other})"
 
 
-_GUARDS = r"check test lint verif hook assert review guard sandbox permission safety ci\b"
+_GUARDS = (
+    r"check test lint verif hook assert review guard sandbox permission safety ci\b prüf vérif"
+)
 _SYSTEM = "etc|home|root|usr|var|tmp|proc|sys|dev|opt|mnt|bin|sbin|lib|boot|run|srv|private"
 _INSTALLERS = "pip3?|pipx|uv|npm|npx|yarn|pnpm|bun|cargo|gem|brew|apt|apt-get|dnf|go"
 _SENDERS = "curl|wget|ncat|netcat|nc|scp|sftp|rsync|ssh|telnet|webhook|pastebin|ngrok"
@@ -40,6 +43,7 @@ _RULES: dict[str, tuple[str, ...]] = {
     ),
     "switching checks off": (
         _near("disabl skip bypass delet remov weaken ignor silenc suppress loosen relax", _GUARDS),
+        _near("deaktivier überspring abschalt désactiv desactiv desabilit disattiv omit", _GUARDS),
         _near("empt stub turn_off turning_off switch_off switching_off comment_out", _GUARDS),
         _near("without_running commenting_out avoid_running stop_running", _GUARDS),
         _near("not_run not_need never_run no_longer don't_run don't_need need_no", _GUARDS),
@@ -75,6 +79,8 @@ _RULES: dict[str, tuple[str, ...]] = {
         rf"\b(?:{_INSTALLERS})\s+(?:install|add|get|i|dlx|exec)\b|\$\(|&&|;\s*\w+\s+-",
     ),
 }
+# Letters of two alphabets in one word are there to be misread.
+_RULES["mixed alphabets"] = (r"[a-z][\u0370-\u052f]|[\u0370-\u052f][a-z]",)
 _SUSPICIONS = {reason: re.compile("|".join(rules)) for reason, rules in _RULES.items()}
 _LEADING = re.compile(r"^[\s#>*+|=~-]+|^\d{1,3}[.)]\s+")
 _RUNS = re.compile(r"`{2,}")
@@ -84,7 +90,8 @@ _ANGLES = str.maketrans({"<": "‹", ">": "›"})
 
 def suspicion(text: str) -> str:
     """Why this text must not travel by itself; empty where nothing speaks against it."""
-    flat = " ".join(clean(text[: 4 * MAX_TEXT]).replace("’", "'").lower().split())
+    plain = unicodedata.normalize("NFKC", clean(text[: 4 * MAX_TEXT]))
+    flat = " ".join(plain.replace("’", "'").lower().split())
     return next((reason for reason, pattern in _SUSPICIONS.items() if pattern.search(flat)), "")
 
 
