@@ -31,9 +31,17 @@ from ralphloop.learning.model import (
     Source,
     Standing,
 )
-from ralphloop.learning.words import CATEGORIES, SAME, category_of, is_same, match_words, words_of
+from ralphloop.learning.words import (
+    CATEGORIES,
+    SAME,
+    category_of,
+    is_plain_path,
+    is_same,
+    match_words,
+    words_of,
+)
 
-MAX_PATTERNS = 2_000
+MAX_PATTERNS = 1_000
 ENOUGH_STORIES = 2
 _HALF_LIFE_DAYS = 30.0
 _MAX_CANDIDATES = 32  # per word
@@ -151,8 +159,9 @@ def _remember(cluster: _Cluster, note: Note, learning: Learning) -> None:
         cluster.lesson = cluster.lesson or note.lesson
     cluster.categories[note.category] = cluster.categories.get(note.category, 0) + 1
     for item in note.evidence:
-        if item.startswith("file "):
-            cluster.files[item[5:]] = cluster.files.get(item[5:], 0) + 1
+        kind, _, path = item.partition(" ")
+        if kind == "file" and is_plain_path(path):
+            cluster.files[path] = cluster.files.get(path, 0) + 1
     if learning.commit:
         cluster.commits[learning.commit] = None
 
@@ -177,7 +186,7 @@ def _rules(learnings: Iterable[Learning]) -> Iterator[tuple[Note, list[Learning]
     for learning in learnings:
         if learning.outcome != "passed":
             continue
-        files = learning.files[:_RULE_FILES]
+        files = [path for path in learning.files[:_RULE_FILES] if is_plain_path(path)]
         touched.update({_parent(path) for path in files})
         for pair in {(_parent(one), other) for one in files for other in files if one != other}:
             together[pair].append(learning)

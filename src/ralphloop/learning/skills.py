@@ -71,17 +71,16 @@ def places(root: Path, style: SkillStyle) -> list[str]:
     if style is SkillStyle.OFF:
         return []
     paths = [_place(f"{category}-learned", style) for category in sorted(CATEGORIES)]
-    return [path for path in paths if not (root / path).exists() or is_ours(_read(root / path))]
+    return [path for path in paths if not (root / path).exists() or _is_made_by_us(root / path)]
 
 
 def ours(root: Path, style: SkillStyle) -> dict[str, str]:
     """The generated skills on disk that nobody has edited, with their text."""
-    found = {
-        f"{category}-learned": _read(root / _place(f"{category}-learned", style))
-        for category in sorted(CATEGORIES)
-        if style is not SkillStyle.OFF
-    }
-    return {name: text for name, text in found.items() if is_ours(text)}
+    if style is SkillStyle.OFF or not (root / ".claude").is_dir():
+        return {}
+    names = (f"{category}-learned" for category in sorted(CATEGORIES))
+    paths = {name: root / _place(name, style) for name in names}
+    return {name: _read(path) for name, path in paths.items() if _is_made_by_us(path)}
 
 
 def _place(name: str, style: SkillStyle) -> str:
@@ -138,7 +137,7 @@ def _write(root: Path, path: str, text: str) -> str:
     existing = _read(target)
     if existing == text:
         return ""
-    if existing and not is_ours(existing):
+    if target.is_symlink() or (existing and not _is_made_by_us(target)):
         beside = target.with_name(target.name + PROPOSED)
         if _read(beside) == text:
             return ""
@@ -150,11 +149,13 @@ def _write(root: Path, path: str, text: str) -> str:
     return "updated" if existing else "made"
 
 
+def _is_made_by_us(path: Path) -> bool:
+    """A link is a person's way to keep the file elsewhere."""
+    return not path.is_symlink() and is_ours(_read(path))
+
+
 def _read(path: Path) -> str:
-    """A skill's text; nothing where there is none, or where it is a link to elsewhere."""
     try:
-        if path.is_symlink():
-            return ""
         with path.open("rb") as file:
             return file.read(_LARGEST).decode("utf-8", "replace")
     except OSError:
