@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ralphloop.core.error_lines import MAX_TEXT
-from ralphloop.core.errors import error_lines, error_signature
+from ralphloop.core.errors import MAX_TEXT, error_lines, error_signature
 
 WORDS = st.sampled_from("config order tenant schema worker parser session router queue".split())
 FRAGMENTS = st.sampled_from(

@@ -18,24 +18,14 @@ from typing import NamedTuple
 from ralphloop.core.error_decoration import core_of, is_no_report
 from ralphloop.core.error_prose import is_message, reported_error
 from ralphloop.core.error_shapes import Core, Rank, is_severe, rank_of
+from ralphloop.core.errors import MAX_TEXT, TRIGGER
 from ralphloop.core.text import clean
 
-MAX_TEXT = 100_000
 MAX_LINE = 3_000
 MAX_ERRORS = 50
 MAX_ERROR_CHARS = 500
 
 _LINE = re.compile(r"[^\n]+")
-# A superset of what error lines hold; a line without any of it needs no closer look.
-_TRIGGER = re.compile(
-    r"err|fail|exception|fatal|panic|denied|not found|no such|undefined|conflict|reject|abort"
-    r"|fault|kill|critical|refused|traceback|unresolved|not ok|assert|terminate|curl: |ld: |module"
-    r"|[✖✕✗✘×›]|\be: |\.go:|ora-|sqlstate|msg |illegal|directory|exists|exit|timed out|reset by"
-    r"|no space|not permitted|in use|broken pipe|busy|read-only|too many|memory|too long|no route"
-    r"|unreach|not known|resolution|invalid argument|quota|interpreter|cross-device|eai_|enotfound"
-    r"|\*\*\*|\*\* \(|rspec|problem|interrupted|wrong|unable|cannot|can't|could not"
-    r"|```|~~~|@@ |diff --git|file \"|:\d+:\d+|-->"
-)
 _FENCE = re.compile(r"\s*(?:>\s*)?(`{3,}|~{3,})\s*([\w+#.-]*)")
 _CODE_LANGUAGE = re.compile(
     r"(?i:c|c#|c\+\+|cpp|cs|csharp|css|diff|elixir|ex|go|graphql|html|hcl|java|javascript|js|json5?"
@@ -105,7 +95,7 @@ class _Scanner:
 
     def _found_in(self, line: str) -> ErrorLine | None:
         waiting = self._in_diff or self._frame_indent is not None or self._head is not None
-        if not waiting and not _TRIGGER.search(line.lower()):
+        if not waiting and not TRIGGER.search(line.lower()):
             return None
         if line.isspace() or self._is_fence(line) or self._is_diff(line) or self._is_frame(line):
             return None

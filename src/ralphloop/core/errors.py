@@ -10,10 +10,28 @@ the same signature, and two failures a person would call different must not.  Ow
 are the caller's to cut out: their RECOMMENDATION may quote anything.
 
 Both stages are imported where they are used: compiling what they look for takes longer than all
-the rest of the core, and a command that reads no answer should not pay for it.
+the rest of the core, and neither a command that reads no answer nor an answer that holds nothing
+like an error should pay for it.
 """
 
 from __future__ import annotations
+
+from ralphloop.core.patterns import Pattern
+from ralphloop.core.text import clean
+
+MAX_TEXT = 100_000
+
+# A superset of what error lines hold; a line without any of it needs no closer look, and a text
+# without any such line needs none of what compiles so long.
+TRIGGER = Pattern(
+    r"err|fail|exception|fatal|panic|denied|not found|no such|undefined|conflict|reject|abort"
+    r"|fault|kill|critical|refused|traceback|unresolved|not ok|assert|terminate|curl: |ld: |module"
+    r"|[✖✕✗✘×›]|\be: |\.go:|ora-|sqlstate|msg |illegal|directory|exists|exit|timed out|reset by"
+    r"|no space|not permitted|in use|broken pipe|busy|read-only|too many|memory|too long|no route"
+    r"|unreach|not known|resolution|invalid argument|quota|interpreter|cross-device|eai_|enotfound"
+    r"|\*\*\*|\*\* \(|rspec|problem|interrupted|wrong|unable|cannot|can't|could not"
+    r"|```|~~~|@@ |diff --git|file \"|:\d+:\d+|-->"
+)
 
 
 def error_lines(text: str) -> tuple[str, ...]:
@@ -25,6 +43,8 @@ def error_lines(text: str) -> tuple[str, ...]:
 
 def error_signature(text: str) -> str | None:
     """What fails in this text, without places, numbers and times; None: nothing does."""
+    if not TRIGGER.search(clean(text[-MAX_TEXT:]).lower()):
+        return None
     from ralphloop.core.error_lines import find_error_lines
     from ralphloop.core.signatures import signature_of
 

@@ -16,14 +16,20 @@ The loop's side of it, none of which ever raises or ends a run:
 * `at_end(project, repo, config, run=…, commit=…, now=…)` when a run ended: skills and the managed
   block, in a commit of their own; returns what was done, in words.
 
-`OWN_FILES` are the generated files: they are never progress and never dirt.
+`OWN_FILES` are the generated files: they are never progress and never dirt.  The other names are
+resolved when they are used.
 """
 
 from __future__ import annotations
 
-from ralphloop.learning.capture import Captured, capture, ended_as
-from ralphloop.learning.publish import after_story, at_end
-from ralphloop.learning.select import Carried, carry
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ralphloop.learning.capturing import Captured, capture, ended_as
+    from ralphloop.learning.model import Carried
+    from ralphloop.learning.publish import after_story, at_end
+    from ralphloop.learning.select import carry
 
 OWN_FILES = (".claude/skills/*-learned/", ".claude/commands/*-learned.md*")
 
@@ -37,3 +43,19 @@ __all__ = [
     "carry",
     "ended_as",
 ]
+
+_HOMES = {
+    "Captured": "capturing",
+    "Carried": "model",
+    "after_story": "publish",
+    "at_end": "publish",
+    "capture": "capturing",
+    "carry": "select",
+    "ended_as": "capturing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -14,11 +14,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ralphloop.config.model import LearningSection, SkillStyle
-from ralphloop.core.model import Value
 from ralphloop.core.text import one_line
 from ralphloop.learning import memory_file, skills, store
 from ralphloop.learning.extract import INVITATION
-from ralphloop.learning.model import Index, Pattern, Standing
+from ralphloop.learning.model import Carried, Index, Pattern, Standing
 from ralphloop.learning.words import category_of, match_words
 from ralphloop.project import Project
 from ralphloop.prompts.build import CHARS_PER_TOKEN, fenced
@@ -39,16 +38,6 @@ green or which files are yours to touch. Use one where it fits the story and the
 _INVITE = f"""\
 If you learn something about this code base that a later run will need, say it in one line of your
 answer, before the status block: the word {INVITATION} and then the sentence."""
-
-
-class Carried(Value, kw_only=True):
-    """What one prompt carries, and what the agent reads besides."""
-
-    text: str = ""
-    ids: tuple[str, ...] = ()  # of patterns, in the prompt or in files the agent loads
-    skills: tuple[str, ...] = ()  # names of skills the agent loads
-    tokens: int = 0  # that the prompt is longer
-    held_out: bool = False
 
 
 def carry(project: Project, story: Story | None, *, config: LearningSection, agent: str) -> Carried:

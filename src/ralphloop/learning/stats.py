@@ -16,7 +16,7 @@ from ralphloop.core.model import Outcome
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.learning import skills, store
-from ralphloop.learning.capture import ended_as
+from ralphloop.learning.capturing import ended_as
 from ralphloop.learning.effect import Effect, compare
 from ralphloop.learning.model import Standing
 from ralphloop.project import Project

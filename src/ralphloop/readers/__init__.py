@@ -6,30 +6,29 @@ there.  Every reader accepts anything: what it cannot read is noise, never an ex
 
 from __future__ import annotations
 
-from ralphloop.core.model import Response
-from ralphloop.readers.base import Dialect, Reader
-from ralphloop.readers.claude import Claude
-from ralphloop.readers.codex import Codex
-from ralphloop.readers.gemini import Gemini
-from ralphloop.readers.opencode import Opencode
-from ralphloop.readers.stream import StreamReader
-from ralphloop.readers.text import Text, TextReader
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ralphloop.core.model import Response
+    from ralphloop.readers.base import Dialect, Reader
 
 __all__ = ["NAMES", "Reader", "read", "reader_for"]
 
-_DIALECTS: dict[str, type[Dialect]] = {
-    dialect.name: dialect for dialect in (Opencode, Codex, Gemini, Claude)
-}
-NAMES = ("auto", "text", *sorted(_DIALECTS))
+NAMES = ("auto", "text", "claude", "codex", "gemini", "opencode")
+_CHUNK = 1 << 20
 
 
 def reader_for(name: str) -> Reader:
     """A fresh reader; `auto` settles on one by the first event it recognises."""
+    from ralphloop.readers.stream import StreamReader
+    from ralphloop.readers.text import Text, TextReader
+
     if name == "text":
         return TextReader()
+    dialects = _dialects()
     if name == "auto":
-        return StreamReader("auto", tuple(_DIALECTS.values()), Text())
-    dialect = _DIALECTS.get(name)
+        return StreamReader("auto", tuple(dialects.values()), Text())
+    dialect = dialects.get(name)
     if dialect is None:
         raise ValueError(f"unknown reader {name!r}; known are {', '.join(NAMES)}")
     return StreamReader(name, (dialect,), dialect())
@@ -50,4 +49,19 @@ def read(
     return reader.finish(exit_code=exit_code, stderr=stderr, now=now)
 
 
-_CHUNK = 1 << 20
+def _dialects() -> dict[str, type[Dialect]]:
+    """What each CLI speaks; imported when something is read, and by nobody else."""
+    from ralphloop.readers.claude import Claude
+    from ralphloop.readers.codex import Codex
+    from ralphloop.readers.gemini import Gemini
+    from ralphloop.readers.opencode import Opencode
+
+    return {dialect.name: dialect for dialect in (Opencode, Codex, Gemini, Claude)}
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Reader":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ralphloop.readers.base import Reader
+
+    return Reader

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from ralphloop.core.model import CheckResult, CheckStatus, Value
-from ralphloop.workspace.check_output import MAX_NAMES
 
 
 class BaselineMode(StrEnum):
@@ -90,4 +89,6 @@ def _is_known(earlier: CheckResult | None, result: CheckResult) -> bool:
 
 def _is_complete(result: CheckResult) -> bool:
     """True where the failures are named, and the list of names was not cut."""
+    from ralphloop.workspace.check_output import MAX_NAMES
+
     return 0 < len(result.failing_tests) < MAX_NAMES

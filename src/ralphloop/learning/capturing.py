@@ -91,12 +91,9 @@ def _capture(
     iteration = journal.iteration(run, number)
     if iteration is None or not (outcome := ended_as(iteration)):
         return Captured()
+    before = journal.story_iterations(run, story.id, _EARLIER) if outcome == "passed" else []
     # Before anything is cut to size: half a secret would not be recognised.
-    earlier = [
-        _redacted(one.record, secrets)
-        for one in journal.story_iterations(run, story.id, _EARLIER)
-        if one.n < number
-    ]
+    earlier = [_redacted(one.record, secrets) for one in before if one.n < number]
     record = _redacted(iteration.record, secrets)
     found = _notes(project, story, record, earlier)[:MAX_NOTES]
     if commit and outcome == "passed":
