@@ -83,7 +83,6 @@ def aggregate(
         merger.add(note, words, learning)
     return Index(
         learnings=len(learnings),
-        captured=sum(learning.captured for learning in learnings),
         patterns=tuple(_patterns(merger.clusters, _given(learnings), now)),
     )
 
