@@ -16,7 +16,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import signal
 import stat
 from functools import cache
@@ -81,7 +80,7 @@ def sync_directory(directory: Path) -> None:
 
 def temporary_name() -> str:
     """A file name that `clean_leftovers` recognises once this process is gone."""
-    return f".ralph-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    return f".ralph-{os.getpid()}-{os.urandom(4).hex()}.tmp"
 
 
 def clean_leftovers(directory: Path, *, now: float) -> list[Path]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -85,6 +84,7 @@ class KernelLock:
 
 
 def _local_path(directory: Path) -> Path:
+    import hashlib
     import tempfile
 
     room = Path(tempfile.gettempdir()) / f"ralph-locks-{os.getuid()}"

@@ -13,7 +13,7 @@ process does not outlive the power, and effects may be done again.
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -74,7 +74,7 @@ _ALIVE = (
 def new_run_id(now: float) -> str:
     """An id that sorts by time, fits into a git ref and is not met twice."""
     stamp = iso(now).translate(str.maketrans("T", "-", "-:Z"))
-    return f"{stamp}-{secrets.token_hex(3)}"
+    return f"{stamp}-{os.urandom(3).hex()}"
 
 
 class Journal(Queries):

@@ -6,7 +6,6 @@ comparing texts is not.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 from ralphloop.stories.model import Story
@@ -61,7 +60,9 @@ def _suggestion(name: str, by_id: Mapping[str, Story]) -> str:
         for story_id in list(by_id)[:_MAX_COMPARED]
         if len(story_id) <= _MAX_COMPARED_LENGTH
     }
-    close = difflib.get_close_matches(name.casefold(), known, n=1)
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.casefold(), known, n=1)
     return f"; did you mean {quoted(known[close[0]])}?" if close else ""
 
 

@@ -8,7 +8,6 @@ while a run goes on, and marking twice is the same as once.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,6 +39,8 @@ class StoryFile:
     @property
     def digest(self) -> str:
         """Changes when, and only when, a story appears, vanishes or changes its mark."""
+        import hashlib
+
         parts = sorted(f"{story.id!a}:{story.passes}" for story in self.list.stories)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

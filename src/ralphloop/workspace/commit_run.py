@@ -7,7 +7,6 @@ and no input, so a passphrase prompt cannot wait for anybody; a deadline catches
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +45,8 @@ def run_commit(
     repo: Repository, message: str, only: Collection[str], timeout_s: float
 ) -> CommitRun:
     """Commit the index, or only some paths of it, with the user's hooks and signing."""
+    import tempfile
+
     before = repo.head()
     with tempfile.TemporaryDirectory(prefix="ralph-") as place:
         trace = Path(place) / "trace"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -68,7 +67,7 @@ class PrivateIndex:
         users = self._repo.git_dir / "index"
         if users.exists():
             # With its time: git takes entries as new as the index file for possibly changed.
-            shutil.copy2(users, self.path)
+            _copy(users, self.path)
         self._drop_own_files()
         self._seeded_for = self._premises()
 
@@ -114,7 +113,7 @@ class PrivateIndex:
         """The tree of what the index holds, with some paths replaced by given blobs."""
         copy = self.path.with_name(f"{self.path.name}.placeholders")
         if self.path.exists():
-            shutil.copy2(self.path, copy)
+            _copy(self.path, copy)
         git = self.git(index=copy)
         lines = [b"100644 %s\t%s" % (name.encode(), path) for path, name in entries.items()]
         git.run("update-index", "-z", "--add", "--replace", "--index-info", stdin=_joined(lines))
@@ -171,6 +170,13 @@ class PrivateIndex:
         if paths:
             lines = [b"0 %s\t%s" % (self._null.encode(), path) for path in paths]
             self.git().run("update-index", "-z", "--index-info", stdin=_joined(lines))
+
+
+def _copy(source: Path, target: Path) -> None:
+    """A copy with the same times; `shutil` would bring every archive format along."""
+    seen = source.stat()
+    target.write_bytes(source.read_bytes())
+    os.utime(target, ns=(seen.st_atime_ns, seen.st_mtime_ns))
 
 
 def object_variables(store: Path, objects: Path) -> dict[str, str]:
