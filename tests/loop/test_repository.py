@@ -235,7 +235,8 @@ def test_a_branch_switched_by_somebody_else_holds_the_run(tmp_path: Path) -> Non
     agent = "write(f'src/{START}.txt'); status(words=f'Part {START}.')"
     box = sandbox(tmp_path, agent, checks=GREEN)
     config = (box.root / "ralph.toml").read_text()
-    (box.root / "ralph.toml").write_text(config + f'on_end = ["touch", "{tmp_path}/ended"]\n')
+    told_to = f'[session]\non_end = ["touch", "{tmp_path}/ended"]\n'
+    (box.root / "ralph.toml").write_text(config.replace("[session]\n", told_to))
     box.git("commit", "-qam", "on_end")
     process = box.start("--json", "--max-time", "8s")
     box.wait_for_start(1)

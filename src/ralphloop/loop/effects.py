@@ -51,7 +51,8 @@ async def apply_effects(runner: Runner, number: int) -> None:
         kill_point(f"effect.{kind}.before")
         await _DOERS[kind](runner, record, effect)
         kill_point(f"effect.{kind}.after")
-        runner.committed = runner.committed or kind in (COMMIT, SET_ASIDE)
+        if kind in (COMMIT, SET_ASIDE):
+            runner.committed, runner.after = True, None
     runner.journal.mark_applied(runner.run, number, now=runner.clock())
     if any(effect["kind"] in (COMMIT, SET_ASIDE) for effect in record.effects):
         prune_objects(runner)

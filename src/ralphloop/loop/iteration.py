@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ralphloop.agents.finished import Finished
-from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Context
 from ralphloop.core.model import AgentEvent
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, NewIteration
-from ralphloop.learning import Carried, carry
+from ralphloop.learning.model import Carried
 from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work
@@ -82,12 +81,12 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     member = at_work(runner.setup.crew, session.quota, now) or runner.setup.crew[0]
     state = state_before(runner, story.id if story else None, member)
     before = runner.take_seen()
-    carried = carry(runner.setup.project, story, config=runner.config.learning, agent=member.name)
+    carried = _carried(runner, story, member)
     prompt = brief(runner.setup, session, story, stories, learned=carried.text)
     folder = runner.setup.project.transcripts / runner.run
     folder.mkdir(parents=True, exist_ok=True)
     prompt_path = folder / f"{number}.prompt.md"
-    write_atomic(prompt_path, prompt.text.encode("utf-8", "replace"), durable=False)
+    prompt_path.write_bytes(prompt.text.encode("utf-8", "replace"))
     runner.journal.start_iteration(
         NewIteration(
             run=runner.run,
@@ -114,6 +113,16 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
         list_bytes=_list_bytes(runner),
         carried=carried,
     )
+
+
+def _carried(runner: Runner, story: Story | None, member: Member) -> Carried:
+    """What earlier runs have learned for this story; a session reads skills and memory itself."""
+    config = runner.config.learning
+    if not config.enabled or runner.setup.options.session:
+        return Carried()
+    from ralphloop.learning import carry
+
+    return carry(runner.setup.project, story, config=config, agent=member.name)
 
 
 def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Begun:
@@ -148,7 +157,7 @@ async def work(runner: Runner, begun: Begun) -> Worked:
 def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
     """What is different now that the agent has ended."""
     listed = read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
-    after = runner.measure.tree()
+    after = runner.measured()
     return Worked(
         begun=begun,
         finished=_with_price(finished, begun),

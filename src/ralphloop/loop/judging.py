@@ -87,6 +87,7 @@ def _measured(worked: Worked) -> Evidence:
 
 
 async def _checks(runner: Runner, worked: Worked) -> tuple[CheckResult, ...]:
+    runner.after = None  # checks leave files behind
     timeout = runner.config.checks.timeout
     wanted = [check_of(argv, timeout) for argv in runner.session.frozen.checks]
     story = worked.begun.story

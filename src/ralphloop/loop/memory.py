@@ -11,11 +11,11 @@ import msgspec
 
 from ralphloop import learning
 from ralphloop.config.model import CommitPolicy
+from ralphloop.core.model import Outcome
 from ralphloop.loop.iteration import request_for
 from ralphloop.loop.judging import Judged, Noted
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import Standing
-from ralphloop.redaction import secret_values
 
 
 async def ask_about(runner: Runner, judged: Judged) -> Noted:
@@ -44,8 +44,11 @@ async def ask_about(runner: Runner, judged: Judged) -> Noted:
 def learn_from(runner: Runner, judged: Judged) -> None:
     """Write down what an attempt taught, and aggregate every few stories."""
     config, begun = runner.config.learning, judged.worked.begun
-    if not config.enabled or begun.story is None:
+    silent = judged.step.analysis.outcome is Outcome.EMPTY and not judged.worked.changed.count
+    if not config.enabled or begun.story is None or silent:
         return
+    from ralphloop.redaction import secret_values
+
     learning.capture(
         runner.setup.project,
         runner.journal,

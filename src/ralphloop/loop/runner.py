@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ralphloop.workspace.checks import Check
 
 _BEAT_S = 1.0
+_FRESH_S = 0.5
+_VIEWS_S = 0.25
 _MOST_STORY_BYTES = 1 << 30  # loading it knows a closer limit
 
 
@@ -62,6 +64,8 @@ class Runner:
     last_beat: float = 0.0
     committed: bool = False  # by us, since the last measurement
     seen: Snapshot | None = None
+    after: tuple[float, Snapshot] | None = None  # the last iteration; None: something ran since
+    published: float = 0.0  # when the views were written last
     read: tuple[bytes, StoryList] | None = None  # the story file as it was read last
     checker: Checker | None = None  # instead of simply running them
 
@@ -83,8 +87,16 @@ class Runner:
 
     def look(self) -> Snapshot:
         """Measure the work tree; the next iteration begins from what is seen here."""
-        self.seen = self.measure.tree()
+        after, self.after = self.after, None
+        is_fresh = after is not None and 0 <= self.clock() - after[0] < _FRESH_S
+        self.seen = after[1] if after is not None and is_fresh else self.measure.tree()
         return self.seen
+
+    def measured(self) -> Snapshot:
+        """Measure after an agent; what nobody touches since is seen again without asking git."""
+        snapshot = self.measure.tree()
+        self.after = (self.clock(), snapshot)
+        return snapshot
 
     def take_seen(self) -> Snapshot:
         """The measurement made for this start, or a new one."""
@@ -121,8 +133,14 @@ class Runner:
             head, self.committed = repo.head(), False
         self.session.expected_head = head or ""
 
+    def publish_now_and_then(self, stories: StoryList | None) -> None:
+        """Write the views after an iteration, but not many times a second."""
+        if not 0 <= self.clock() - self.published < _VIEWS_S:
+            self.publish(stories)
+
     def publish(self, stories: StoryList | None = None) -> None:
         """Write the views; a view that cannot be written is no reason to stop."""
+        self.published = self.clock()
         record = self.journal.find_run(self.run)
         if record is None:
             return
