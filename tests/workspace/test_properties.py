@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ralphloop.workspace.set_aside import set_aside
@@ -35,6 +35,7 @@ def test_a_snapshot_is_what_git_would_add(steps: list[Step]) -> None:
 
 @settings(max_examples=15)
 @given(st.lists(EDITS, max_size=5), st.lists(EDITS, min_size=1, max_size=8))
+@example([], [("write", "a", "1\n"), ("git", "add", ""), ("remove", "a", "")])
 def test_setting_aside_and_bringing_back_is_a_round_trip(
     before: list[Step], story: list[Step]
 ) -> None:

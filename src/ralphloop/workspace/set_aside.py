@@ -22,7 +22,7 @@ from ralphloop.core.model import Value
 from ralphloop.workspace import object_store, placeholders
 from ralphloop.workspace.commit import CommitStatus, commit_paths
 from ralphloop.workspace.commit_message import with_trailers
-from ralphloop.workspace.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs
+from ralphloop.workspace.git import Git
 from ralphloop.workspace.locks import wait_for_locks
 from ralphloop.workspace.measures import Change, Snapshot, printable
 from ralphloop.workspace.repo import Repository
@@ -97,13 +97,14 @@ class _Aside:
             if change.before is None:
                 _remove(self.repo.root, change.path)
         self._check_out([change.path for change in changes if change.before is not None])
-        self.repo.git.writing().run(
-            "reset",
-            "--quiet",
-            *PATHSPECS_ON_STDIN,
-            stdin=literal_pathspecs(change.path for change in changes),
-            timeout_s=_TIMEOUT_S,
-        )
+        self.unstage()
+
+    def unstage(self) -> None:
+        """Forget what the story staged, also what is in the work tree no more.
+
+        The work tree was clean when the run began, so nothing that is staged is anybody else's.
+        """
+        self.repo.git.writing().run("reset", "--quiet", timeout_s=_TIMEOUT_S)
 
     def obstacle(self) -> str:
         """Why the work tree must not be touched; empty where it may."""
@@ -168,6 +169,8 @@ def set_aside(
     if commit:
         changes = aside.only_saved(changes, commit)
     elif not changes:
+        if not dirty_at_start and not aside.obstacle():
+            aside.unstage()
         return SetAside(cleaned=not aside.left, left=tuple(aside.left[:_MAX_NOTES]))
     else:
         subject = f"{story_id}: set aside"
