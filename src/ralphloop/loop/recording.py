@@ -34,6 +34,7 @@ from ralphloop.stories.model import StoryList
 
 MARK, PROGRESS, SET_ASIDE, COMMIT = "mark", "progress", "set_aside", "commit"
 _KEPT_TEXT = 8_000
+_KEPT_TOOLS = 30
 _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENIED)
 
 
@@ -306,6 +307,7 @@ def _record(judged: Judged) -> dict[str, Any]:
             "model": response.model,
             "usage": msgspec.to_builtins(response.usage),
             "tool_calls": response.tool_call_count,
+            "tools": [msgspec.to_builtins(call) for call in response.tool_calls[-_KEPT_TOOLS:]],
             "denials": [msgspec.to_builtins(denial) for denial in response.denials[:20]],
             "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
         },
