@@ -32,6 +32,7 @@ class Guard:
     name: str
     agent: str
     starts: int
+    fewest: int = 0  # starts, where a busy machine decides; otherwise exactly as many
     code: int
     words: str  # on stdout or stderr
     outcome: str = ""  # of the last start, where it matters
@@ -55,7 +56,7 @@ class Guard:
     def faults(self, box: Sandbox, done: Done) -> list[str]:
         """Everything that is not as it has to be; nothing where the guard held."""
         found = []
-        if box.starts != self.starts:
+        if not (self.fewest or self.starts) <= box.starts <= self.starts:
             found.append(f"{box.starts} starts, {self.starts} are allowed")
         if done.code != self.code:
             found.append(f"exit code {done.code}, not {self.code}")
@@ -406,8 +407,9 @@ GUARDS = (
         name="silence from the start",
         agent="time.sleep(2.5)",
         starts=2,  # nobody was paid: it is tried again until the time is over
+        fewest=1,
         code=3,
-        words="as long as it may",
+        words="budget_exhausted",
         outcome="transient",
         setting={"limits": 'stall_timeout = "900ms"\nmax_time = "1700ms"'},
     ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,19 @@ Refused = Callable[..., str]
 WORKS = "write(f'src/a.txt', START); done()"
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made once and copied for every case."""
+    place = tmp_path_factory.mktemp("template")
+    sandbox(place, WORKS, checks=[["true"]])
+    return place
+
+
 @pytest.fixture
-def box(tmp_path: Path) -> Sandbox:
+def box(tmp_path: Path, template: Path) -> Sandbox:
     """A repository in which everything is right so far."""
-    return sandbox(tmp_path, WORKS, checks=[["true"]])
+    shutil.copytree(template, tmp_path, symlinks=True, dirs_exist_ok=True)
+    return Sandbox(tmp_path / "repo", tmp_path / "state")
 
 
 @pytest.fixture

@@ -28,10 +28,12 @@ def test_a_dead_conversation_is_resumed_once(tmp_path: Path) -> None:
 
 
 def test_the_cost_of_a_resumed_conversation_is_counted_once(tmp_path: Path) -> None:
-    """A resumed conversation reports its whole cost; the budget takes what is new in it."""
+    """A result that names the whole conversation and what is new in it costs what is new."""
     claude = """
     write(f"src/{START}.py", START)
-    says("Working."); result(f"Part {START} is there.", cost=0.25 * START)
+    new = {"m": {"inputTokens": 10, "outputTokens": 5, "costUSD": 0.25}}
+    says("Working.")
+    result(f"Part {START} is there.", cost=0.25 * START, model_usage_since_last_result=new)
     """
     box = claude_sandbox(tmp_path, claude, toml='context = "resume"\n')
     done = box.run("--json", "--max-cost", "1")

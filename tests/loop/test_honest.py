@@ -176,11 +176,11 @@ HONEST = (
     Honest(
         name="slow writing without output under a short stall clock",
         agent="""
-        for n in range(12): write(f"src/{n}.py", n); time.sleep(0.3)
+        for n in range(14): write(f"src/{n}.py", n); time.sleep(0.3)
         done()
         """,
         starts=1,
-        setting={"limits": 'stall_timeout = "1200ms"'},
+        setting={"limits": 'stall_timeout = "1500ms"'},
     ),
     Honest(
         name="code that speaks of errors and limits",
@@ -317,7 +317,7 @@ def test_a_long_answer_is_not_a_hang(tmp_path: Path) -> None:
     for n in range(20): print(f"step {n}", flush=True); time.sleep(0.15)
     write("src/a.py"); done()
     """
-    box = sandbox(tmp_path, agent, checks=GREEN, limits='stall_timeout = "1s"')
+    box = sandbox(tmp_path, agent, checks=GREEN, limits='stall_timeout = "1500ms"')
     began = time.monotonic()
     assert box.run().code == 0
     assert time.monotonic() - began > 3

@@ -34,7 +34,6 @@ DEEPEST_PASS = 60 if TORTURE else 0
 NEVER_IN_A_RUN = {
     "migrate": "only a journal of an older release is migrated",
     "add_request": "requests are written by the commands that ask, not by the run",
-    "prune_events": "old events are dropped by `ralph clean`",
 }
 # The agent ran, and what it was paid for is not in the journal: the work is done again and paid
 # again, as its own book shows.

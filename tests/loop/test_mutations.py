@@ -195,9 +195,9 @@ MUTATIONS = (
     ),
     Mutation(
         "putting marks back",
-        "import ralphloop.loop.iteration as iteration\n"
+        "import ralphloop.loop.story_list as story_list\n"
         "from ralphloop.stories.guard import Changes\n"
-        "iteration.compare = lambda before, after: Changes()",
+        "story_list.compare = lambda before, after: Changes()",
         "passes flipped",
     ),
 )

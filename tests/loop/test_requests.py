@@ -112,6 +112,25 @@ def test_a_stop_ends_a_wait(tmp_path: Path) -> None:
     assert box.starts == 1
 
 
+def test_wishes_are_heard_while_the_run_waits(tmp_path: Path) -> None:
+    """Notes, skips and budgets are answered during a wait and hold after it."""
+    box = sandbox(tmp_path, limited(5), stories=3, checks=GREEN)
+    process = box.start()
+    wait_for_wait(box, "quota")
+    asked = [
+        ask(box, "note", text="mind the gap"),
+        ask(box, "skip", story="US-2"),
+        ask(box, "budget", cost_usd=1),
+    ]
+    answers = [answer(box, request).answer for request in asked]
+    assert box.starts == 1
+    done = ended(process)
+    assert done.code == 4, done.text
+    assert answers[:2] == ["it goes into the next prompt", "US-2 is set aside"]
+    assert "mind the gap" in box.prompt(2)
+    assert box.worked_on() == ["US-1", "US-1", "US-3"]
+
+
 def test_a_pause_holds_until_it_is_resumed(tmp_path: Path) -> None:
     """After the iteration nothing starts until a person says so."""
     box = sandbox(tmp_path, SLOW_FIRST, checks=GREEN)

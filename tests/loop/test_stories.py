@@ -22,6 +22,15 @@ def grades(box: Sandbox) -> list[str]:
     return [line for line in log.split("\n") if line]
 
 
+def known_grades(box: Sandbox) -> dict[str, str]:
+    """The grades as the newest run knows them."""
+    with Journal.open(box.root / ".ralph/journal.db") as journal:
+        run = journal.latest_run()
+        assert run is not None
+        states = journal.story_states(run.id)
+    return {name: state["grade"] for name, state in states.items()}
+
+
 def test_failed_attempts_set_a_story_aside_and_it_gets_a_second_chance(tmp_path: Path) -> None:
     """Three attempts without a change, the next story, then once more; this time it works."""
     agent = """
@@ -230,6 +239,7 @@ def test_what_a_person_marks_between_runs_is_by_hand(tmp_path: Path) -> None:
     assert done.code == 0, done.text
     assert box.worked_on() == ["US-1", "US-1"]
     assert box.passes() == {"US-1": True, "US-2": True}
+    assert known_grades(box) == {"US-1": "checked", "US-2": "by hand"}
 
 
 def test_grades_outlive_the_session_that_gave_them(tmp_path: Path) -> None:
@@ -240,14 +250,7 @@ def test_grades_outlive_the_session_that_gave_them(tmp_path: Path) -> None:
     data["userStories"].append(story("US-2"))
     (box.root / "prd.json").write_text(json.dumps(data, indent=2))
     assert box.run().code == 0
-    with Journal.open(box.root / ".ralph/journal.db") as journal:
-        run = journal.latest_run()
-        assert run is not None
-        states = journal.story_states(run.id)
-    assert {name: state["grade"] for name, state in states.items()} == {
-        "US-1": "checked",
-        "US-2": "checked",
-    }
+    assert known_grades(box) == {"US-1": "checked", "US-2": "checked"}
 
 
 def test_a_saturated_story_is_tried_again_by_a_person(tmp_path: Path) -> None:
