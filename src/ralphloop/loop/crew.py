@@ -7,14 +7,13 @@ all (not logged in, no such model) is gone for the session.  Each has its own qu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ralphloop.config.model import AgentSection
-from ralphloop.core.model import Outcome
+from ralphloop.core.model import Outcome, Value
 from ralphloop.errors import AgentUnavailable
 from ralphloop.project import Project
 
@@ -25,8 +24,7 @@ GONE = -1.0
 Quota = Mapping[str, float]  # agent -> when it may start again, or GONE
 
 
-@dataclass(frozen=True, kw_only=True)
-class Member:
+class Member(Value, kw_only=True):
     """One agent with its settings."""
 
     agent: Agent

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 
-from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.model import Decision, ExitDecision, Value
 from ralphloop.errors import ExitCode
 from ralphloop.journal.records import RunStatus, Totals
 from ralphloop.loop import events
@@ -45,8 +44,7 @@ EXIT_CODES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ended:
+class Ended(Value, kw_only=True):
     """How a run ended."""
 
     run: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ import msgspec
 
 from ralphloop.agents.finished import Finished
 from ralphloop.config.model import Context
-from ralphloop.core.model import AgentEvent
+from ralphloop.core.model import AgentEvent, Value
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, NewIteration
 from ralphloop.learning.model import Carried
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
     from ralphloop.agents.base import AgentRequest
 
 
-@dataclass(frozen=True, kw_only=True)
-class Begun:
+class Begun(Value, kw_only=True):
     """An iteration before the agent starts, as the journal knows it."""
 
     number: int
@@ -50,11 +48,10 @@ class Begun:
     prompt: Prompt
     transcript: Path
     list_bytes: bytes  # the story file, to be put back should an agent break it
-    carried: Carried = field(default_factory=Carried)  # what the prompt brings of earlier learning
+    carried: Carried = Carried()  # what the prompt brings of earlier learning
 
 
-@dataclass(frozen=True, kw_only=True)
-class Worked:
+class Worked(Value, kw_only=True):
     """An iteration after the agent ended, measured."""
 
     begun: Begun
@@ -210,10 +207,12 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
 
 def _with_price(finished: Finished, begun: Begun) -> Finished:
     """The same with an estimate where the agent reports tokens and no money."""
+    response, model = finished.response, finished.response.model or begun.member.config.model
+    if not model or not response.usage.total_tokens:
+        return finished
     from ralphloop.agents.prices import priced
 
-    response = finished.response
-    usage = priced(response.usage, response.model or begun.member.config.model)
+    usage = priced(response.usage, model)
     priced_response = msgspec.structs.replace(response, usage=usage)
     return msgspec.structs.replace(finished, response=priced_response)
 

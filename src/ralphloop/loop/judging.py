@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ralphloop.core.analyzer import Claim, claim_of
 from ralphloop.core.grading import Proof, StoryVerdict, judge_story
-from ralphloop.core.model import CheckResult, CheckStatus, Evidence, StoryFacts, Usage
+from ralphloop.core.model import CheckResult, CheckStatus, Evidence, StoryFacts, Usage, Value
 from ralphloop.core.outcome import settle
 from ralphloop.core.run_state import Happening, Step, advance
 from ralphloop.journal.records import Totals
@@ -30,16 +29,14 @@ if TYPE_CHECKING:
 VERIFY = "verify"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Noted:
+class Noted(Value, kw_only=True):
     """What the agent answered when it was asked about the attempt, and what that used."""
 
     notes: tuple[Any, ...] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
+class Judged(Value, kw_only=True):
     """An iteration with its verdict."""
 
     worked: Worked
@@ -49,7 +46,7 @@ class Judged:
     checks: tuple[CheckResult, ...]
     findings: tuple[str, ...] = ()  # tampering and the like, for the next prompt and the report
     tolerated: tuple[str, ...] = ()  # tests that were red before
-    noted: Noted = field(default_factory=Noted)
+    noted: Noted = Noted()
 
 
 async def judge(runner: Runner, worked: Worked) -> Judged:

@@ -5,8 +5,6 @@ next story → breaker → prompt → agent → evidence → analysis → journa
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 
 from ralphloop.core import breaker
@@ -105,7 +103,7 @@ def begin_next(runner: Runner) -> Begun | Decision:
 async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     """One start of the agent, to its end; a decision where it is not to continue."""
     judged = await judge(runner, await work(runner, begun))
-    judged = replace(judged, noted=await ask_about(runner, judged))
+    judged = msgspec.structs.replace(judged, noted=await ask_about(runner, judged))
     step = record(runner, judged)
     await apply_effects(runner, begun.number)
     learn_from(runner, judged)

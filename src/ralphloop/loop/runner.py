@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -50,8 +49,7 @@ class Checker(Protocol):
     ) -> Awaitable[tuple[CheckResult, ...]]: ...
 
 
-@dataclass
-class Runner:
+class Runner(msgspec.Struct, kw_only=True):
     """Everything one run works with."""
 
     setup: Setup

@@ -6,7 +6,6 @@ from iterations (`state`, `stories`) or fixed at its start (`frozen`); both are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
@@ -44,17 +43,18 @@ class Desk(Value, kw_only=True):
     paused: str = ""
 
 
-@dataclass
-class Session:
+class Session(msgspec.Struct):
     """The moving part of a run."""
 
     run: str
-    state: RunState = field(default_factory=RunState)
-    stories: dict[str, StoryState] = field(default_factory=dict)
-    frozen: Frozen = field(default_factory=Frozen)
-    desk: Desk = field(default_factory=Desk)
+    state: RunState = msgspec.field(default_factory=RunState)
+    stories: dict[str, StoryState] = msgspec.field(default_factory=dict)
+    frozen: Frozen = Frozen()
+    desk: Desk = Desk()
     number: int = 0  # of the last start
-    quota: dict[str, float] = field(default_factory=dict)  # agent -> when it may start again
+    quota: dict[str, float] = msgspec.field(
+        default_factory=dict
+    )  # agent -> when it may start again
     expected_head: str = ""  # where we left HEAD; empty: not known yet
 
     def story(self, story_id: str | None) -> StoryState:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ralphloop.config.model import AgentName, Config
 from ralphloop.config.policy import policy_of
+from ralphloop.core.model import Value
 from ralphloop.core.policy import Mode, Policy
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
@@ -32,8 +34,7 @@ MAX_PROMPT_BYTES = 1 << 20
 _MEGABYTE = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Value, kw_only=True):
     """What was asked on the command line."""
 
     start: Path  # where the command was given
@@ -47,12 +48,11 @@ class Options:
     wait: bool = True
     reset_circuit: bool = False
     session: str = ""  # the agent session that carries the loop; empty: we start the agent
-    flags: Mapping[str, object] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    flags: Mapping[str, object] = msgspec.field(default_factory=dict)
+    env: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setup:
+class Setup(Value, kw_only=True):
     """One project, ready to run."""
 
     options: Options

@@ -7,11 +7,10 @@ kept with the story that was worked on, so that a later claim is held against th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from ralphloop.atomic import write_atomic
+from ralphloop.core.model import Value
 from ralphloop.errors import InputError
 from ralphloop.loop.runner import Runner
 from ralphloop.stories.guard import Changes, compare
@@ -20,12 +19,11 @@ from ralphloop.stories.model import Story, StoryList
 MAX_ASKED = 50
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListAfter:
+class ListAfter(Value, kw_only=True):
     """The list as it is now, and what was done to it."""
 
     stories: StoryList | None = None
-    changes: Changes = Changes()  # noqa: RUF009 - a frozen value
+    changes: Changes = Changes()
     asked: tuple[Story, ...] = ()  # as they were, where they were removed or weakened
     findings: tuple[str, ...] = ()
 
