@@ -53,9 +53,7 @@ def _split_here(tmux: str, options: Options) -> None:
 def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Path) -> int:
     name = f"ralph-{os.getpid()}"
     server = (tmux, "-L", name)
-    columns, lines = shutil.get_terminal_size((160, 48))
-    where = ("-c", str(options.start))
-    size = ("-x", str(columns), "-y", str(lines))
+    where, size = ("-c", str(options.start)), _size()
     _do(*server, "new-session", "-d", "-s", "ralph", *size, *where, *_LOOP, str(code), *arguments)
     _do(*server, "split-window", "-h", "-t", "ralph", *where, *_MONITOR)
     back = f"Come back to it with: tmux -L {name} attach"
@@ -70,8 +68,19 @@ def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Pa
     return int(code.read_text()) if code.exists() else ExitCode.INTERRUPTED
 
 
+def _size() -> tuple[str, ...]:
+    """The size of this terminal, so that the panes need not change theirs."""
+    try:
+        columns, lines = os.get_terminal_size(sys.stdout.fileno())
+    except OSError:
+        return ()
+    return "-x", str(columns), "-y", str(lines)
+
+
 def _do(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # These two would be this terminal's size for every program in a pane.
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     if done.returncode:
         raise UsageError(
             f"tmux failed: {done.stderr.strip()}", f"Leave out --monitor: {_ELSEWHERE}"

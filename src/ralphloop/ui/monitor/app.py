@@ -21,19 +21,17 @@ from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
 from textual.content import Content
 from textual.events import Click, Resize
-from textual.message import Message
 from textual.widgets import Footer, Input
 
 from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
-from ralphloop.journal.records import Request
 from ralphloop.project import Project
 from ralphloop.ui.monitor import steering
 from ralphloop.ui.monitor.model import build
 from ralphloop.ui.monitor.paint import RUNNING, beside, log_line, plain_ascii, story_line
 from ralphloop.ui.monitor.source import Source
 from ralphloop.ui.monitor.values import Facts, Screen
-from ralphloop.ui.monitor.widgets import Panel, Rows
+from ralphloop.ui.monitor.widgets import Field, Panel, Rows
 
 if TYPE_CHECKING:
     from ralphloop.ui.monitor.screens import Load
@@ -51,30 +49,6 @@ _STOP_WORDS = (
     "Stop the run?  The agent is asked to end now; what it did so far stays in the work tree, "
     "and `ralph run --continue` goes on from there."
 )
-
-
-class Fresh(Message):
-    """Something new was read."""
-
-    def __init__(self, facts: Facts) -> None:
-        super().__init__()
-        self.facts = facts
-
-
-class Settled(Message):
-    """Requests were answered."""
-
-    def __init__(self, requests: list[Request]) -> None:
-        super().__init__()
-        self.requests = requests
-
-
-class Told(Message):
-    """Words for the person, from a thread."""
-
-    def __init__(self, words: str, *, bad: bool = False) -> None:
-        super().__init__()
-        self.words, self.bad = words, bad
 
 
 class Monitor(App[None]):
@@ -98,6 +72,7 @@ class Monitor(App[None]):
         Binding("t", "theme", "Theme", show=False),
         Binding("question_mark", "help", "Help"),
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("escape", "leave_search", show=False),
     ]
 
@@ -125,9 +100,10 @@ class Monitor(App[None]):
         self._asked: set[int] = set()
         self._story_view = Rows(name="stories", title="Stories", in_ascii=in_ascii)
         self._log_view = Rows(name="log", title="Log", cursor=False, in_ascii=in_ascii)
-        self._header = Panel(name="header")
-        self._panels = {name: Panel(name=name, title=title) for name, title in _PANELS.items()}
-        self._panels["actions"] = Panel(name="actions", newest_last=True)
+        panel = partial(Panel, in_ascii=in_ascii)
+        self._header = panel(name="header")
+        self._panels = {name: panel(name=name, title=title) for name, title in _PANELS.items()}
+        self._panels["actions"] = panel(name="actions", newest_last=True)
 
     def compose(self) -> ComposeResult:
         made = self._panels
@@ -143,12 +119,12 @@ class Monitor(App[None]):
                 with Grid(id="small"):
                     yield from (made[name] for name in ("circuit", "checks", "quota", "learned"))
         yield self._log_view
-        yield Input(placeholder="search the log; Enter: older, Esc: back", id="find")
+        yield Field("search the log; Enter: older, Esc: back", name="find")
         yield Footer(compact=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the main view mean nothing over another one."""
-        return action == "help_quit" or len(self.screen_stack) <= 1
+        return action == "quit" or len(self.screen_stack) <= 1
 
     def on_mount(self) -> None:
         self.query_one("#find").display = False
@@ -157,35 +133,30 @@ class Monitor(App[None]):
         self._watch()
         self.set_interval(1.0, self._tick)
 
-    @work(thread=True, group="watch")
+    @work(thread=True)
     def _watch(self) -> None:
-        """Read what is new until the monitor ends."""
-        try:
-            while not self._ended.is_set():
-                facts = self.source.poll()
-                if facts is not None:
-                    self.post_message(Fresh(facts))
-                    if self._asked and (found := steering.settled(self.project, [*self._asked])):
-                        self.post_message(Settled(found))
-                self._ended.wait(POLL_S)
-        except RalphError as error:
-            self.post_message(Told(f"{error.message} {error.next_step}", bad=True))
-        finally:
-            self.source.close()
+        """Read what is new until the monitor ends; drawing is left to the application's thread."""
+        while not self._ended.is_set():
+            facts = self.source.poll()
+            if facts is not None:
+                self.call_later(self._fresh, facts)
+            if self._asked:
+                self._look_for_answers()
+            self._ended.wait(POLL_S)
+        self.source.close()
 
     def on_unmount(self) -> None:
         self._ended.set()
 
     # --- drawing -----------------------------------------------------------------------------
 
-    @on(Fresh)
-    def _fresh(self, event: Fresh) -> None:
-        before, self._facts = self._facts, event.facts
+    def _fresh(self, facts: Facts) -> None:
+        before, self._facts = self._facts, facts
         self._tick()
-        if before is None or before.stories is not event.facts.stories:
-            self._show_stories(event.facts)
-        if before is None or before.log is not event.facts.log:
-            lines, zone = event.facts.log, self._zone
+        if before is None or before.stories is not facts.stories:
+            self._show_stories(facts)
+        if before is None or before.log is not facts.log:
+            lines, zone = facts.log, self._zone
             self._log_view.fill(len(lines), lambda at, width: log_line(lines[at], width, zone))
             self._tell_follow()
 
@@ -195,10 +166,11 @@ class Monitor(App[None]):
         self.value = screen = build(self._facts, self._clock(), self._zone)
         width = self._header.content_size.width
         rows = tuple(beside(left, right, width) for left, right in screen.header)
-        self._header.show(rows, in_ascii=self._in_ascii)
+        self._header.show(rows)
         self._panels["now"].set_class(not screen.is_working, "-idle")
+        self.screen_stack[0].set_class(not screen.is_readable, "-unreadable")
         for name, panel in self._panels.items():
-            panel.show(getattr(screen, name), in_ascii=self._in_ascii)
+            panel.show(getattr(screen, name))
 
     def on_resize(self, event: Resize) -> None:
         """Choose the layout that fits; the style sheet has one for each."""
@@ -277,8 +249,7 @@ class Monitor(App[None]):
 
     def action_follow(self) -> None:
         self._log_view.follow = not self._log_view.follow
-        if self._log_view.follow:
-            self._log_view.scroll_end(animate=False)
+        self._log_view.keep_following()
         self._tell_follow()
 
     def action_search(self) -> None:
@@ -339,7 +310,7 @@ class Monitor(App[None]):
         try:
             self._ask("budget", steering.budget_of(text))
         except ValueError as error:
-            self.notify(f"Not a budget: {error}", severity="error", markup=False)
+            self._tell(f"Not a budget: {error}", bad=True)
 
     def action_story(self, kind: str) -> None:
         if self.value is None or self._story_view.cursor is None or not self.value.stories:
@@ -348,14 +319,14 @@ class Monitor(App[None]):
 
     def action_reset(self) -> None:
         if self.value is not None and not self.value.is_live:
-            self.notify("No run is going on.  In a shell: ralph circuit reset", markup=False)
+            self._tell("No run is going on. In a shell: ralph circuit reset")
             return
         self._ask("reset_circuit")
 
     def _is_live(self) -> bool:
         if self.value is not None and self.value.is_live:
             return True
-        self.notify("No run is going on; there is nobody to ask.", severity="warning")
+        self._tell("No run is going on; there is nobody to ask.", bad=True)
         return False
 
     def _ask(self, kind: str, payload: steering.Payload | None = None) -> None:
@@ -367,20 +338,20 @@ class Monitor(App[None]):
         try:
             number = steering.ask(self.project, run, kind, payload, self._clock())
         except RalphError as error:
-            self.post_message(Told(f"{error.message}. {error.next_step}", bad=True))
+            self.call_later(self._tell, f"{error.message}. {error.next_step}", bad=True)
             return
         self._asked.add(number)
-        about = f" {one_line(str(payload['story']), 40)}" if "story" in payload else ""
-        self.post_message(Told(f"Asked: {kind.replace('_', ' ')}{about}"))
+        about = f" {payload['story']}" if "story" in payload else ""
+        self.call_later(self._tell, f"Asked: {kind.replace('_', ' ')}{about}")
 
-    @on(Settled)
-    def _settled(self, event: Settled) -> None:
-        for request in event.requests:
-            if request.id in self._asked:
-                self._asked.discard(request.id)
-                self.notify(one_line(steering.answer_words(request), 300), markup=False)
+    def _look_for_answers(self) -> None:
+        try:
+            found = steering.settled(self.project, tuple(self._asked))
+        except RalphError:
+            return  # the journal cannot be read right now, which the screen says
+        for request in found:
+            self._asked.discard(request.id)
+            self.call_later(self._tell, steering.answer_words(request))
 
-    @on(Told)
-    def _told(self, event: Told) -> None:
-        words = one_line(event.words, 500)
-        self.notify(words, severity="error" if event.bad else "information", markup=False)
+    def _tell(self, words: str, *, bad: bool = False) -> None:
+        self.notify(one_line(words, 300), severity="error" if bad else "information", markup=False)

@@ -53,6 +53,7 @@ def build(facts: Facts, now: float, zone: tzinfo | None = None) -> Screen:
         log=facts.log,
         run=facts.run.id if facts.run else "",
         iteration=facts.newest.n if facts.newest else 0,
+        is_readable=not facts.trouble,
         is_live=facts.live,
         is_paused=bool(facts.paused or (facts.wait and facts.wait.kind == "pause")),
         is_working=facts.is_working,

@@ -83,11 +83,12 @@ def iteration_row(record: IterationRecord) -> Line:
 
 def run_row(run: RunRecord) -> Line:
     """One run on one line."""
-    took = format_duration(run.totals.active_s)
+    totals = run.totals
     return line(
-        (f"{_moment(run.started_at)}  ", Tone.STRONG),
-        f"{run.decision or run.status:<18}{run.totals.tasks_completed:>4} passed"
-        f" {run.totals.iterations:>5} iterations {took:>8} {money(run.totals.cost_usd):>9}  ",
+        (f"{_moment(run.started_at)[:16]}  ", Tone.STRONG),
+        f"{run.decision or run.status:<17}{totals.tasks_completed:>3} passed",
+        f"{totals.iterations:>5} iterations",
+        (f"{format_duration(totals.active_s):>8}{money(totals.cost_usd):>7}  ", Tone.QUIET),
         (one_line(run.reason, 200), Tone.QUIET),
     )
 

@@ -160,4 +160,4 @@ def _head(text: str, cells: int) -> str:
     while end < len(text) and not text.isascii() and (cells := cells - width_of(text[end])) >= 0:
         end += 1
     space = text.rfind(" ", end // 2, end)
-    return text[: space + 1] if space >= 0 else text[: max(1, end)]
+    return text[: space + 1] if space >= 0 else text[:end]

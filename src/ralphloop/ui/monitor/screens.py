@@ -17,7 +17,7 @@ from textual.widgets import Button, Footer, Input, Static, Tab, Tabs
 from ralphloop.errors import RalphError
 from ralphloop.ui.monitor.pages import Page, text_page
 from ralphloop.ui.monitor.paint import folded
-from ralphloop.ui.monitor.widgets import Rows
+from ralphloop.ui.monitor.widgets import Field, Rows
 
 Load = Callable[[], tuple[Page, ...]]
 Open = Callable[[str, int], None]
@@ -50,7 +50,7 @@ class Reading(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Tabs()
         yield self._rows
-        yield Input(placeholder="search; Enter: next, Up: previous, Esc: back", id="find")
+        yield Field("search; Enter: next, Esc: back", name="find")
         yield Footer()
 
     def on_mount(self) -> None:
@@ -133,6 +133,7 @@ class Reading(Screen[None]):
 
     @on(Input.Submitted)
     def _find(self, event: Input.Submitted) -> None:
+        event.stop()
         if self._rows.find(event.value, 1) is None and event.value:
             self.notify("not found", timeout=2)
 
@@ -149,7 +150,7 @@ class Question(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(self._question, markup=False)
-            yield Input(placeholder=self._hint, max_length=1_000)
+            yield Field(self._hint)
             yield Static("Enter sends it, Esc goes back", classes="hint", markup=False)
 
     @on(Input.Submitted)

@@ -137,6 +137,7 @@ class Screen(Shown):
     log: tuple[LogLine, ...]
     run: str
     iteration: int
+    is_readable: bool
     is_live: bool
     is_paused: bool
     is_working: bool

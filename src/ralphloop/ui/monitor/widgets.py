@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from ralphloop.ui.monitor.paint import plain, plain_ascii
 from ralphloop.ui.monitor.values import Line, Span, Tone
@@ -41,25 +41,40 @@ def content(line: Line, *, in_ascii: bool) -> Content:
     return Content.assemble(*(span for span in shown if span[0]))
 
 
+class Field(Input):
+    """One line to type into; a cursor that blinks would redraw the screen for ever."""
+
+    def __init__(self, placeholder: str, *, name: str | None = None) -> None:
+        super().__init__(placeholder=placeholder, id=name, max_length=1_000)
+        self.cursor_blink = False
+
+
 class Panel(Static):
     """A few lines; where they are too many, the last ones are shown if `newest_last`."""
 
-    def __init__(self, *, name: str, title: str = "", newest_last: bool = False) -> None:
+    def __init__(
+        self, *, name: str, title: str = "", newest_last: bool = False, in_ascii: bool = False
+    ) -> None:
         super().__init__(id=name)
         self.border_title = title
-        self._newest_last = newest_last
+        self._newest_last, self._in_ascii = newest_last, in_ascii
+        self._lines: Sequence[Line] = ()
         self._shown: Sequence[Line] | None = None
 
-    def show(self, lines: Sequence[Line], *, in_ascii: bool) -> None:
+    def show(self, lines: Sequence[Line]) -> None:
         """Draw it again where it says something else now."""
+        self._lines = lines
         room = self.content_size.height
         shown = lines[-max(1, room) :] if self._newest_last else lines
         if shown != self._shown:
             # A new layout of the screen costs ten times a redraw.
             resized = self.styles.is_auto_height and len(shown) != len(self._shown or ())
             self._shown = shown
-            parts = (content(line, in_ascii=in_ascii) for line in shown)
+            parts = (content(line, in_ascii=self._in_ascii) for line in shown)
             self.update(Content("\n").join(parts), layout=resized)
+
+    def on_resize(self) -> None:
+        self.show(self._lines)
 
 
 class Rows(ScrollView, can_focus=True):
@@ -116,9 +131,14 @@ class Rows(ScrollView, can_focus=True):
             self.virtual_size = Size(self.size.width, count)
         if self.cursor is not None:
             self.cursor = min(self.cursor, max(0, count - 1))
-        if self.follow:
-            self.call_after_refresh(self.scroll_end, animate=False, immediate=True)
+        self.call_after_refresh(self.keep_following)
         self.refresh()
+
+    def keep_following(self) -> None:
+        """Go to the last line, unless a person looks back."""
+        if self.follow:  # by force: before its first refresh it does not know that it can scroll
+            self.scroll_end(animate=False, immediate=True, force=True)
+            self.vertical_scrollbar.position = self.scroll_y
 
     def point_at(self, index: int) -> None:
         """Mark a line and bring it into view."""
@@ -168,8 +188,7 @@ class Rows(ScrollView, can_focus=True):
 
     def on_resize(self, _: Resize) -> None:
         self.virtual_size = Size(self.size.width, self._count)
-        if self.follow:
-            self.scroll_end(animate=False, immediate=True)
+        self.call_after_refresh(self.keep_following)
 
     # --- moving ------------------------------------------------------------------------------
 
