@@ -99,7 +99,9 @@ class ClaudeUsage:
             tokens = _tokens(document_of(result.get("usage")), _STREAM_KEYS)
         total = money_of(result.get("total_cost_usd"))
         self._reported = msgspec.structs.replace(
-            _plus(Usage(), _NONE, tokens), cost_usd=total if total is not None else cost or None
+            _plus(Usage(), _NONE, tokens),
+            cost_usd=total if total is not None else cost or None,
+            cumulative=True,  # of the whole conversation, where it was resumed
         )
 
 
