@@ -13,6 +13,11 @@ def main() -> int:
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         return _show_version()
+    if arguments[:1] == ["hook"]:
+        from ralphloop.hook import entry
+
+        if arguments[1:2] and arguments[1] in entry.EVENTS:
+            return entry.main(arguments[1])
     from ralphloop.cli.main import run
 
     return run(arguments)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container
-from dataclasses import dataclass
 from pathlib import Path
 
 from ralphloop.core.model import Value
@@ -45,8 +44,7 @@ class RepositoryProblem(Value, frozen=True, kw_only=True):
     fix: str
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Value):
     """One work tree with its git directory."""
 
     root: Path

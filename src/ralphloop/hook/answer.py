@@ -1,0 +1,74 @@
+"""What a hook may answer: one JSON object, small enough that nothing of it is cut.  Pure.
+
+Claude Code keeps 10,000 characters of a hook's output.  A prompt that does not fit is already in a
+file; then the answer names the story and sends the agent there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ralphloop.core.text import one_line
+from ralphloop.loop.iteration import Begun
+
+Answer = dict[str, Any]
+MOST_CHARS = 10_000
+_MOST_WORDS = 1_500
+
+
+def told(words: str) -> Answer:
+    """Let the session stop, and tell the person why."""
+    return {"systemMessage": f"ralph: {one_line(words, _MOST_WORDS)}"}
+
+
+def refused(words: str) -> Answer:
+    """The answer to a command that needs no model: shown to the person, sent nowhere."""
+    return {
+        "decision": "block",
+        "reason": words[: MOST_CHARS - 500],
+        "hookSpecificOutput": {
+            "hookEventName": "UserPromptExpansion",
+            "suppressOriginalPrompt": True,
+        },
+    }
+
+
+def blocked(begun: Begun, words: str) -> Answer:
+    """Do not stop: here is the next prompt."""
+    return _fitting(begun, lambda text: {"decision": "block", "reason": text, **told(words)})
+
+
+def in_context(event: str, begun: Begun, words: str) -> Answer:
+    """Add the prompt to what the agent is about to read anyway."""
+
+    def with_context(text: str) -> Answer:
+        context = {"hookEventName": event, "additionalContext": text}
+        return {"hookSpecificOutput": context, **told(words)}
+
+    return _fitting(begun, with_context)
+
+
+def _fitting(begun: Begun, made: Callable[[str], Answer]) -> Answer:
+    whole = made(_headed(begun, begun.prompt.text))
+    if len(json.dumps(whole, ensure_ascii=False)) <= MOST_CHARS:
+        return whole
+    return made(_headed(begun, _pointer(begun)))
+
+
+def _headed(begun: Begun, text: str) -> str:
+    return (
+        f"This is iteration {begun.number} of a ralph loop in this session. Earlier ones may stand"
+        f" above; what counts of them is in the files.\n\n{text}"
+    )
+
+
+def _pointer(begun: Begun) -> str:
+    story, path = begun.story, begun.transcript.with_suffix(".prompt.md")
+    what = f"Your story: {story.id}: {one_line(story.title, 200)}.\n\n" if story else ""
+    return (
+        f"{what}The whole prompt has {len(begun.prompt.text):,} characters and is in the file\n"
+        f"{path}\nRead that file completely before anything else, then do what it says; it also"
+        " says how your answer has to end (RALPH_STATUS)."
+    )

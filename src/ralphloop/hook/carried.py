@@ -1,0 +1,187 @@
+"""The loop of a session, taken up by a hook for one turn and put down again.
+
+Everything a turn needs is in the journal: the run, the settings it began with, the iteration that
+was begun and not finished.  The story file as it was then lies beside that iteration's prompt, so
+that marks an agent set can be put back and a file it broke can be restored.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ralphloop.agents.finished import Finished
+from ralphloop.agents.stop_signal import StopSignal
+from ralphloop.atomic import write_atomic
+from ralphloop.config.model import Config
+from ralphloop.core.model import Decision
+from ralphloop.hook.answer import Answer
+from ralphloop.hook.checking import Patience
+from ralphloop.hook.ledger import Ledger, load_ledger, save_ledger
+from ralphloop.journal.holder import Holder
+from ralphloop.journal.lock import end_lease, hook_turn
+from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
+from ralphloop.journal.store import Journal
+from ralphloop.loop.ending import end_run
+from ralphloop.loop.events import Bus
+from ralphloop.loop.iteration import Begun, Worked, begun_again, measured
+from ralphloop.loop.memory import publish_learned
+from ralphloop.loop.run import begin_next
+from ralphloop.loop.runner import Runner, measure_of
+from ralphloop.loop.session import load_session
+from ralphloop.loop.setup import Options, assemble
+from ralphloop.project import Project
+from ralphloop.stories.source import StoryFile, load
+
+LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
+
+
+class Call(NamedTuple):
+    """One hook that concerns a loop of ours."""
+
+    given: dict[str, Any]
+    project: Project
+    holder: Holder
+    now: float
+
+    def text(self, key: str) -> str:
+        """A string of the hook's input; empty where it has none."""
+        value = self.given.get(key)
+        return value if isinstance(value, str) else ""
+
+
+class Turn(msgspec.Struct):
+    """One turn of the loop."""
+
+    runner: Runner
+    ledger: Ledger
+    patience: Patience
+    over: bool = False  # the loop does not go on after it
+
+    def note(self, **changes: Any) -> None:
+        """Remember something for the next hook."""
+        self.ledger = msgspec.structs.replace(self.ledger, **changes)
+
+    def save(self) -> None:
+        """Keep everything for the next hook."""
+        self.note(slow_checks=self.patience.slow)
+        save_ledger(self.runner.journal, self.runner.run, self.ledger)
+
+    @property
+    def under_way(self) -> IterationRecord | None:
+        """The iteration that was begun and not finished."""
+        found = self.runner.journal.unfinished_iterations(self.runner.run)
+        return found[-1] if found else None
+
+    def begun(self, cut: IterationRecord) -> Begun:
+        """The same as it was begun, with the stories as they were."""
+        known = self.runner.setup.stories
+        begun = begun_again(self.runner, cut, known.list if known else None)
+        if known is not None and (copy := self._copy(known.path)).exists():
+            begun = msgspec.structs.replace(begun, list_bytes=copy.read_bytes())
+        return begun
+
+    def worked(self, cut: IterationRecord, finished: Finished) -> Worked:
+        """The same, measured."""
+        return measured(self.runner, self.begun(cut), finished)
+
+    def begin(self) -> Begun | Decision:
+        """Begin the next iteration, and keep the story file as it is now."""
+        begun = begin_next(self.runner)
+        known = self.runner.setup.stories
+        if isinstance(begun, Begun) and known is not None:
+            write_atomic(self._copy(known.path), begun.list_bytes, durable=False)
+        return begun
+
+    def end(self, decision: Decision) -> None:
+        """End the run as script mode would; the lease goes when the turn is over."""
+        from ralphloop.ui.report import write_report
+
+        publish_learned(self.runner, lambda _: None)
+        end_run(self.runner, decision)
+        write_report(self.runner.setup.project, self.runner.journal, self.runner.run)
+        self.over = True
+
+    def _copy(self, path: Path) -> Path:
+        return _copy_of(path, self.runner.setup.project, self.runner.run)
+
+
+@contextmanager
+def held(project: Project, session: str, run: str) -> Iterator[list[Turn]]:
+    """Hold the project; afterwards the lease stays only for turns in the list that go on."""
+    turns: list[Turn] = []
+    directory = project.directory
+    with hook_turn(directory, session=session, run=run, now=time.time(), lease_s=LEASE_S):
+        # From here on the lease is ours to give back.
+        failure: BaseException | None = None
+        try:
+            yield turns
+        except BaseException as error:  # noqa: BLE001 - raised again below, once the lock is free
+            failure = error
+    if not turns or turns[-1].over:
+        end_lease(directory, session=session, now=time.time())
+    if failure is not None:
+        raise failure
+
+
+def take_turn(call: Call, work: Callable[[Call, Turn], Answer | None]) -> Answer | None:
+    """Take the loop up, do the work, and put it down."""
+    with (
+        held(call.project, call.holder.session, call.holder.run) as turns,
+        Journal.open(call.project.journal, check=False) as journal,
+    ):
+        record = journal.find_run(call.holder.run)
+        # Looked up under the lock: whoever cancelled the loop meanwhile has ended its run.
+        if record is None or record.status is not RunStatus.RUNNING:
+            return None
+        turn = _turn(call, journal, record)
+        turns.append(turn)
+        answer = work(call, turn)
+        turn.save()
+    return answer
+
+
+def _turn(call: Call, journal: Journal, record: RunRecord) -> Turn:
+    ledger = load_ledger(journal, record.id)
+    options = Options(
+        start=call.project.root,
+        specs_dir=Path(ledger.specs_dir) if ledger.specs_dir else None,
+        prompt=Path(ledger.prompt) if ledger.prompt else None,
+        only=ledger.only,
+        session=call.holder.session,
+        env=os.environ,
+    )
+    config = msgspec.convert(record.config, Config)
+    setup = assemble(options, call.project, config, _stories(call.project, record))
+    patience = Patience(slow=ledger.slow_checks)
+    runner = Runner(
+        setup=setup,
+        session=load_session(journal, record.id),
+        journal=journal,
+        bus=Bus(record.id, time.time, journal),
+        measure=measure_of(setup),
+        clock=time.time,
+        stop=StopSignal(),
+        checker=patience,
+    )
+    patience.heed(runner.session.frozen)
+    return Turn(runner, ledger, patience)
+
+
+def _stories(project: Project, record: RunRecord) -> StoryFile | None:
+    """The story file, with its list as it was when the iteration began."""
+    if not record.prd_path:
+        return None
+    path = project.root / record.prd_path
+    copy = _copy_of(path, project, record.id)
+    return StoryFile(path, load(copy).list) if copy.exists() else load(path)
+
+
+def _copy_of(path: Path, project: Project, run: str) -> Path:
+    return project.transcripts / run / f"stories{path.suffix}"

@@ -1,0 +1,128 @@
+"""The quick answer to a hook: is this any business of ours?
+
+Hooks run at every stop of every session of whoever installed the plugin.  Almost always there is
+no lease on the way up from the session's directories; then not even stdin is read.  A lease of
+another session is none of our business either.  Only a loop of *this* session loads the rest.
+
+Whatever happens, the exit code is 0 and stdout holds nothing or one JSON object.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # the real one costs half of what this path may cost
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from ralphloop.journal.holder import Holder
+
+EVENTS = ("stop", "stop-failure", "session-start", "session-end")
+_LEASE = os.path.join(".ralph", "holder.json")  # noqa: PTH118 - pathlib costs more than the answer
+_MOST_INPUT = 64 << 20
+
+
+def main(event: str) -> int:
+    """Answer one event; the session goes on whatever becomes of us."""
+    try:
+        _answer(event)
+    except Exception as error:  # noqa: BLE001 - a session must never suffer from our mistakes
+        say(f"ralph: {type(error).__name__}: {error}")
+    return 0
+
+
+def read_input() -> dict[str, Any]:
+    """The hook's JSON object; anything else is an empty one."""
+    import json
+
+    data = sys.stdin.buffer.read(_MOST_INPUT)
+    try:
+        given = json.loads(data.decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        say("ralph: the hook's input is not JSON")
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def write_answer(answer: dict[str, Any] | None) -> None:
+    """Print the one object a hook may print."""
+    import json
+
+    if answer:
+        text = json.dumps(answer, ensure_ascii=False)
+        sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+        sys.stdout.flush()
+
+
+def say(words: str) -> None:
+    """Words for whoever looks into the hook's log; never part of the answer."""
+    sys.stderr.write(words.encode("ascii", "backslashreplace").decode() + "\n")
+
+
+def _answer(event: str) -> None:
+    project = os.environ.get("CLAUDE_PROJECT_DIR", "")
+    leases = dict.fromkeys(_leases(project, _here()))
+    if project and not leases:
+        return  # what Claude Code told us is enough to know
+    given = read_input()
+    leases |= dict.fromkeys(_leases(_text(given.get("cwd"))))
+    for lease in leases:
+        if (found := _ours(event, lease, _text(given.get("session_id")))) is not None:
+            _travel_light()
+            from ralphloop.hook.events import handle
+
+            write_answer(handle(event, given, *found))
+            sys.stderr.flush()
+            os._exit(0)  # tidying up a process that ends anyway would cost a tenth of the turn
+
+
+def _travel_light() -> None:
+    """So short a process needs no garbage collector, and no backports that msgspec would load."""
+    import gc
+
+    gc.disable()
+    sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
+
+
+def _ours(event: str, lease: str, session: str) -> tuple[Path, Holder] | None:
+    """Directory and holder where the lease is this session's, or one that has run out."""
+    import time
+    from pathlib import Path
+
+    from ralphloop.journal.holder import read_holder
+
+    directory = Path(lease).parent
+    holder = read_holder(directory)
+    if holder is None or not holder.is_lease:
+        return None
+    if session and holder.session == session:
+        return directory, holder
+    if event == "session-start" and not holder.lease_holds(time.time()):
+        return directory, holder
+    say(f"ralph: the loop in {directory.parent} belongs to another session")
+    return None
+
+
+def _leases(*starts: str) -> Iterator[str]:
+    """Every lease file on the way up from these directories."""
+    for start in starts:
+        directory, above = (start, "") if os.path.isabs(start) else ("", "")  # noqa: PTH117
+        while directory != above:
+            lease = os.path.join(directory, _LEASE)  # noqa: PTH118
+            if os.path.exists(lease):  # noqa: PTH110
+                yield lease
+            directory, above = os.path.dirname(directory), directory  # noqa: PTH120
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return ""  # the directory is gone
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,67 @@
+"""A turn ended in an API error: the outcome is written down, and the loop waits for the next turn.
+
+Claude Code ignores what such a hook answers, so nothing can be decided for the session.  What can
+never work (no login, no money, no such model) ends the loop; the rest leaves it ready to go on.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ralphloop.core.model import Decision, Outcome, RateLimit, Response
+from ralphloop.hook.answer import Answer
+from ralphloop.hook.carried import Call, Turn
+from ralphloop.hook.spending import count_usage
+from ralphloop.hook.stop import finish, let_go
+from ralphloop.loop.run import not_again
+from ralphloop.readers.base import End
+from ralphloop.readers.claude import Claude
+from ralphloop.readers.claude_outcome import Facts, verdict_on
+from ralphloop.readers.failures import Verdict
+from ralphloop.readers.resets import limit_kind, reset_time
+
+_OWN_LIMITS = frozenset({"max_output_tokens"})
+
+
+def failed(call: Call, turn: Turn) -> Answer | None:
+    """Record how the turn ended."""
+    judged, decision = finish(call, turn, _response(call, turn))
+    decision = decision or not_again(turn.runner)
+    begun = turn.begin() if decision is None else decision
+    return let_go(turn, begun, judged) if isinstance(begun, Decision) else None
+
+
+def _response(call: Call, turn: Turn) -> Response:
+    verdict = _verdict(call)
+    usage, model = count_usage(call, turn)
+    response = Response(
+        reader="hook",
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        usage=usage,
+        model=model or None,
+        model_output=usage.output_tokens > 0,
+    )
+    if verdict.outcome is not Outcome.USAGE_LIMIT:
+        return response
+    limit = RateLimit(
+        rejected=True,
+        resets_at=reset_time(verdict.reason, call.now),
+        kind=limit_kind(verdict.reason),
+    )
+    return msgspec.structs.replace(response, rate_limit=limit)
+
+
+def _verdict(call: Call) -> Verdict:
+    """What the error means; the same tables as for a start that we made ourselves."""
+    error = call.text("error")
+    words = call.text("last_assistant_message") or call.text("error_details") or error
+    if error in _OWN_LIMITS:
+        return Verdict(Outcome.LIMIT, words)
+    message = {"content": [{"type": "text", "text": words}]}
+    request: dict[str, object] = {"error": error or "unknown", "message": message}
+    facts = Facts(result=None, api_error=request, retry_error="", limit_rejected=False)
+    verdict = verdict_on(facts, Claude(), End(1, "", call.now))
+    if verdict.outcome is Outcome.ERROR and error in ("", "unknown"):
+        return Verdict(Outcome.TRANSIENT, verdict.reason)  # nobody knows: try again
+    return verdict

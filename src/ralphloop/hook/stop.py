@@ -1,0 +1,212 @@
+"""A turn of the session has ended: judge it, and give the next prompt or the reason to stop.
+
+The session itself limits how often a stop may be refused: after eight times in a row without a
+tool being used it overrides the hook, in print mode without a word.  So a stop that already
+follows one of ours is refused again only where the turn in between made progress, and never for
+the seventh time in a row without any.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from ralphloop.agents.finished import Finished
+from ralphloop.core.analyzer import claim_of
+from ralphloop.core.durations import iso
+from ralphloop.core.model import (
+    Decision,
+    ExitDecision,
+    Outcome,
+    ProcessEnd,
+    Response,
+    Status,
+)
+from ralphloop.core.text import one_line
+from ralphloop.hook.answer import Answer, blocked, told
+from ralphloop.hook.carried import Call, Turn
+from ralphloop.hook.spending import count_usage
+from ralphloop.loop.effects import apply_effects
+from ralphloop.loop.guard import trouble
+from ralphloop.loop.judging import Judged, judge
+from ralphloop.loop.limits import HOUR
+from ralphloop.loop.memory import learn_from
+from ralphloop.loop.recording import COMMIT, SET_ASIDE, record
+from ralphloop.loop.requests import handle_requests
+from ralphloop.loop.run import concluded, not_again
+from ralphloop.loop.story_state import Standing
+from ralphloop.readers.own_words import OwnWords
+
+_CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+_USUAL_CAP = 8
+_AGAIN = "say /ralph --continue to go on"
+_T = TypeVar("_T")
+
+
+def stopped(call: Call, turn: Turn) -> Answer | None:
+    """The answer to a Stop hook."""
+    runner = turn.runner
+    handle_requests(runner)
+    _owed(turn)
+    response = _spoken(call.text("last_assistant_message"), call, turn)
+    if waiting := _background(call, turn, response):
+        return told(f"waits for {waiting}; the loop goes on after that, or when you say something")
+    judged, decision = finish(call, turn, response)
+    decision = decision or _hold_on(call, turn, judged) or not_again(runner) or _not_now(turn)
+    if decision is not None:
+        return let_go(turn, decision, judged)
+    if runner.session.desk.paused:
+        return told(f"{runner.session.desk.paused}; `ralph resume` and any word of yours go on")
+    begun = turn.begin()
+    if isinstance(begun, Decision):
+        return let_go(turn, begun, judged)
+    next_story = begun.story.id if begun.story else "the prompt"
+    return blocked(begun, f"{_became(turn, judged)}iteration {begun.number}: {next_story}")
+
+
+def finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, Decision | None]:
+    """Judge the iteration that went on, write it down and do what it owes; then what follows."""
+    runner, cut = turn.runner, turn.under_way
+    if cut is None:
+        return None, None
+    end = ProcessEnd(exit_code=0, duration_s=max(0.0, call.now - cut.started_at))
+    worked = turn.worked(cut, Finished(end=end, response=response))
+    claim = claim_of(response, passes_set=worked.passes_set)
+    judged = _run(judge(runner, worked), waits=claim.story or claim.exit_signal)
+    step = record(runner, judged)
+    _apply(turn, cut.n)
+    if judged.verdict.passed:
+        learn_from(runner, judged)
+    if not runner.committed:
+        runner.seen = judged.worked.after  # nothing was written since but files of our own
+    return judged, concluded(runner, judged, step)
+
+
+def let_go(turn: Turn, decision: Decision, judged: Judged | None = None) -> Answer:
+    """End the run and say why, with what the person can do."""
+    turn.end(decision)
+    reasons = "; ".join(decision.reasons) or str(decision.word)
+    done = decision.word is ExitDecision.PROJECT_COMPLETE
+    words = f"the loop is over: {reasons}." if done else f"the loop has stopped: {reasons}."
+    return told(f"{_became(turn, judged)}{words}{'' if done else f' {_next(decision)}'}")
+
+
+def _next(decision: Decision) -> str:
+    if decision.word is ExitDecision.CIRCUIT_OPEN:
+        return "Look at the reason, then say /ralph --continue --reset-circuit."
+    if decision.word is ExitDecision.MAX_ITERATIONS:
+        return "To allow more, say /ralph --continue --max-iterations N."
+    if decision.word is ExitDecision.BLOCKED:
+        return "Give it what it needs, then say /ralph --continue."
+    return f"{_AGAIN[0].upper()}{_AGAIN[1:]}."
+
+
+def _owed(turn: Turn) -> None:
+    """What a hook that was cut off had left to do."""
+    for owing in turn.runner.journal.owed_effects(turn.runner.run):
+        _apply(turn, owing.n)
+
+
+def _apply(turn: Turn, number: int) -> None:
+    found = turn.runner.journal.iteration(turn.runner.run, number)
+    kinds = {effect["kind"] for effect in found.effects} if found else set()
+    _run(apply_effects(turn.runner, number), waits=bool(kinds & {COMMIT, SET_ASIDE}))
+
+
+def _run(work: Coroutine[Any, Any, _T], *, waits: bool) -> _T:
+    """Run a step of the loop; one that waits for nothing is spared the cost of an event loop."""
+    if waits:
+        import asyncio
+
+        return asyncio.run(work)
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: _T = end.value
+        return result
+    raise RuntimeError("a step of the turn waits for something")
+
+
+def _spoken(message: str, call: Call, turn: Turn) -> Response:
+    """The agent's last words as the answer they are; no words are an empty answer, no end."""
+    words = OwnWords()
+    if message:
+        words.say(message)
+        words.last_is_final()
+    usage, model = count_usage(call, turn)
+    return Response(
+        reader="hook",
+        outcome=Outcome.COMPLETED if message.strip() else Outcome.EMPTY,
+        reason="the turn ended",
+        status=words.status,
+        status_is_final=words.status_is_final,
+        final_text=words.final_text,
+        text=words.text,
+        text_chars=words.chars,
+        usage=usage,
+        model=model or None,
+        model_output=True,
+    )
+
+
+def _background(call: Call, turn: Turn, response: Response) -> str:
+    """Work that will wake the session by itself, unless the agent says it is through anyway."""
+    tasks = call.given.get("background_tasks")
+    named = {
+        str(task.get("id")): one_line(str(task.get("description") or task.get("type")), 80)
+        for task in (tasks if isinstance(tasks, list) else [])
+        if isinstance(task, dict)
+    }
+    is_blocked = response.status is not None and response.status.status is Status.BLOCKED
+    if not set(named) - set(turn.ledger.waited_for) or is_blocked or claim_of(response).story:
+        return ""
+    turn.note(waited_for=tuple(named)[-50:])  # a server never ends: nobody waits for it twice
+    return f"{len(named)} background tasks ({', '.join(list(named.values())[:3])})"
+
+
+def _hold_on(call: Call, turn: Turn, judged: Judged | None) -> Decision | None:
+    """Never be the hook that has to be overridden."""
+    if judged is None or judged.step.analysis.progress:
+        turn.note(idle_row=0)
+        return None
+    row = turn.ledger.idle_row + 1
+    turn.note(idle_row=row)
+    if row < _cap() - 1 and not call.given.get("stop_hook_active"):
+        return None
+    story = judged.worked.begun.story
+    state = turn.runner.session.story(story.id if story else None)
+    if story is not None and state.standing is Standing.BLOCKED:
+        return Decision(word=ExitDecision.BLOCKED, reasons=(f"{story.id}: {state.reason}",))
+    times = "since the last prompt" if row == 1 else f"in the last {row} turns"
+    return Decision(word=ExitDecision.INTERRUPTED, reasons=(f"nothing changed {times}",))
+
+
+def _cap() -> int:
+    given = os.environ.get(_CAP_VARIABLE, "")
+    return int(given) if given.isdecimal() and int(given) > 1 else _USUAL_CAP
+
+
+def _not_now(turn: Turn) -> Decision | None:
+    """What script mode would wait for; a session cannot be kept waiting."""
+    runner = turn.runner
+    if reason := trouble(runner, runner.seen or runner.look()):
+        return Decision(word=ExitDecision.INTERRUPTED, reasons=(reason,))
+    most, now = runner.config.limits.calls_per_hour, runner.clock()
+    if not most or runner.journal.starts_since(now - HOUR) < most:
+        return None
+    free = (runner.journal.nth_newest_start(most) or now) + HOUR
+    words = f"{most} starts in the last hour, the next one may come at {iso(free)}"
+    return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(words,))
+
+
+def _became(turn: Turn, judged: Judged | None) -> str:
+    """What the iteration that ended was worth, in a few words."""
+    story = judged.worked.begun.story if judged else None
+    if judged is None or story is None:
+        return ""
+    if not judged.verdict.passed:
+        claimed = judged.step.analysis.story_claimed
+        return f"{story.id} did not pass ({judged.verdict.reasons[0]}). " if claimed else ""
+    grade = turn.runner.session.story(story.id).grade
+    return f"{story.id} passed ({grade or 'then its commit was refused'}). "
