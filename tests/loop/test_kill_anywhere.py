@@ -146,7 +146,9 @@ def test_a_kill_at_every_pass_changes_nothing(
 ) -> None:
     """The second and every later pass of a point is as safe as the first."""
     for turn in range(2, DEEPEST_PASS):
-        box = kill_scenario.full(tmp_path / str(turn))
+        place = tmp_path / str(turn)
+        place.mkdir()
+        box = kill_scenario.full(place)
         resuming: tuple[str, ...] = ()
         if ".reopen_run." in point:
             assert killed_at(box, "effect.mark.before")
