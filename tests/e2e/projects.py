@@ -27,7 +27,8 @@ from tests.e2e.processes import wait_until
 Json = dict[str, Any]
 
 RALPH = Path(sys.executable).with_name("ralph")
-UNITTEST = [sys.executable, "-m", "unittest", "-q"]
+# -B: a fix of the same length within the same second would be hidden by the old bytecode.
+UNITTEST = [sys.executable, "-B", "-m", "unittest", "-q"]
 
 _FIRST_TEST = """\
 import unittest
