@@ -95,14 +95,14 @@ class Night:
         ]
         (self.project.root / "prd.json").write_text(json.dumps({"userStories": stories}))
 
-    def begin(self, **config: Any) -> None:
+    def begin(self, prd_path: str = "prd.json", **config: Any) -> None:
         """Preflight is over."""
         self.journal.set_meta(f"frozen:{RUN}", {"baseline": [GREEN, LINT]})
         self.journal.begin_run(
             NewRun(
                 id=RUN,
                 started_at=self.clock(),
-                prd_path="prd.json",
+                prd_path=prd_path,
                 branch="feature/checkout",
                 pid=os.getpid(),
                 config=CONFIG | config,

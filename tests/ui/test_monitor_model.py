@@ -228,15 +228,15 @@ def test_a_broken_story_file_costs_only_the_list(tmp_path: Path) -> None:
 
 
 def test_the_plain_loop_has_one_row(tmp_path: Path) -> None:
-    """Without a story list the prompt is the work."""
+    """Without a story list the prompt is the work, even beside a story file."""
     night = Night(tmp_path)
-    (tmp_path / "prd.json").unlink()
     night.titles = {"": ""}
-    night.begin()
+    night.begin(prd_path="")
     night.start("")
     night.finish("", state={"attempts": 1})
     screen = screen_of(night)
     assert [row.title for row in screen.stories] == ["the prompt"]
+    assert screen.stories_note == "Enter opens one"
     assert "left" not in head(screen)
 
 
@@ -277,7 +277,14 @@ def test_learnings_are_counted_from_their_files(tmp_path: Path) -> None:
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\n")
     shown = said(screen_of(night).learned)
-    assert shown == "3 captured, 1 skills\ntesting 2, api 1\nnext aggregation in 1 story"
+    assert shown == "3 captured, 1 skill\ntesting 2, api 1\nnext aggregation in 1 story"
+
+
+def test_learning_that_is_off_is_named(tmp_path: Path) -> None:
+    """No aggregation is announced that will not come."""
+    night = Night(tmp_path)
+    night.begin(learning={"enabled": False})
+    assert said(screen_of(night).learned) == "learning is off"
 
 
 # --- the source ------------------------------------------------------------------------------

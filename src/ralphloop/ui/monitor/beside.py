@@ -77,17 +77,17 @@ class StoryWatch:
     """The story list, read again only when its file changed."""
 
     def __init__(self) -> None:
-        self._key: tuple[Path, Mark | None] | None = None
+        self._key: tuple[Path | None, Mark | None] = (None, None)
         self.list: StoryList | None = None
         self.problem = ""
 
-    def look(self, path: Path) -> bool:
+    def look(self, path: Path | None) -> bool:
         """True where the list may be another one now."""
-        key = (path, mark_of(path))
-        if key == self._key:
+        mark = mark_of(path) if path else None
+        if (path, mark) == self._key:
             return False
-        self._key, self.list, self.problem = key, None, ""
-        if key[1] is not None:
+        self._key, self.list, self.problem = (path, mark), None, ""
+        if path is not None and mark is not None:
             self._load(path)
         return True
 

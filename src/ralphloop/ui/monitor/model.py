@@ -84,7 +84,7 @@ def _get(facts: Facts) -> panels.Setting:
         default = getattr(getattr(_DEFAULTS, section, None), key, None)
         values = facts.run.config.get(section) if facts.run else None
         value = values.get(key) if isinstance(values, dict) else None
-        return value if type(value) in (int, float, str) else default
+        return value if type(value) in (bool, int, float, str) else default
 
     return setting
 

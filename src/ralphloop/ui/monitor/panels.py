@@ -16,7 +16,6 @@ from ralphloop.ui.monitor.values import Action, Facts, Line, Span, State, Tone
 
 Setting = Callable[[str, str], Any]  # section, key → value
 
-_AGGREGATE_EVERY = 5
 _CIRCUIT_TONES = {Circuit.CLOSED: Tone.GOOD, Circuit.HALF_OPEN: Tone.WARN, Circuit.OPEN: Tone.BAD}
 _CHECKS = {
     CheckStatus.PASSED: (paint.PASSED, Tone.GOOD),
@@ -152,8 +151,11 @@ def _starts(facts: Facts, setting: Setting) -> str:
 def learned(facts: Facts, setting: Setting) -> Iterator[Line]:
     """What was captured, by category, the skills made of it, and when the next are made."""
     found = facts.learned
+    if not setting("learning", "enabled"):
+        yield line(("learning is off", Tone.QUIET))
+        return
     captured = (f"{found.captured} captured", Tone.STRONG if found.captured else Tone.QUIET)
-    yield line(captured, f", {found.skills} skills")
+    yield line(captured, f", {found.skills} skill{'' if found.skills == 1 else 's'}")
     if found.categories:
         yield line(", ".join(f"{name} {count}" for name, count in found.categories))
     if soon := _next_aggregation(facts, setting):
@@ -161,8 +163,8 @@ def learned(facts: Facts, setting: Setting) -> Iterator[Line]:
 
 
 def _next_aggregation(facts: Facts, setting: Setting) -> str:
-    every = setting("learning", "every") or _AGGREGATE_EVERY
-    if not facts.stories or type(every) is not int:
+    every = setting("learning", "every")
+    if not facts.stories or not every or not setting("learning", "enabled"):
         return ""
     left = every - facts.count(paint.PASSED, paint.REVIEW, paint.BLOCKED, paint.ASIDE) % every
     return "1 story" if left == 1 else f"{left} stories"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -96,6 +97,7 @@ class Source:
         self._run = ""
         self._seq = 0
         self._log: deque[LogLine] = deque(maxlen=LOG_KEPT)
+        self._shown_log: tuple[LogLine, ...] = ()
         self._steps: deque[Event] = deque(maxlen=_EVENTS_KEPT)
         self._limit_words = ""
 
@@ -132,12 +134,17 @@ class Source:
     def _look_around(self, now: float) -> bool:
         """True where something beside the journal is different."""
         run = self._facts.run
-        changed = self._stories.look(self.project.root / (run.prd_path if run else "prd.json"))
+        changed = self._stories.look(self._story_file(run))
         changed |= self._alive(run, now) != (self._facts.live, self._facts.starting)
         if now - self._looked_for_learnings >= _LOOK_FOR_LEARNINGS_S:
             self._looked_for_learnings = now
             changed |= self._learned.look()
         return changed
+
+    def _story_file(self, run: RunRecord | None) -> Path | None:
+        """The run's own list; a plain loop has none."""
+        name = run.prd_path if run else "prd.json"
+        return self.project.root / name if name else None
 
     def _alive(self, run: RunRecord | None, now: float) -> tuple[bool, bool]:
         """Whether a process carries this run, and whether one is about to begin another."""
@@ -148,7 +155,7 @@ class Source:
         return live, not live and self._wanted is None
 
     def _without_journal(self, now: float) -> Facts:
-        self._stories.look(self.project.root / "prd.json")
+        self._stories.look(self._story_file(None))
         return Facts(
             project=self.project.root.name,
             starting=self._alive(None, now)[1],
@@ -168,7 +175,7 @@ class Source:
         if known and not outside and (only_steps or not written):
             return self._quick(self._facts, journal, run)
         if not known:
-            self._stories.look(self.project.root / run.prd_path)
+            self._stories.look(self._story_file(run))
             self._learned.look()
         return self._quick(self._whole(journal, run, now), journal, run)
 
@@ -181,7 +188,7 @@ class Source:
         return msgspec.structs.replace(
             facts,
             run=run,
-            log=tuple(self._log),
+            log=self._shown_log,
             actions=happenings.actions(self._steps),
             answered=step is not None and step.data.get("kind") == "result",
             last_output=max((sign for sign in signs if sign), default=None)
@@ -239,6 +246,8 @@ class Source:
                 self._steps.append(event)
                 if event.data.get("kind") == "limit":
                     self._limit_words = one_line(str(event.data.get("summary", "")), 80)
+        if fresh:
+            self._shown_log = tuple(self._log)
         return fresh
 
     def _follow(self, run: RunRecord, newest: IterationRecord | None) -> Tail | None:
