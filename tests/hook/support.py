@@ -39,10 +39,12 @@ class Reply:
 
     @property
     def blocks(self) -> bool:
+        """The session is not to stop, or the command not to go on."""
         return self.answer.get("decision") == "block"
 
     @property
     def reason(self) -> str:
+        """The next prompt, or why a command was refused."""
         return str(self.answer.get("reason", ""))
 
     @property
@@ -119,11 +121,13 @@ class Box:
 
     @property
     def passes(self) -> dict[str, bool]:
+        """Which stories are marked as passed."""
         prd = json.loads((self.root / "prd.json").read_text())
         return {story["id"]: story["passes"] for story in prd["userStories"]}
 
     @property
     def holder(self) -> Json | None:
+        """Who holds the project, as its file says."""
         path = self.root / ".ralph" / "holder.json"
         return json.loads(path.read_text()) if path.exists() else None
 
@@ -146,6 +150,7 @@ class Box:
         return journal
 
     def git(self, *arguments: str) -> str:
+        """What git answers."""
         done = subprocess.run(
             ["git", *arguments], cwd=self.root, capture_output=True, encoding="utf-8", check=True
         )
@@ -175,6 +180,7 @@ def box(
 
 
 def story(number: int, **more: Any) -> Json:
+    """One story of prd.json."""
     return {
         "id": f"US-{number:03}",
         "title": f"Story {number}",
@@ -193,6 +199,7 @@ def done(words: str = "It is done.", *, exit_signal: bool = False) -> str:
 def report(
     words: str = "", status: Status = Status.IN_PROGRESS, *, exit_signal: bool = False
 ) -> str:
+    """A last message with its status block."""
     block = StatusBlock(
         status=status,
         tasks_completed=int(status is Status.COMPLETE),
