@@ -217,8 +217,9 @@ def run_until_killed(
     cwd: Path,
     env: Mapping[str, str],
     sight: bytes,
+    how: signal.Signals = signal.SIGTERM,
 ) -> tuple[bytes, int]:
-    """Run a CLI until it has printed something, then end its whole process group by SIGTERM."""
+    """Run a CLI until it has printed something, then end its whole process group by a signal."""
     with subprocess.Popen(
         [str(CLIS[name].program), *arguments],
         cwd=cwd,
@@ -235,7 +236,7 @@ def run_until_killed(
         seen = [process.stdout.readline()]
         while sight not in seen[-1] and seen[-1]:
             seen.append(process.stdout.readline())
-        os.killpg(process.pid, signal.SIGTERM)
+        os.killpg(process.pid, how)
         seen.append(process.stdout.read())
     return b"".join(seen), process.returncode
 
