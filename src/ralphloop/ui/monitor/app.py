@@ -21,6 +21,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
 from textual.content import Content
 from textual.events import Click, Resize
+from textual.geometry import Size
 from textual.widgets import Footer, Input
 
 from ralphloop.core.text import one_line
@@ -96,6 +97,7 @@ class Monitor(App[None]):
         self._facts: Facts | None = None
         self._in_ascii, self._zone = in_ascii, zone
         self._clock = clock
+        self._room = Size(80, 24)
         self._ended = Event()
         self._asked: set[int] = set()
         self._story_view = Rows(name="stories", title="Stories", in_ascii=in_ascii)
@@ -163,24 +165,33 @@ class Monitor(App[None]):
     def _tick(self) -> None:
         if self._facts is None:
             return
+        before = self.value
         self.value = screen = build(self._facts, self._clock(), self._zone)
         width = self._header.content_size.width
         rows = tuple(beside(left, right, width) for left, right in screen.header)
         self._header.show(rows)
         self._panels["now"].set_class(not screen.is_working, "-idle")
-        self.screen_stack[0].set_class(not screen.is_readable, "-unreadable")
+        if before is None or before.is_readable is not screen.is_readable:
+            self._choose_layout()
         for name, panel in self._panels.items():
             panel.show(getattr(screen, name))
 
     def on_resize(self, event: Resize) -> None:
-        """Choose the layout that fits; the style sheet has one for each."""
-        width, height = event.size
-        main = self.screen_stack[0]
-        main.set_class(height >= 34, "-tall")
-        main.set_class(width >= 110 and height >= 34, "-wide")
-        main.set_class(72 <= width < 110 and height >= 50, "-half")
-        main.set_class(width < 72, "-slim")
+        self._room = event.size
+        self._choose_layout()
         self.call_after_refresh(self._tick)
+
+    def _choose_layout(self) -> None:
+        """The layout that fits, all of it at once; the style sheet has one for each."""
+        width, height = self._room
+        fitting = {
+            "-tall": height >= 34,
+            "-wide": width >= 110 and height >= 34,
+            "-half": 72 <= width < 110 and height >= 50,
+            "-slim": width < 72,
+            "-unreadable": self.value is not None and not self.value.is_readable,
+        }
+        self.screen_stack[0].set_classes(" ".join(name for name, fits in fitting.items() if fits))
 
     def _show_stories(self, facts: Facts) -> None:
         rows = facts.stories
