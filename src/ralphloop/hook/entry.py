@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 EVENTS = ("stop", "stop-failure", "session-start", "session-end")
 _LEASE = os.path.join(".ralph", "holder.json")  # noqa: PTH118 - pathlib costs more than the answer
 _MOST_INPUT = 64 << 20
+_MOST_LEASE = 64 << 10
 
 
 def main(event: str) -> int:
@@ -89,6 +90,9 @@ def _travel_light() -> None:
 
 def _ours(event: str, lease: str, session: str) -> tuple[Path, Holder] | None:
     """Directory and holder where the lease is this session's, or one that has run out."""
+    if event != "session-start" and not _names(lease, session):
+        say(f"ralph: {lease} belongs to another session or run")
+        return None
     import time
     from pathlib import Path
 
@@ -98,12 +102,19 @@ def _ours(event: str, lease: str, session: str) -> tuple[Path, Holder] | None:
     holder = read_holder(directory)
     if holder is None or not holder.is_lease:
         return None
-    if session and holder.session == session:
-        return directory, holder
-    if event == "session-start" and not holder.lease_holds(time.time()):
-        return directory, holder
-    say(f"ralph: the loop in {directory.parent} belongs to another session")
-    return None
+    is_over = event == "session-start" and not holder.lease_holds(time.time())
+    return (directory, holder) if holder.session == session or is_over else None
+
+
+def _names(lease: str, session: str) -> bool:
+    """A first look: a file that does not even contain the session's id is not its lease."""
+    import json
+
+    try:
+        with open(lease, "rb") as file:  # noqa: PTH123
+            return bool(session) and json.dumps(session).encode() in file.read(_MOST_LEASE)
+    except OSError:
+        return False
 
 
 def _leases(*starts: str) -> Iterator[str]:
