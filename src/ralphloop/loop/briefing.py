@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from ralphloop.core.model import Circuit
@@ -47,6 +46,8 @@ def _plain(setup: Setup, session: Session) -> Parts:
 
 
 def _parts(setup: Setup, session: Session, story: Story, stories: StoryList, learned: str) -> Parts:
+    import shlex
+
     state = session.story(story.id)
     spec = spec_of(story, setup)
     return Parts(

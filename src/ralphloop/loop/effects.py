@@ -21,13 +21,6 @@ from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import save_desk
 from ralphloop.loop.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.workspace.checks import check_of, run_checks
-from ralphloop.workspace.commit import (
-    CommitStatus,
-    PathsPolicy,
-    commit_story,
-    find_commit,
-    untouched_dirt,
-)
 from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.own_files import OwnFiles, never_committed, project_prefix
 from ralphloop.workspace.repo import Repository
@@ -121,6 +114,8 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -
 async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> None:
     import asyncio
 
+    from ralphloop.workspace.commit import CommitStatus, PathsPolicy, commit_story, find_commit
+
     repo = runner.setup.repo
     if repo is None or find_commit(repo, run=record.run, iteration=record.n):
         return
@@ -151,6 +146,8 @@ def _not_ours(runner: Runner) -> frozenset[str]:
     frozen = runner.session.frozen
     if not frozen.dirty:
         return frozenset()
+    from ralphloop.workspace.commit import untouched_dirt
+
     start = Snapshot(tree=frozen.start_tree, head=frozen.start_head or None)
     changed = runner.measure.diff(start, runner.measure.tree())
     return untouched_dirt(frozen.dirty, changed.paths)

@@ -28,7 +28,6 @@ from ralphloop.stories import files
 from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import StoryFile, load
 from ralphloop.workspace.measures import Measure, Snapshot
-from ralphloop.workspace.plain_snapshot import PlainSnapshotter
 from ralphloop.workspace.snapshot import Snapshotter
 
 if TYPE_CHECKING:
@@ -160,5 +159,7 @@ def measure_of(setup: Setup) -> Measure:
     """What measures the work tree: git, or file times without a repository."""
     store = setup.project.directory / "objects"
     if setup.repo is None:
+        from ralphloop.workspace.plain_snapshot import PlainSnapshotter
+
         return PlainSnapshotter(setup.project.root, store, setup.own)
     return Snapshotter(setup.repo, store, setup.own)

@@ -6,7 +6,6 @@ wall clock in short steps: suspend and clock jumps end it when its time has come
 
 from __future__ import annotations
 
-import random
 from enum import StrEnum
 
 from ralphloop.core.durations import format_duration, iso
@@ -67,6 +66,8 @@ async def _pause(runner: Runner) -> Decision | None:
 
 def _jitter() -> float:
     """A little, so that many runs that wait for the same reset do not start as one."""
+    import random
+
     return random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.stories import files, graph, shapes
@@ -17,7 +18,9 @@ from ralphloop.stories.json_text import JsonDocument
 from ralphloop.stories.model import Kind, StoryList
 from ralphloop.stories.names import label, quoted
 from ralphloop.stories.problems import Problems
-from ralphloop.stories.yaml_text import YamlDocument
+
+if TYPE_CHECKING:
+    from ralphloop.stories.yaml_text import YamlDocument
 
 _NAMES = ("prd.json", "tasks.yaml", "tasks.yml")
 _YAML_SUFFIXES = frozenset({".yaml", ".yml"})
@@ -92,7 +95,11 @@ def _kind(path: Path) -> Kind:
 
 
 def _format(path: Path) -> type[JsonDocument | YamlDocument]:
-    return YamlDocument if path.suffix in _YAML_SUFFIXES else JsonDocument
+    if path.suffix not in _YAML_SUFFIXES:
+        return JsonDocument
+    from ralphloop.stories.yaml_text import YamlDocument
+
+    return YamlDocument
 
 
 def _document(path: Path, text: str, problems: Problems) -> JsonDocument | YamlDocument:

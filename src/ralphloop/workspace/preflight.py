@@ -8,7 +8,6 @@ tried on a commit object that goes to our own store and that no ref names.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
@@ -76,7 +75,8 @@ def inspect(
 
 def disk_space(path: Path) -> tuple[Finding, ...]:
     """Whether there is room left to work; also asked during a run."""
-    free = shutil.disk_usage(path).free
+    disk = os.statvfs(path)
+    free = disk.f_bavail * disk.f_frsize
     if free >= DISK_LOW:
         return ()
     return (
