@@ -109,7 +109,6 @@ class Index(Value, kw_only=True):
 
     version: int = 1
     learnings: int = 0
-    captured: int = 0  # learnings with evidence
     patterns: tuple[Pattern, ...] = ()
     problems: tuple[str, ...] = ()  # files that could not be read, in words
 
