@@ -162,6 +162,18 @@ def test_a_pause_outlives_the_process(tmp_path: Path) -> None:
     assert ended(again).code == 0
 
 
+def test_a_paused_run_that_is_stopped_begins_nothing(tmp_path: Path) -> None:
+    """The stop ends the pause and the run, not the pause alone."""
+    box = sandbox(tmp_path, SLOW_FIRST, checks=GREEN)
+    process = box.start()
+    box.wait_for_start()
+    ask(box, "pause")
+    wait_for_wait(box, "pause")
+    ask(box, "stop")
+    assert ended(process).code == 130
+    assert box.starts == len(box.records()) == 1
+
+
 def test_a_story_can_be_skipped_while_another_is_worked_on(tmp_path: Path) -> None:
     """The skipped story is set aside by a person and not tried; nothing runnable is left: 4."""
     agent = SLOW_FIRST.replace("status()", "done()")

@@ -53,6 +53,8 @@ async def _before(runner: Runner) -> Decision | None:
             return decision
         if decision := await wait_if_needed(runner):
             return decision
+        if runner.stop.requested:
+            return interrupted(runner)  # that is what ended the wait
         now = runner.look()
         if reason := trouble(runner, now):
             if decision := await hold(runner, reason):
