@@ -57,7 +57,6 @@ def iterate(journal: Journal, root: Path, n: int) -> None:
 def ask(journal: Journal, root: Path) -> None:
     """What the loop asks between two iterations, and the view it publishes."""
     journal.pending_requests("r")
-    journal.tree_was_seen("r", "nowhere")
     run = journal.find_run("r")
     if run is not None:
         view = session_view(run, stories_completed=1, stories_failed=0, circuit_state="CLOSED")

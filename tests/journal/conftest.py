@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.journal.store import JOURNAL_NAME, Journal
+from ralphloop.journal.store import Journal
+from ralphloop.project import Project
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Where the journal will be; its directory does not exist yet."""
-    return tmp_path / ".ralph" / JOURNAL_NAME
+    return Project(tmp_path).journal
 
 
 @pytest.fixture

@@ -74,7 +74,6 @@ QUESTIONS: dict[str, Question] = {
     "owed of a run": lambda journal: journal.owed_effects("r1"),
     "resume": lambda journal: journal.resume_candidate(NOON),
     "next number": lambda journal: journal.next_number("r1"),
-    "seen tree": lambda journal: journal.tree_was_seen("r1", "nowhere"),
     "starts in an hour": lambda journal: journal.starts_since(NOON + 10**9),
     "last page": lambda journal: journal.latest_iterations("r1", 5),
     "requests": lambda journal: journal.pending_requests("r1"),

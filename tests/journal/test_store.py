@@ -384,15 +384,6 @@ def test_starts_of_the_last_hour_count_over_all_runs(journal: Journal) -> None:
     assert journal.starts_since(NOON + 181) == 0
 
 
-def test_trees_seen_before_are_known(journal: Journal) -> None:
-    """A tree an iteration of this run ended in is recognised; other runs' trees are not."""
-    journal.begin_run(new_run())
-    run_iterations(journal, 2)
-    assert journal.tree_was_seen("r1", "tree-2")
-    assert not journal.tree_was_seen("r1", "tree-3")
-    assert not journal.tree_was_seen("r2", "tree-2")
-
-
 def test_events_are_read_from_a_number_on(journal: Journal) -> None:
     """Watchers get each event once, in order, and may ask for one run's alone."""
     journal.append_events(

@@ -1,12 +1,13 @@
-"""Checks against their baseline: new failures, tolerated ones, red turned green."""
+"""Checks against their baseline: failures that are tolerated, red turned green."""
 
 from __future__ import annotations
 
+from ralphloop.config.model import Baseline
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.workspace.baseline import BaselineMode, compare
+from ralphloop.workspace.baseline import Comparison, compare
 from ralphloop.workspace.check_output import MAX_NAMES
 
-TOLERATE = BaselineMode.TOLERATE
+TOLERATE = Baseline.TOLERATE
 
 
 def _red(*tests: str, name: str = "pytest") -> CheckResult:
@@ -18,48 +19,41 @@ def _green(name: str = "pytest", *, flaky: bool = False) -> CheckResult:
 
 
 def test_strict_lets_nothing_red_through() -> None:
-    """Even a failure that was there before is red, though not new."""
-    seen = compare([_red("a")], [_red("a")])
-    assert not seen.is_green
-    assert seen.red == ("pytest",)
-    assert seen.tolerated == ()
-    assert seen.new_failures == ()
+    """Even a failure that was there before is not tolerated."""
+    assert compare([_red("a")], [_red("a")]) == Comparison()
 
 
 def test_tolerate_lets_named_old_failures_through() -> None:
     """A subset of what failed before is tolerated and listed."""
     seen = compare([_red("a", "b")], [_red("b")], TOLERATE)
-    assert seen.is_green
     assert seen.tolerated == ("pytest",)
     assert seen.tolerated_failures == ("b",)
     assert seen.turned_green == ("a",)
 
 
 def test_a_new_failure_is_never_tolerated() -> None:
-    """One test that did not fail before makes the check red, and is named."""
-    seen = compare([_red("a")], [_red("a", "c")], TOLERATE)
-    assert seen.red == ("pytest",)
-    assert seen.new_failures == ("c",)
+    """One test that did not fail before makes the check red."""
+    assert compare([_red("a")], [_red("a", "c")], TOLERATE).tolerated == ()
 
 
 def test_failures_without_names_are_never_tolerated() -> None:
     """A check that failed before and fails now without naming tests stays red."""
-    assert compare([_red()], [_red()], TOLERATE).red == ("pytest",)
-    assert compare([_red("a")], [_red()], TOLERATE).red == ("pytest",)
-    assert compare([_red()], [_red("a")], TOLERATE).red == ("pytest",)
+    assert compare([_red()], [_red()], TOLERATE).tolerated == ()
+    assert compare([_red("a")], [_red()], TOLERATE).tolerated == ()
+    assert compare([_red()], [_red("a")], TOLERATE).tolerated == ()
 
 
 def test_a_list_of_names_that_was_cut_is_never_tolerated() -> None:
     """Beyond the limit nobody knows what else failed."""
     many = tuple(f"t{n}" for n in range(MAX_NAMES))
-    assert compare([_red(*many)], [_red(*many)], TOLERATE).red == ("pytest",)
+    assert compare([_red(*many)], [_red(*many)], TOLERATE).tolerated == ()
 
 
-def test_a_check_that_was_green_or_unknown_is_a_new_failure() -> None:
+def test_a_check_that_was_green_or_unknown_is_never_tolerated() -> None:
     """Without a red baseline there is nothing to tolerate."""
-    assert compare([_green()], [_red("a")], TOLERATE).new_failures == ("a",)
-    assert compare([], [_red()], TOLERATE).new_failures == ("pytest",)
-    assert compare([_green("lint")], [_red(name="lint")], TOLERATE).new_failures == ("lint",)
+    assert compare([_green()], [_red("a")], TOLERATE).tolerated == ()
+    assert compare([], [_red("a")], TOLERATE).tolerated == ()
+    assert compare([_red("a", name="lint")], [_red("a")], TOLERATE).tolerated == ()
 
 
 def test_a_check_turned_green_is_noted() -> None:
@@ -79,9 +73,3 @@ def test_a_crash_does_not_turn_tests_green() -> None:
     assert compare([_red("a")], [_red()]).turned_green == ()
     nothing = CheckResult(name="pytest", status=CheckStatus.NO_TESTS)
     assert compare([_red("a")], [nothing]).turned_green == ()
-
-
-def test_no_tests_is_not_red() -> None:
-    """A check that found nothing to run does not stop a story by itself."""
-    nothing = CheckResult(name="pytest", status=CheckStatus.NO_TESTS)
-    assert compare([], [nothing]).is_green

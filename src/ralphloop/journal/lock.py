@@ -55,10 +55,6 @@ class RunLock:
         """What is unusual about this lock, in words; empty where nothing is."""
         return self._kernel.note
 
-    def still_held(self) -> bool:
-        """False once somebody removed the lock's file, and with it the protection."""
-        return self._kernel.is_in_place()
-
     def release(self) -> None:
         """Give the project back; doing it twice changes nothing."""
         if self._kernel.is_open:

@@ -87,8 +87,7 @@ class Queries:
             return None
         wait = self.open_wait(run.id)
         last_sign = max(run.last_activity, wait.until if wait else 0.0)
-        expired = is_expired(last_sign, now, hours)
-        return ResumeCandidate(run=run, last_sign=last_sign, wait=wait, expired=expired)
+        return ResumeCandidate(run=run, wait=wait, expired=is_expired(last_sign, now, hours))
 
     def runs(self, limit: int = 20) -> list[RunRecord]:
         """The newest runs, newest first."""
@@ -166,11 +165,6 @@ class Queries:
         sql = "SELECT started_at FROM iterations ORDER BY started_at DESC LIMIT 1 OFFSET ?"
         row = self._db.row(sql, (max(0, n - 1),))
         return float(row[0]) if row else None
-
-    def tree_was_seen(self, run: str, tree: str) -> bool:
-        """True where an iteration of this run ended in that tree."""
-        sql = "SELECT 1 FROM iterations WHERE run = ? AND end_tree = ? LIMIT 1"
-        return self._db.row(sql, (run, tree)) is not None
 
     # --- stories, meta, waits, requests, events ----------------------------------------------
 

@@ -233,6 +233,5 @@ class ResumeCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """The run `--continue` would go on with, and whether it is too old for that."""
 
     run: RunRecord
-    last_sign: float  # last activity, or the end of the wait it is in
     wait: Wait | None
     expired: bool

@@ -36,7 +36,6 @@ from ralphloop.journal.records import (
     Spent,
 )
 
-JOURNAL_NAME = "journal.db"
 WRITES = (
     "create",
     "migrate",

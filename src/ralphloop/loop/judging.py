@@ -19,7 +19,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.loop.spending import cost_of
 from ralphloop.loop.story_state import runnable_besides
 from ralphloop.stories.model import Story, StoryList
-from ralphloop.workspace.baseline import BaselineMode, Comparison, compare
+from ralphloop.workspace.baseline import Comparison, compare
 from ralphloop.workspace.checks import Check, check_of, run_checks
 from ralphloop.workspace.measures import Snapshot
 
@@ -98,8 +98,7 @@ def _verdict(
     runner: Runner, worked: Worked, claim: Claim, checks: tuple[CheckResult, ...]
 ) -> tuple[StoryVerdict, tuple[str, ...], Comparison]:
     begun = worked.begun
-    mode = BaselineMode(runner.config.checks.baseline)
-    comparison = compare(runner.session.frozen.baseline, checks, mode)
+    comparison = compare(runner.session.frozen.baseline, checks, runner.config.checks.baseline)
     if begun.story is None or _was_interrupted(runner, checks, begun.story.verify is not None):
         return StoryVerdict(passed=False), (), comparison
     start = Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)

@@ -14,7 +14,6 @@ BACKOFF_CEILING_S = 300.0
 UNKNOWN_RESET_S = 900.0  # a usage limit that does not say when it ends
 RESET_MARGIN_S = 1.0
 HOUR = 3600.0
-_NEAR = 0.8
 
 
 class Extra(Value, kw_only=True):
@@ -60,12 +59,6 @@ def time_left(limits: LimitsSection, totals: Totals, extra: Extra = NOTHING) -> 
     if not limits.max_time:
         return None
     return max(0.0, limits.max_time + extra.time_s - totals.active_s)
-
-
-def is_near(limits: LimitsSection, totals: Totals, extra: Extra = NOTHING) -> bool:
-    """True once four fifths of the money are spent."""
-    allowed = limits.max_cost_usd + extra.cost_usd
-    return bool(limits.max_cost_usd) and totals.cost_usd >= _NEAR * allowed
 
 
 def backoff(outages: int, first: float) -> float:

@@ -18,7 +18,6 @@ from ralphloop.stories.model import Story, StoryList
 from ralphloop.stories.names import quoted
 
 _NOISE = re.compile(r"[\W_]+")
-_OTHER_FIELDS = ("title", "description", "criteria", "priority", "depends_on")
 
 
 class Changes(Value, frozen=True, kw_only=True):
@@ -28,16 +27,9 @@ class Changes(Value, frozen=True, kw_only=True):
         default_factory=dict
     )  # id → what the file says now
     removed: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
     weakened: dict[str, tuple[str, ...]] = msgspec.field(
         default_factory=dict
     )  # id → what it asks less, in words
-    edited: tuple[str, ...] = ()  # changed in another way, which is allowed
-
-    @property
-    def tampered(self) -> bool:
-        """True where the list asks for less than before."""
-        return bool(self.removed or self.weakened)
 
     @property
     def marks_to_restore(self) -> dict[str, bool]:
@@ -50,15 +42,10 @@ def compare(before: StoryList, after: StoryList) -> Changes:
     old = {story.id: story for story in before.stories}
     new = {story.id: story for story in after.stories}
     kept = [(old[name], story) for name, story in new.items() if name in old]
-    weakened = {story.id: what for was, story in kept if (what := tuple(_weaker(was, story)))}
     return Changes(
         passes_flipped=_flipped(old, new.values()),
         removed=tuple(name for name in old if name not in new),
-        added=tuple(name for name in new if name not in old),
-        weakened=weakened,
-        edited=tuple(
-            story.id for was, story in kept if story.id not in weakened and _differs(was, story)
-        ),
+        weakened={story.id: what for was, story in kept if (what := tuple(_weaker(was, story)))},
     )
 
 
@@ -69,10 +56,6 @@ def _flipped(old: dict[str, Story], stories: Iterable[Story]) -> dict[str, bool]
         for story in stories
         if story.passes != (old[story.id].passes if story.id in old else False)
     }
-
-
-def _differs(was: Story, now: Story) -> bool:
-    return any(getattr(was, name) != getattr(now, name) for name in _OTHER_FIELDS)
 
 
 def _weaker(was: Story, now: Story) -> Iterable[str]:

@@ -8,56 +8,36 @@ a list so long that it was cut, is never tolerated.  A flaky pass never counts a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 
+from ralphloop.config.model import Baseline
 from ralphloop.core.model import CheckResult, CheckStatus, Value
-
-
-class BaselineMode(StrEnum):
-    STRICT = "strict"
-    TOLERATE = "tolerate"
 
 
 class Comparison(Value, frozen=True, kw_only=True):
     """What a run of the checks says, seen against an earlier one."""
 
-    red: tuple[str, ...] = ()  # checks that fail and are not tolerated
     tolerated: tuple[str, ...] = ()  # checks that fail only as they did before
     tolerated_failures: tuple[str, ...] = ()  # the tests behind them, by name
-    new_failures: tuple[str, ...] = ()  # tests, or checks without test names, that were not red
     turned_green: tuple[str, ...] = ()  # checks and named tests that were red
-
-    @property
-    def is_green(self) -> bool:
-        return not self.red
 
 
 def compare(
     baseline: Iterable[CheckResult],
     now: Iterable[CheckResult],
-    mode: BaselineMode = BaselineMode.STRICT,
+    mode: Baseline = Baseline.STRICT,
 ) -> Comparison:
     """Weigh checks that just ran against how they stood before; checks pair up by name."""
     before = {result.name: result for result in baseline}
-    red: list[str] = []
     tolerated: list[CheckResult] = []
-    new: list[str] = []
     green: list[str] = []
     for result in now:
         earlier = before.get(result.name)
         green += _turned_green(earlier, result)
-        if result.status is not CheckStatus.FAILED:
-            continue
-        new += _new_failures(earlier, result)
-        if mode is BaselineMode.TOLERATE and _is_known(earlier, result):
+        if mode is Baseline.TOLERATE and _is_known(earlier, result):
             tolerated.append(result)
-        else:
-            red.append(result.name)
     return Comparison(
-        red=tuple(red),
         tolerated=tuple(result.name for result in tolerated),
         tolerated_failures=tuple(t for result in tolerated for t in result.failing_tests),
-        new_failures=tuple(new),
         turned_green=tuple(green),
     )
 
@@ -73,18 +53,11 @@ def _turned_green(earlier: CheckResult | None, result: CheckResult) -> list[str]
     return [test for test in earlier.failing_tests if test not in result.failing_tests]
 
 
-def _new_failures(earlier: CheckResult | None, result: CheckResult) -> list[str]:
-    was_red = earlier is not None and earlier.status is CheckStatus.FAILED
-    known = set(earlier.failing_tests) if earlier is not None and was_red else set()
-    if result.failing_tests:
-        return [test for test in result.failing_tests if test not in known]
-    return [] if was_red and not known else [result.name]
-
-
 def _is_known(earlier: CheckResult | None, result: CheckResult) -> bool:
-    if earlier is None or earlier.status is not CheckStatus.FAILED or not _is_complete(result):
+    if earlier is None or earlier.status is not CheckStatus.FAILED:
         return False
-    return set(result.failing_tests) <= set(earlier.failing_tests)
+    failed = result.status is CheckStatus.FAILED and _is_complete(result)
+    return failed and set(result.failing_tests) <= set(earlier.failing_tests)
 
 
 def _is_complete(result: CheckResult) -> bool:

@@ -83,11 +83,6 @@ class Repository(Value):
             git=Git(Path(root)),
         )
 
-    @property
-    def is_worktree(self) -> bool:
-        """True for a linked work tree (`git worktree add`)."""
-        return self.git_dir.resolve() != self.common_dir
-
     def head(self) -> str | None:
         """The commit HEAD stands on; None before the first commit."""
         return self.git.line("rev-parse", "--verify", "--quiet", "HEAD", ok=(0, 1)) or None
