@@ -74,12 +74,11 @@ class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
     data: object = msgspec.field(default_factory=dict)
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What one iteration adds to the totals of its run."""
+class Amounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is summed up: money, tokens and work."""
 
-    counted: bool = True  # False: a start without model output is no iteration
     cost_usd: float = 0.0
-    cost_estimated: bool = False
+    cost_estimated: bool = False  # at least a part of the cost is an estimate
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
@@ -87,6 +86,21 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     tasks_completed: int = 0
     files_modified: int = 0
     commits: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_read_tokens
+            + self.cache_write_tokens
+        )
+
+
+class Spent(Amounts, frozen=True, kw_only=True):
+    """What one iteration adds to the totals of its run."""
+
+    counted: bool = True  # False: a start without model output is no iteration
 
 
 class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,31 +125,13 @@ class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
 # --- coming out ------------------------------------------------------------------------------
 
 
-class Totals(msgspec.Struct, frozen=True, kw_only=True):
+class Totals(Amounts, frozen=True, kw_only=True):
     """Sums over a run's iterations, kept by the same transactions that write them."""
 
     starts: int = 0
     iterations: int = 0
-    cost_usd: float = 0.0
-    cost_estimated: bool = False  # at least a part of the cost is an estimate
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    tasks_completed: int = 0
-    files_modified: int = 0
-    commits: int = 0
     active_s: float = 0.0  # wall clock while a process carried the run, waits included
     waited_s: float = 0.0
-
-    @property
-    def total_tokens(self) -> int:
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.cache_read_tokens
-            + self.cache_write_tokens
-        )
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +154,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals
 
 
-class IterationRecord(msgspec.Struct, frozen=True, kw_only=True):
+class IterationRecord(Spent, frozen=True, kw_only=True):
     run: str
     n: int
     story: str | None
@@ -175,16 +171,6 @@ class IterationRecord(msgspec.Struct, frozen=True, kw_only=True):
     decision: str
     status: str
     end_tree: str
-    counted: bool
-    cost_usd: float
-    cost_estimated: bool
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    tasks_completed: int
-    files_modified: int
-    commits: int
     applied_at: float | None
     record: JsonObject = msgspec.field(default_factory=dict)
     effects: tuple[Any, ...] = ()

@@ -154,8 +154,7 @@ class _Works:
         ended = ended_as(iteration)
         work.ended = ended or work.ended
         work.starts.add((iteration.run, iteration.n))
-        work.tokens += iteration.input_tokens + iteration.output_tokens
-        work.tokens += iteration.cache_read_tokens + iteration.cache_write_tokens
+        work.tokens += iteration.total_tokens
         if ended == "passed":
             del self._open[iteration.story]
 

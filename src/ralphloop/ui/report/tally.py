@@ -92,7 +92,7 @@ class Tally:
         )
 
     def _spend(self, it: IterationRecord) -> None:
-        tokens = _tokens(it)
+        tokens = it.total_tokens
         story = self.stories.setdefault(it.story or "", StoryTally())
         seconds = float(it.record.get("end", {}).get("duration_s", 0.0))
         checks = _checks(it)
@@ -223,7 +223,3 @@ def _why(it: IterationRecord) -> str:
 
 def _said(it: IterationRecord) -> str:
     return str((_analysis(it).get("status") or {}).get("recommendation") or "no reason was given")
-
-
-def _tokens(it: IterationRecord) -> int:
-    return it.input_tokens + it.output_tokens + it.cache_read_tokens + it.cache_write_tokens
