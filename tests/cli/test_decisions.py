@@ -10,7 +10,7 @@ import pytest
 
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
-from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value
+from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 from tests.conftest import RunRalph
@@ -265,7 +265,7 @@ def open_circuit(root: Path) -> None:
     project.directory.mkdir()
     state = breaker.open_now(BreakerState(no_progress=4), "no progress", iteration=4, at=1.0)
     with Journal.open(project.journal) as journal:
-        journal.set_meta(CIRCUIT_KEY, circuit_value(state))
+        save_circuit(journal, state)
 
 
 def test_S02_AC4_circuit_reset_returns_to_closed(run_ralph: RunRalph, tmp_path: Path) -> None:

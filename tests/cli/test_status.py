@@ -17,7 +17,7 @@ import pytest
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
-from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value
+from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.lock import hook_turn
 from ralphloop.journal.records import RunStatus, Spent
 from ralphloop.loop.session import Desk
@@ -184,13 +184,13 @@ def test_an_open_circuit_comes_first(tmp_path: Path, run_ralph: RunRalph) -> Non
     """Whatever ended the run: while the circuit is open, nothing goes on without a reset."""
     night = Night(tmp_path).begin().iterate().end("circuit_open", "no progress")
     opened = BreakerState(circuit=Circuit.OPEN, reason="no progress in 4 iterations", no_progress=4)
-    night.journal.set_meta(CIRCUIT_KEY, circuit_value(opened))
+    save_circuit(night.journal, opened)
     text, value = shown(run_ralph, tmp_path), data(run_ralph, tmp_path)
     assert "circuit OPEN: no progress in 4 iterations (no progress 4 of 3" in text
     assert "`ralph circuit reset`" in text.split(" next ")[1]
     assert value["circuit"]["state"] == "OPEN"
     assert value["session"]["circuit_state"] == "OPEN"
-    night.journal.set_meta(CIRCUIT_KEY, circuit_value(breaker.reset(opened, iteration=0, at=0.0)))
+    save_circuit(night.journal, breaker.reset(opened, iteration=0, at=0.0))
     assert "circuit reset" not in shown(run_ralph, tmp_path)
 
 

@@ -13,6 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralphloop.core import breaker
+from ralphloop.core.breaker import BreakerState, Observation
+from ralphloop.core.model import Circuit, Transition
+from ralphloop.core.policy import Policy
 from ralphloop.journal.records import RunRecord, RunStatus, Totals
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
@@ -20,8 +24,6 @@ from ralphloop.journal.views import (
     PROGRESS_OUTCOMES,
     PROGRESS_VIEW,
     SESSION_VIEW,
-    CircuitChange,
-    CircuitFacts,
     ProgressEntry,
     add_progress,
     circuit_view,
@@ -51,6 +53,7 @@ RUN = RunRecord(
     config={},
     totals=Totals(iterations=15, tasks_completed=9, files_modified=40, commits=8),
 )
+OPENS_AT_ONCE = Policy(same_error_threshold=1)
 SESSION = session_view(RUN, stories_completed=8, stories_failed=1, circuit_state="CLOSED")
 ENTRY = ProgressEntry(
     run="r1", iteration=3, at=NOON, task="US-003", outcome="passed", summary="Added the parser"
@@ -81,28 +84,37 @@ def test_S04_the_session_view_has_its_shape() -> None:
 
 def test_the_circuit_view_has_its_shape() -> None:
     """The circuit file carries state, reason, counters against thresholds, and history."""
-    change = CircuitChange(
-        at=NOON, before="CLOSED", after="HALF_OPEN", reason="no progress\nin 3 loops", iteration=3
+    change = Transition(
+        at=NOON,
+        before=Circuit.CLOSED,
+        after=Circuit.HALF_OPEN,
+        reason="no progress\nin 3 loops",
+        iteration=3,
     )
-    facts = CircuitFacts(
-        state="HALF_OPEN",
+    state = BreakerState(
+        circuit=Circuit.HALF_OPEN,
         reason="no progress in 3 loops",
         since=NOON,
         no_progress=3,
         same_error=1,
         last_error="TypeError: x",
-        thresholds={"no_progress": 3, "same_error": 5},
         opened_count=0,
         history=(change,),
     )
-    assert circuit_view(facts) == {
+    assert circuit_view(state, Policy()) == {
         "state": "HALF_OPEN",
         "reason": "no progress in 3 loops",
         "since": "2026-11-15T12:00:00Z",
         "no_progress": 3,
         "same_error": 1,
         "last_error": "TypeError: x",
-        "thresholds": {"no_progress": 3, "same_error": 5},
+        "thresholds": {
+            "preset": "standard",
+            "no_progress": 3,
+            "same_error": 5,
+            "output_decline_percent": 70,
+            "cooldown_minutes": 0,
+        },
         "opened_count": 0,
         "history": [
             {
@@ -117,13 +129,14 @@ def test_the_circuit_view_has_its_shape() -> None:
 
 
 def test_the_circuit_view_is_bounded() -> None:
-    """Of a long history the newest fifty stay, and no text is longer than a paragraph."""
-    history = tuple(
-        CircuitChange(at=None, before="A", after="B", reason="x" * 9_000, iteration=n)
-        for n in range(80)
-    )
-    view = circuit_view(CircuitFacts(last_error="e" * 100_000, history=history))
-    assert [change["iteration"] for change in view["history"]] == list(range(30, 80))
+    """However often the circuit moved, fifty changes stay, none longer than a paragraph."""
+    state = BreakerState(last_error="e" * 100_000)
+    for n in range(80):
+        failed = Observation(iteration=n, progress=False, error="x" * 9_000)
+        state = breaker.step(breaker.reset(state, iteration=n, at=None), failed, OPENS_AT_ONCE)
+    view = circuit_view(state, Policy())
+    assert [change["iteration"] for change in view["history"]][-1] == 79
+    assert len(view["history"]) == 50
     assert len(view["last_error"]) == 500
     assert len(json.dumps(view)) < 50_000
 
@@ -131,7 +144,7 @@ def test_the_circuit_view_is_bounded() -> None:
 @pytest.mark.parametrize("since", [1e20, -1e20, float("nan")])
 def test_D32_a_time_no_calendar_holds_does_not_cost_the_view(since: float) -> None:
     """A clock that went wild leaves the time out and the rest in."""
-    assert circuit_view(CircuitFacts(state="OPEN", since=since))["since"] is None
+    assert circuit_view(BreakerState(since=since), Policy())["since"] is None
 
 
 def test_a_view_is_valid_json_and_ends_with_a_newline(tmp_path: Path) -> None:
@@ -161,7 +174,7 @@ def test_a_damaged_view_is_simply_written_anew(
     """Whatever a crash or a tool left there, the next view is whole and from the journal."""
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    view = SESSION if name == SESSION_VIEW else circuit_view(CircuitFacts(state="OPEN"))
+    view = SESSION if name == SESSION_VIEW else circuit_view(BreakerState(), Policy())
     assert publish(tmp_path / name, view, root=tmp_path) == ""
     assert json.loads((tmp_path / name).read_text()) == view
 

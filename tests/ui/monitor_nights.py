@@ -14,7 +14,7 @@ import msgspec
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.run_state import RunState
-from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value
+from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
     FinishedIteration,
@@ -223,7 +223,7 @@ class Night:
                 record=_record(passed, claimed, reason, checks, files),
                 state=msgspec.json.encode(run_state),
                 stories={story: state},
-                meta={CIRCUIT_KEY: circuit_value(circuit or BreakerState())},
+                meta={CIRCUIT_KEY: circuit or BreakerState()},
             )
         )
         self.tell(

@@ -18,7 +18,7 @@ from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy
 from ralphloop.errors import JournalError
-from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_facts, circuit_value, load_circuit
+from ralphloop.journal.circuit import load_circuit, save_circuit
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.store import Journal
@@ -42,7 +42,7 @@ def status(as_json: bool) -> None:
     policy = _policy(project)
     state = _current(project)
     if as_json:
-        output.emit_json(circuit_view(circuit_facts(state, policy)))
+        output.emit_json(circuit_view(state, policy))
     else:
         output.emit_lines(_shown(state, policy, time.time()))
 
@@ -67,9 +67,9 @@ def reset_circuit(project: Project, *, now: float) -> str:
         except JournalError:
             before = BreakerState()  # what the error told the person to do
         state = breaker.reset(before, iteration=0, at=now)
-        journal.set_meta(CIRCUIT_KEY, circuit_value(state))
-    facts = circuit_facts(state, _policy(project))
-    publish(project.root / CIRCUIT_VIEW, circuit_view(facts), root=project.root)
+        save_circuit(journal, state)
+    view = circuit_view(state, _policy(project))
+    publish(project.root / CIRCUIT_VIEW, view, root=project.root)
     return f"The circuit was {before.circuit}; it is CLOSED now, both counts are zero."
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from ralphloop.cli.next_steps import next_steps
 from ralphloop.cli.overview import Overview, State
 from ralphloop.core.durations import elapsed, iso
-from ralphloop.journal.circuit import circuit_facts
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord, Totals
@@ -41,7 +40,7 @@ def status_data(overview: Overview) -> JsonObject:
         "cost_estimated": totals.cost_estimated,
         "tokens": _tokens(totals),
         "limits": _limits(overview),
-        "circuit": circuit_view(circuit_facts(overview.circuit, overview.policy)),
+        "circuit": circuit_view(overview.circuit, overview.policy),
         "next": list(next_steps(overview)),
     }
 

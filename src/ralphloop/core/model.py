@@ -136,6 +136,9 @@ class StatusBlock(Value, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
 class Usage(Value, kw_only=True):
     """Tokens and money of one start; `cost_usd` is None where the agent names no price."""
 
@@ -154,6 +157,19 @@ class Usage(Value, kw_only=True):
             + self.output_tokens
             + self.cache_read_tokens
             + self.cache_write_tokens
+        )
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together; the price is unknown only where neither names one."""
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            cost_usd=sum(costs) if costs else None,
+            estimated=self.estimated or other.estimated,
+            cumulative=self.cumulative or other.cumulative,
         )
 
 

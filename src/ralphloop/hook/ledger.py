@@ -29,7 +29,7 @@ def load_ledger(journal: Queries, run: str) -> Ledger:
 
 def save_ledger(journal: Journal, run: str, ledger: Ledger) -> None:
     """Keep the notes for the next hook."""
-    journal.set_meta(_key(run), msgspec.to_builtins(ledger))
+    journal.set_meta(_key(run), ledger)
 
 
 def _key(run: str) -> str:

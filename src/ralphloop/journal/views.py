@@ -12,14 +12,16 @@ completed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ralphloop.atomic import append_durable, write_atomic
+from ralphloop.core.breaker import BreakerState
 from ralphloop.core.durations import iso
+from ralphloop.core.model import Transition
+from ralphloop.core.policy import Policy
 from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.journal.encoding import json_text
@@ -30,36 +32,11 @@ CIRCUIT_VIEW = ".ralph-circuit-state.json"
 PROGRESS_VIEW = "progress.txt"
 PROGRESS_OUTCOMES = ("passed", "failed", "blocked", "no_progress", "interrupted", "in_progress")
 
-_HISTORY_KEPT = 50
 _LONGEST_TASK = 200
 _LONGEST_SUMMARY = 300
 _LONGEST_REASON = 500
 _PROGRESS_TAIL_BYTES = 128 * 1024
 _HEADER = re.compile(rb"## Iteration [0-9-]{1,20}")
-
-
-class CircuitChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One transition in the circuit's history."""
-
-    at: float | None
-    before: str
-    after: str
-    reason: str
-    iteration: int
-
-
-class CircuitFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The circuit as the journal knows it."""
-
-    state: str = "CLOSED"
-    reason: str = ""
-    since: float | None = None
-    no_progress: int = 0
-    same_error: int = 0
-    last_error: str | None = None
-    thresholds: dict[str, Any] = msgspec.field(default_factory=dict)
-    opened_count: int = 0
-    history: Sequence[CircuitChange] = ()
 
 
 class ProgressEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,18 +70,24 @@ def session_view(
     }
 
 
-def circuit_view(facts: CircuitFacts) -> JsonObject:
+def circuit_view(state: BreakerState, policy: Policy) -> JsonObject:
     """`.ralph-circuit-state.json`: the circuit and how it came to be so."""
     return {
-        "state": facts.state,
-        "reason": _bounded(facts.reason, _LONGEST_REASON),
-        "since": _moment(facts.since),
-        "no_progress": facts.no_progress,
-        "same_error": facts.same_error,
-        "last_error": facts.last_error and _bounded(facts.last_error, _LONGEST_REASON),
-        "thresholds": facts.thresholds,
-        "opened_count": facts.opened_count,
-        "history": [_change(change) for change in facts.history[-_HISTORY_KEPT:]],
+        "state": str(state.circuit),
+        "reason": _bounded(state.reason, _LONGEST_REASON),
+        "since": _moment(state.since),
+        "no_progress": state.no_progress,
+        "same_error": state.same_error,
+        "last_error": state.last_error and _bounded(state.last_error, _LONGEST_REASON),
+        "thresholds": {
+            "preset": str(policy.preset),
+            "no_progress": policy.no_progress_threshold,
+            "same_error": policy.same_error_threshold,
+            "output_decline_percent": policy.output_decline_percent,
+            "cooldown_minutes": policy.cooldown_minutes,
+        },
+        "opened_count": state.opened_count,
+        "history": [_change(change) for change in state.history],
     }
 
 
@@ -223,11 +206,11 @@ def _iteration(record: IterationRecord) -> JsonObject:
     }
 
 
-def _change(change: CircuitChange) -> JsonObject:
+def _change(change: Transition) -> JsonObject:
     return {
         "at": _moment(change.at),
-        "from": change.before,
-        "to": change.after,
+        "from": str(change.before),
+        "to": str(change.after),
         "reason": _bounded(change.reason, _LONGEST_REASON),
         "iteration": change.iteration,
     }

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from ralphloop import learning
 from ralphloop.config.model import CommitPolicy
 from ralphloop.core.model import Outcome
@@ -37,8 +35,7 @@ async def ask_about(runner: Runner, judged: Judged) -> Noted:
         transcript=begun.transcript.with_suffix(".ask.log"),
         stop=runner.stop,
     )
-    notes = tuple(msgspec.to_builtins(note) for note in asked.notes)
-    return Noted(notes=notes, usage=asked.usage)
+    return Noted(notes=asked.notes, usage=asked.usage)
 
 
 def learn_from(runner: Runner, judged: Judged) -> None:

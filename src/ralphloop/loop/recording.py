@@ -15,14 +15,14 @@ from ralphloop.core.grading import Grade
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Status, Transition
 from ralphloop.core.run_state import RunState, Step, set_aside
 from ralphloop.core.text import one_line
-from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value
+from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.records import FinishedIteration
 from ralphloop.loop import crew, events
 from ralphloop.loop.judging import Judged, failure_text
 from ralphloop.loop.limits import quota_wait
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import quota_key
-from ralphloop.loop.spending import cost_of, spent, together
+from ralphloop.loop.spending import cost_of, spent, used
 from ralphloop.loop.story_state import (
     MAX_FAILURE_CHARS,
     Standing,
@@ -242,7 +242,7 @@ def _finished(
     effects: tuple[dict[str, Any], ...],
 ) -> FinishedIteration:
     worked, analysis = judged.worked, judged.step.analysis
-    story = worked.begun.story
+    story, response = worked.begun.story, worked.finished.response
     return FinishedIteration(
         run=runner.run,
         n=worked.begun.number,
@@ -251,16 +251,18 @@ def _finished(
         decision=str(judged.step.decision.word),
         status=str(analysis.status.status or "") if analysis.status else "",
         end_tree=worked.after.tree,
-        spent=together(
-            spent(worked.finished.response, analysis, judged.evidence, worked.begun.state),
-            judged.noted.usage,
+        spent=spent(
+            used(response, worked.begun.state) + judged.noted.usage,
+            response,
+            analysis,
+            judged.evidence,
         ),
         record=_record(judged),
         effects=effects,
         state=msgspec.json.encode(state),
-        stories={story.id if story else "": msgspec.to_builtins(story_state)},
+        stories={story.id if story else "": story_state},
         meta={
-            CIRCUIT_KEY: circuit_value(state.breaker),
+            CIRCUIT_KEY: state.breaker,
             quota_key(runner.run): _quota_after(runner, judged),
         },
     )
@@ -287,10 +289,10 @@ def _record(judged: Judged) -> dict[str, Any]:
             "held_out": carried.held_out,
             "asked": list(judged.noted.notes),
         },
-        "analysis": msgspec.to_builtins(judged.step.analysis),
-        "decision": msgspec.to_builtins(judged.step.decision),
-        "verdict": msgspec.to_builtins(judged.verdict),
-        "evidence": msgspec.to_builtins(judged.evidence),
+        "analysis": judged.step.analysis,
+        "decision": judged.step.decision,
+        "verdict": judged.verdict,
+        "evidence": judged.evidence,
         "changed": {
             "count": worked.changed.count,
             "insertions": worked.changed.insertions,
@@ -305,13 +307,13 @@ def _record(judged: Judged) -> dict[str, Any]:
             "text_chars": response.text_chars,
             "session_id": response.session_id,
             "model": response.model,
-            "usage": msgspec.to_builtins(response.usage),
+            "usage": response.usage,
             "tool_calls": response.tool_call_count,
-            "tools": [msgspec.to_builtins(call) for call in response.tool_calls[-_KEPT_TOOLS:]],
-            "denials": [msgspec.to_builtins(denial) for denial in response.denials[:20]],
+            "tools": response.tool_calls[-_KEPT_TOOLS:],
+            "denials": response.denials[:20],
             "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
         },
-        "end": msgspec.to_builtins(worked.finished.end),
+        "end": worked.finished.end,
         "stopped_because": worked.finished.stopped_because,
         "findings": list(judged.findings),
         "tolerated": list(judged.tolerated),

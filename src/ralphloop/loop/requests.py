@@ -10,7 +10,7 @@ import msgspec
 from ralphloop.core.durations import format_duration, parse_duration
 from ralphloop.core.run_state import reset_circuit
 from ralphloop.core.text import one_line
-from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value
+from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.records import Request
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
@@ -66,7 +66,7 @@ def _retry(runner: Runner, request: Request) -> str:
 def _reset(runner: Runner, _: Request) -> str:
     state = reset_circuit(runner.session.state, at=runner.clock())
     runner.session.state = state
-    runner.journal.set_meta(CIRCUIT_KEY, circuit_value(state.breaker))
+    save_circuit(runner.journal, state.breaker)
     return "the circuit is CLOSED"
 
 

@@ -10,7 +10,6 @@ import msgspec
 
 from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.config.model import Config
-from ralphloop.journal.circuit import circuit_facts
 from ralphloop.journal.records import Totals
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
@@ -105,8 +104,7 @@ class Runner(msgspec.Struct, kw_only=True):
         if not states:
             return
         self.session.stories.update(states)
-        kept = {story: msgspec.to_builtins(state) for story, state in states.items()}
-        self.journal.put_stories(self.run, kept)
+        self.journal.put_stories(self.run, states)
 
     def stories(self) -> StoryFile | None:
         """The story file as it is on disk now: a person may have edited it."""
@@ -151,8 +149,8 @@ class Runner(msgspec.Struct, kw_only=True):
             circuit_state=str(state.breaker.circuit),
         )
         publish(root / SESSION_VIEW, view, root=root)
-        facts = circuit_facts(state.breaker, self.setup.policy)
-        publish(root / CIRCUIT_VIEW, circuit_view(facts), root=root)
+        circuit = circuit_view(state.breaker, self.setup.policy)
+        publish(root / CIRCUIT_VIEW, circuit, root=root)
 
 
 def measure_of(setup: Setup) -> Measure:

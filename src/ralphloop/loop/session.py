@@ -76,12 +76,12 @@ def first_state(frozen: Frozen, circuit: BreakerState) -> RunState:
 
 def save_frozen(journal: Journal, session: Session) -> None:
     """Keep what was fixed, for a successor."""
-    journal.set_meta(_key(session.run, "frozen"), msgspec.to_builtins(session.frozen))
+    journal.set_meta(_key(session.run, "frozen"), session.frozen)
 
 
 def save_desk(journal: Journal, session: Session) -> None:
     """Keep what a person changed, for a successor."""
-    journal.set_meta(_key(session.run, "desk"), msgspec.to_builtins(session.desk))
+    journal.set_meta(_key(session.run, "desk"), session.desk)
 
 
 def load_session(journal: Queries, run: str) -> Session:

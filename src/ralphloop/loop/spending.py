@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ralphloop.core.model import Analysis, Evidence, Response, StatusBlock, Usage
+from ralphloop.core.model import TOKENS, Analysis, Evidence, Response, StatusBlock, Usage
 from ralphloop.journal.records import Spent
 from ralphloop.loop.story_state import StoryState
-
-_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 def used(response: Response, before: StoryState) -> Usage:
@@ -21,7 +19,7 @@ def used(response: Response, before: StoryState) -> Usage:
     resumed = bool(before.session_id) and response.session_id == before.session_id
     if not (usage.cumulative and resumed):
         return usage
-    tokens = {name: max(0, getattr(usage, name) - getattr(known, name)) for name in _TOKENS}
+    tokens = {name: max(0, getattr(usage, name) - getattr(known, name)) for name in TOKENS}
     cost = usage.cost_usd
     if cost is not None:
         cost = max(0.0, cost - (known.cost_usd or 0.0))
@@ -33,9 +31,8 @@ def cost_of(response: Response, before: StoryState) -> float:
     return max(0.0, used(response, before).cost_usd or 0.0)
 
 
-def spent(response: Response, analysis: Analysis, evidence: Evidence, before: StoryState) -> Spent:
+def spent(usage: Usage, response: Response, analysis: Analysis, evidence: Evidence) -> Spent:
     """What the start adds to the totals."""
-    usage = used(response, before)
     block = response.status or StatusBlock()
     return Spent(
         counted=response.model_output or not analysis.outcome.is_infrastructure,
@@ -44,12 +41,5 @@ def spent(response: Response, analysis: Analysis, evidence: Evidence, before: St
         tasks_completed=evidence.stories_passed or 0,
         files_modified=evidence.files_changed or block.files_modified or 0,
         commits=evidence.commits or 0,
-        **{name: getattr(usage, name) for name in _TOKENS},
+        **{name: getattr(usage, name) for name in TOKENS},
     )
-
-
-def together(start: Spent, more: Usage) -> Spent:
-    """A start and what was asked about it afterwards, as one amount."""
-    sums = {name: getattr(start, name) + getattr(more, name) for name in _TOKENS}
-    cost = start.cost_usd + (more.cost_usd or 0.0)
-    return msgspec.structs.replace(start, **sums, cost_usd=cost)

@@ -18,7 +18,7 @@ from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.run_state import reset_circuit
 from ralphloop.errors import RalphError, RepositoryError
-from ralphloop.journal.circuit import CIRCUIT_KEY, circuit_value, load_circuit
+from ralphloop.journal.circuit import load_circuit, save_circuit
 from ralphloop.journal.lock import RunLock, process_started
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
@@ -247,7 +247,7 @@ def _reset_if_asked(runner: Runner) -> None:
     if not runner.setup.options.reset_circuit:
         return
     runner.session.state = reset_circuit(runner.session.state, at=runner.clock())
-    runner.journal.set_meta(CIRCUIT_KEY, circuit_value(runner.session.state.breaker))
+    save_circuit(runner.journal, runner.session.state.breaker)
 
 
 def _last(journal: Journal) -> dict[str, StoryState]:

@@ -12,14 +12,13 @@ counts once, with the largest number of each kind.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from ralphloop.core.model import Usage
+from ralphloop.core.model import TOKENS, Usage
 from ralphloop.readers.values import Document, count_of, document_of, money_of
 
-_Tokens = tuple[int, int, int, int]  # input, output, cache read, cache write
-
-_NONE: _Tokens = (0, 0, 0, 0)
 _OPEN_MESSAGES = 64  # messages that may still grow: subagents answer side by side
 
 _STREAM_KEYS = (
@@ -41,13 +40,14 @@ class ClaudeUsage:
 
     def __init__(self) -> None:
         self._reported = Usage()
-        self._growing: dict[str, _Tokens] = {}
-        self._settled = _NONE
+        self._growing: dict[str, Usage] = {}
+        self._settled = Usage()
 
     @property
     def value(self) -> Usage:
         """The best knowledge so far."""
-        return _plus(self._reported, self._since_last_result())
+        streamed = self._since_last_result()
+        return self._reported + _estimate(streamed) if streamed.total_tokens else self._reported
 
     def streamed(self, message_id: str, usage: Document) -> None:
         """A message shows its usage so far."""
@@ -60,92 +60,63 @@ class ClaudeUsage:
             return
         self._growing[key] = _largest(known, seen) if known else seen
         if len(self._growing) > _OPEN_MESSAGES:
-            oldest = self._growing.pop(next(iter(self._growing)))
-            self._settled = _sum(self._settled, oldest)
+            self._settled += self._growing.pop(next(iter(self._growing)))
 
     def reported(self, result: Document) -> None:
         """A result settles the account up to here."""
-        streamed, self._growing, self._settled = self._since_last_result(), {}, _NONE
+        streamed, self._growing, self._settled = self._since_last_result(), {}, Usage()
         increment = result.get("model_usage_since_last_result")
         if isinstance(increment, dict):
-            tokens, cost = _of_models(increment)
-            self._add(tokens, cost)
-            self._add_unreported(streamed, tokens)
+            told = _of_models(increment)
+            self._reported += told + _unreported(streamed, told)
         else:
-            self._replace(result)
+            self._reported = _running_total(result)
 
-    def _since_last_result(self) -> _Tokens:
-        total = self._settled
-        for tokens in self._growing.values():
-            total = _sum(total, tokens)
-        return total
-
-    def _add(self, tokens: _Tokens, cost: float) -> None:
-        before = self._reported
-        self._reported = msgspec.structs.replace(
-            _plus(before, _NONE, tokens), cost_usd=(before.cost_usd or 0.0) + cost
-        )
-
-    def _add_unreported(self, streamed: _Tokens, reported: _Tokens) -> None:
-        """An answer that was cut off is missing from the result, though its tokens were used."""
-        missing = tuple(max(0, seen - told) for seen, told in zip(streamed, reported, strict=True))
-        if missing[0] or missing[2] or missing[3]:
-            self._reported = _plus(self._reported, (missing[0], missing[1], missing[2], missing[3]))
-
-    def _replace(self, result: Document) -> None:
-        """Without increments the newest running total is all there is."""
-        tokens, cost = _of_models(document_of(result.get("modelUsage")))
-        if tokens == _NONE:
-            tokens = _tokens(document_of(result.get("usage")), _STREAM_KEYS)
-        total = money_of(result.get("total_cost_usd"))
-        self._reported = msgspec.structs.replace(
-            _plus(Usage(), _NONE, tokens),
-            cost_usd=total if total is not None else cost or None,
-            cumulative=True,  # of the whole conversation, where it was resumed
-        )
+    def _since_last_result(self) -> Usage:
+        return sum(self._growing.values(), self._settled)
 
 
-def _tokens(usage: Document, keys: tuple[str, str, str, str]) -> _Tokens:
-    return (
-        count_of(usage.get(keys[0])),
-        count_of(usage.get(keys[1])),
-        count_of(usage.get(keys[2])),
-        count_of(usage.get(keys[3])),
+def _estimate(streamed: Usage) -> Usage:
+    return msgspec.structs.replace(streamed, estimated=True)
+
+
+def _unreported(streamed: Usage, told: Usage) -> Usage:
+    """An answer that was cut off is missing from the result, though its tokens were used."""
+    missing = {name: max(0, getattr(streamed, name) - getattr(told, name)) for name in TOKENS}
+    # More output alone is no sign of one: it is counted differently on the way.
+    was_cut = any(missing[name] for name in TOKENS if name != "output_tokens")
+    return Usage(**missing, estimated=True) if was_cut else Usage()
+
+
+def _running_total(result: Document) -> Usage:
+    """Without increments the newest running total is all there is."""
+    told = _of_models(document_of(result.get("modelUsage")))
+    if not told.total_tokens:
+        tokens = _tokens(document_of(result.get("usage")), _STREAM_KEYS)
+        told = msgspec.structs.replace(tokens, cost_usd=told.cost_usd)
+    total = money_of(result.get("total_cost_usd"))
+    return msgspec.structs.replace(
+        told,
+        cost_usd=total if total is not None else told.cost_usd or None,
+        cumulative=True,  # of the whole conversation, where it was resumed
     )
 
 
-def _of_models(models: Document) -> tuple[_Tokens, float]:
-    tokens, cost = _NONE, 0.0
+def _tokens(usage: Document, keys: tuple[str, ...]) -> Usage:
+    counts: dict[str, Any] = {
+        name: count_of(usage.get(key)) for name, key in zip(TOKENS, keys, strict=True)
+    }
+    return Usage(**counts)
+
+
+def _of_models(models: Document) -> Usage:
+    total = Usage(cost_usd=0.0)
     for value in models.values():
         model = document_of(value)
-        tokens = _sum(tokens, _tokens(model, _MODEL_KEYS))
-        cost += money_of(model.get("costUSD")) or 0.0
-    return tokens, cost
+        cost = money_of(model.get("costUSD"))
+        total += msgspec.structs.replace(_tokens(model, _MODEL_KEYS), cost_usd=cost)
+    return total
 
 
-def _sum(one: _Tokens, other: _Tokens) -> _Tokens:
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]
-
-
-def _largest(one: _Tokens, other: _Tokens) -> _Tokens:
-    return (
-        max(one[0], other[0]),
-        max(one[1], other[1]),
-        max(one[2], other[2]),
-        max(one[3], other[3]),
-    )
-
-
-def _plus(usage: Usage, estimated: _Tokens, known: _Tokens = _NONE) -> Usage:
-    """The usage with more tokens; those seen only in the stream mark it as an estimate."""
-    more = _sum(estimated, known)
-    if more == _NONE:
-        return usage
-    return msgspec.structs.replace(
-        usage,
-        input_tokens=usage.input_tokens + more[0],
-        output_tokens=usage.output_tokens + more[1],
-        cache_read_tokens=usage.cache_read_tokens + more[2],
-        cache_write_tokens=usage.cache_write_tokens + more[3],
-        estimated=usage.estimated or estimated != _NONE,
-    )
+def _largest(one: Usage, other: Usage) -> Usage:
+    return Usage(**{name: max(getattr(one, name), getattr(other, name)) for name in TOKENS})

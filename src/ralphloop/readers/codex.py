@@ -106,11 +106,11 @@ class Codex(Dialect):
         cached = count_of(usage.get("cached_input_tokens"))
         written = count_of(usage.get("cache_write_input_tokens"))
         fresh = max(0, count_of(usage.get("input_tokens")) - cached - written)
-        self._usage = Usage(
-            input_tokens=self._usage.input_tokens + fresh,
-            output_tokens=self._usage.output_tokens + count_of(usage.get("output_tokens")),
-            cache_read_tokens=self._usage.cache_read_tokens + cached,
-            cache_write_tokens=self._usage.cache_write_tokens + written,
+        self._usage += Usage(
+            input_tokens=fresh,
+            output_tokens=count_of(usage.get("output_tokens")),
+            cache_read_tokens=cached,
+            cache_write_tokens=written,
             cumulative=True,  # after `resume` a turn counts the whole conversation
         )
         self.words.last_is_final()

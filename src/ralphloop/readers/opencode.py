@@ -123,7 +123,7 @@ class Opencode(Dialect):
 
     def _step_finish(self, part: Document) -> None:
         self._reason = text_of(part.get("reason"))
-        self._tokens = _with_step(self._tokens, part)
+        self._tokens += _of_step(part)
         self.words.end()
         if self._reason == "stop":
             self.words.last_is_final()
@@ -168,8 +168,8 @@ def _was_rejected(stderr: str) -> bool:
     return any(words in stderr[-20_000:] for words in _REJECTED)
 
 
-def _with_step(usage: Usage, part: Document) -> Usage:
-    """Add a step; what the total has beyond input and cache is output, thoughts included."""
+def _of_step(part: Document) -> Usage:
+    """One step's own; what the total has beyond input and cache is output, thoughts included."""
     tokens = document_of(part.get("tokens"))
     cache = document_of(tokens.get("cache"))
     fresh, read = count_of(tokens.get("input")), count_of(cache.get("read"))
@@ -177,11 +177,10 @@ def _with_step(usage: Usage, part: Document) -> Usage:
     output = count_of(tokens.get("output"))
     beyond = count_of(tokens.get("total")) - fresh - read - written
     thoughts = count_of(tokens.get("reasoning"))
-    cost = money_of(part.get("cost"))
     return Usage(
-        input_tokens=usage.input_tokens + fresh,
-        output_tokens=usage.output_tokens + (beyond if beyond > 0 else output + thoughts),
-        cache_read_tokens=usage.cache_read_tokens + read,
-        cache_write_tokens=usage.cache_write_tokens + written,
-        cost_usd=usage.cost_usd if cost is None else (usage.cost_usd or 0.0) + cost,
+        input_tokens=fresh,
+        output_tokens=beyond if beyond > 0 else output + thoughts,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        cost_usd=money_of(part.get("cost")),
     )
