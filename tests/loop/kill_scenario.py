@@ -1,8 +1,11 @@
 """A night with everything in it that a kill could fall into, and what it must leave behind.
 
 The agent does the same for a story however often it is started, and it is paid ten cents for each
-answer.  The full night: a story passes, one fails its proof and is set aside, one meets an outage
-first, and the one set aside passes at its second chance.  The short night is its first story.
+answer.  An answer that a dead supervisor left in the pipe was paid and cannot be known; one that
+was read must be in the journal, once.
+
+The full night: a story passes, one fails its proof and is set aside, one meets an outage first, and
+the one set aside passes at its second chance.  The short night is its first story.
 """
 
 from __future__ import annotations
@@ -12,13 +15,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from ralphloop.journal.reader import JournalReader
 from tests.loop.projects import Done, Sandbox, sandbox, story
 
 AGENT = """
-import sqlite3
+import fcntl, sqlite3, struct, termios
+
+SUPERVISOR = os.getppid()
 
 def asked_once():
     db = sqlite3.connect(".ralph/journal.db", timeout=10)
@@ -28,10 +31,19 @@ def asked_once():
                        (os.environ["RALPH_RUN_ID"], time.time(), '{"text": "go on"}'))
     db.close()
 
+def book(name):
+    with (STATE / name).open("a") as log: log.write(STORY + "\\n")
+
+def is_read():
+    return not struct.unpack("i", fcntl.ioctl(1, termios.FIONREAD, b"1234"))[0]
+
 def paid(text):
+    book("answered")
     says(text)
     result(f"{text}\\n\\n---RALPH_STATUS---\\nSTATUS: COMPLETE\\n---END_RALPH_STATUS---", cost=0.1)
-    with (STATE / "paid").open("a") as log: log.write(STORY + "\\n")
+    while os.getppid() == SUPERVISOR and not is_read(): time.sleep(0.002)
+    time.sleep(0.02)
+    if os.getppid() == SUPERVISOR: book("delivered")
 
 if STORY == "first":
     asked_once()
@@ -130,9 +142,9 @@ def totals(box: Sandbox) -> tuple[float, int]:
     return round(cost, 6), sum(run.totals.iterations for run in runs)
 
 
-def answers_paid(box: Sandbox) -> float:
+def paid(box: Sandbox, book: str) -> float:
     """What the agent was paid, by its own book."""
-    path = box.state / "paid"
+    path = box.state / book
     return round(0.1 * len(path.read_text().split()), 6) if path.exists() else 0.0
 
 
@@ -156,5 +168,5 @@ def assert_as_if_never_killed(box: Sandbox, done: Done, untouched: Remains) -> N
     assert box.git("status", "--porcelain") == ""
     assert box.leftovers() == []
     assert not list(box.root.rglob("*.tmp"))
-    paid = answers_paid(box)
-    assert left.cost == pytest.approx(paid), f"{left.cost} in the journal, {paid} were paid"
+    least, most = paid(box, "delivered"), paid(box, "answered")
+    assert least <= left.cost <= most, f"{left.cost} in the journal, {least} to {most} were paid"
