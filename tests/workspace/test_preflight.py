@@ -132,10 +132,9 @@ def test_a_story_file_that_git_ignores_is_said(box: Sandbox) -> None:
     assert "ignored" not in _inspect(box, story_files=["stories/prd.json.yaml"])
 
 
-class _Usage(NamedTuple):
-    total: int
-    used: int
-    free: int
+class _Disk(NamedTuple):
+    f_bavail: int
+    f_frsize: int
 
 
 @pytest.mark.parametrize(
@@ -145,8 +144,8 @@ def test_a_full_disk_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_mb: int, level: Level | None
 ) -> None:
     """Little room is a warning, almost none an error."""
-    usage = _Usage(10**12, 0, free_mb * 1024**2)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    disk = _Disk(f_bavail=free_mb * 256, f_frsize=4096)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
     found = disk_space(tmp_path)
     assert [finding.level for finding in found] == ([] if level is None else [level])
 
