@@ -95,7 +95,6 @@ class Done:
 
     @property
     def text(self) -> str:
-        """All that was printed."""
         """Everything it said."""
         return self.out + self.err
 
@@ -147,11 +146,9 @@ class Sandbox:
 
     def argv(self, *arguments: str) -> list[str]:
         """The real command."""
-        """The command line."""
         return [sys.executable, "-m", "ralphloop", *arguments]
 
     def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
-        """What the command runs with."""
         """What the command is started with."""
         return {**os.environ, "TEST_STATE": str(self.state), **self.env, **(more or {})}
 

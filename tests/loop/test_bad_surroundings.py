@@ -187,6 +187,17 @@ def test_an_agent_that_vanishes_during_the_run_ends_it(tmp_path: Path) -> None:
     assert outcomes == ["completed", "startup_error", "startup_error"]
 
 
+def test_an_agent_that_is_gone_before_a_continue_is_69(tmp_path: Path) -> None:
+    """It is looked at again: a login, or the agent itself, may be gone since the run began."""
+    box = sandbox(tmp_path, "write(f'{START}.txt', START); status()")
+    assert box.run("--max-iterations", "1").code == 3
+    use_agent(box, '["/nowhere/agent"]')
+    refused = box.run("--continue", "--max-iterations", "2")
+    assert refused.code == 69, refused.text
+    assert "/nowhere/agent" in refused.err
+    assert box.status()["session"]["iterations"] == len(box.records()) == 1
+
+
 def test_a_large_prompt_reaches_the_agent_whole(tmp_path: Path) -> None:
     """A prompt far beyond what an argument may hold goes over stdin."""
     box = sandbox(tmp_path, WORKS, checks=GREEN)

@@ -39,7 +39,7 @@ async def preflight(runner: Runner, *, ours: frozenset[str]) -> Report:
     """
     report = Report()
     dirty = _repository(runner, report, ours)
-    _agent(runner, report)
+    look_at_agents(runner, report)
     baseline = await _baseline(runner, report)
     runner.session.frozen = _frozen(runner, baseline, dirty)
     _insist_on_green(runner, baseline)
@@ -91,7 +91,7 @@ def _branch(runner: Runner, report: Report) -> None:
         report.said.append(f"branch {wanted} was {how}")
 
 
-def _agent(runner: Runner, report: Report) -> None:
+def look_at_agents(runner: Runner, report: Report) -> None:
     """The first agent must be there; a fallback that is not is only said."""
     for member in runner.setup.crew:
         is_first = member is runner.setup.crew[0]

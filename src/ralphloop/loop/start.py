@@ -27,7 +27,7 @@ from ralphloop.loop import events
 from ralphloop.loop.ending import Ended, end_run
 from ralphloop.loop.events import Bus, Sink
 from ralphloop.loop.memory import publish_learned
-from ralphloop.loop.preflight import preflight
+from ralphloop.loop.preflight import Report, look_at_agents, preflight
 from ralphloop.loop.recovery import recover
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import run_loop
@@ -158,7 +158,9 @@ async def open_runner(
 
 def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -> Runner:
     """Go on where the journal left off; said in one sentence."""
-    now = runner.clock()
+    now, report = runner.clock(), Report()
+    look_at_agents(runner, report)  # a login may be gone, or another agent chosen since
+    _warn(report, tell)
     runner.journal.reopen_run(
         record.id,
         now=now,
@@ -195,8 +197,7 @@ async def _begun(
     session = Session(run=run, stories=reopened(old.session.stories if old else _last(journal)))
     runner = made(session)
     report = await preflight(runner, ours=_our_trees(journal))
-    for line in report.warnings:
-        tell(f"warning: {line}")
+    _warn(report, tell)
     frozen = session.frozen
     save_frozen(journal, session)  # before the run exists: none is ever without its checks
     session.state = first_state(frozen, load_circuit(journal))
@@ -219,6 +220,11 @@ async def _begun(
     _reset_if_asked(runner)
     _started(runner, continued=False)
     return runner
+
+
+def _warn(report: Report, tell: Callable[[str], None]) -> None:
+    for line in report.warnings:
+        tell(f"warning: {line}")
 
 
 def _started(runner: Runner, *, continued: bool) -> None:
