@@ -162,25 +162,40 @@ def test_the_plugin_is_valid(server: ModelServer, world: World) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_ralph_plugin_install_adds_it(server: ModelServer, world: World) -> None:
-    """Claude Code then has the plugin with its commands, for every project."""
+def test_ralph_plugin_install_adds_it_with_short_names(server: ModelServer, world: World) -> None:
+    """Claude Code has the commands in every project, until `ralph plugin uninstall`."""
     ready = claude(world, server)
-    path = f"{CLIS['claude'].program.parent}{os.pathsep}{ready.env['PATH']}"
-    done = subprocess.run(
-        [RALPH, "plugin", "install"],
-        cwd=ready.made.root,
-        env={**ready.env, "PATH": path},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    server.play(say("Hello."))
-    plain = run_cli("claude", *STREAM, prompt="hi", cwd=ready.made.root, env=ready.env)
-    first = json.loads(next(ln for ln in plain.stdout.splitlines() if b'"init"' in ln))
-    assert {"ralph:ralph", "ralph:cancel-ralph", "ralph:ralph-status"} <= set(
-        first["slash_commands"]
-    )
+    short = world.home / ".claude" / "commands"
+    short.mkdir(parents=True)
+    (short / "ralph-status.md").write_text("A command of the person's own.\n")
+
+    def plugin(verb: str) -> str:
+        path = f"{CLIS['claude'].program.parent}{os.pathsep}{ready.env['PATH']}"
+        done = subprocess.run(
+            [RALPH, "plugin", verb],
+            cwd=ready.made.root,
+            env={**ready.env, "PATH": path},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    def commands() -> set[str]:
+        answer = run_cli("claude", *STREAM, prompt="hi", cwd=ready.made.root, env=ready.env)
+        first = json.loads(next(ln for ln in answer.stdout.splitlines() if b'"init"' in ln))
+        return set(first["slash_commands"])
+
+    server.play(say("Hello.", times=ALWAYS))
+    assert "/ralph-status of your own" in plugin("install")
+    names = {"ralph", "cancel-ralph", "ralph:ralph", "ralph:cancel-ralph", "ralph:ralph-status"}
+    assert names <= commands()
+    plan = run_cli("claude", *STREAM, prompt="/ralph --dry-run", cwd=ready.made.root, env=ready.env)
+    assert b"first prompt" in plan.stdout
+    plugin("uninstall")
+    assert not names & commands()
+    assert [path.name for path in short.iterdir()] == ["ralph-status.md"]
 
 
 def test_two_stories_are_finished_in_one_session(server: ModelServer, world: World) -> None:

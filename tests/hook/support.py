@@ -65,6 +65,7 @@ class Box:
 
     root: Path
     session: str = SESSION
+    prefix: str = "ralph:"  # of our commands' names
     env: dict[str, str] = field(default_factory=dict)
 
     def hook(self, event: str, given: Json | bytes, **where: Any) -> Reply:
@@ -91,9 +92,9 @@ class Box:
         """A person types a command of the plugin."""
         given = self.event(
             hook_event_name="UserPromptExpansion",
-            command_name=f"ralph:{name}",
+            command_name=f"{self.prefix}{name}",
             command_args=arguments,
-            command_source="plugin",
+            command_source="plugin" if self.prefix else "userSettings",
             **more,
         )
         return self.hook("command", given)

@@ -292,7 +292,7 @@ def test_H17_a_stop_after_ours_is_refused_only_after_progress(tmp_path: Path) ->
     assert made.stop("Thinking.").blocks
     reply = made.stop("Still thinking.", again=True)
     assert not reply.blocks
-    assert "/ralph --continue" in reply.told
+    assert "/ralph:ralph --continue" in reply.told
     made.begin("--continue")
     made.write("one.txt", "1")
     assert made.stop("Something.", again=True).blocks
@@ -369,7 +369,7 @@ def test_H22_the_hook_is_never_overridden(tmp_path: Path) -> None:
     made.begin()
     replies = [made.stop(f"Thought {n}.") for n in range(1, 8)]
     assert [reply.blocks for reply in replies] == [True] * 6 + [False]
-    assert "/ralph --continue" in replies[-1].told
+    assert "/ralph:ralph --continue" in replies[-1].told
     assert made.holder is None
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import click
 
 from ralphloop.cli import output
+from ralphloop.cli.plugin import PREFIX, is_short_command
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
@@ -52,18 +53,25 @@ def hook(event: str) -> None:
 
 
 def _answered(given: dict[str, Any]) -> Answer | None:
-    plugin, _, name = str(given.get("command_name", "")).rpartition(":")
+    prefix, name = _spelled(given)
     handler = _COMMANDS.get(name)
-    if handler is None or (plugin or given.get("command_source")) not in ("ralph", "plugin"):
+    if handler is None or not (prefix == PREFIX or is_short_command(name)):
         return None
     try:
         return handler(given)
     except RalphError as error:
         return refused(f"{error.message}\n  next: {error.next_step}")
     except click.ClickException as error:
-        return refused(f"/{name}: {error.format_message()}\n  next: /ralph takes {_flags()}")
+        words = f"/{prefix}{name}: {error.format_message()}"
+        return refused(f"{words}\n  next: /{prefix}ralph takes {_flags()}")
     except Exception as error:  # noqa: BLE001 - a session must never suffer from our mistakes
         return refused(f"internal error: {type(error).__name__}: {error}")
+
+
+def _spelled(given: dict[str, Any]) -> tuple[str, str]:
+    """What stands before the command's name as it was typed, and the name."""
+    before, colon, name = str(given.get("command_name", "")).rpartition(":")
+    return before + colon, name
 
 
 def _start(given: dict[str, Any]) -> Answer:
@@ -80,7 +88,8 @@ def _start(given: dict[str, Any]) -> Answer:
         from ralphloop.cli.plan import show_plan
 
         return refused(_printed(lambda: show_plan(setup, as_json=False)))
-    return begin(setup, transcript=str(given.get("transcript_path", "")))
+    prefix, _ = _spelled(given)
+    return begin(setup, transcript=str(given.get("transcript_path", "")), prefix=prefix)
 
 
 def _cancel(given: dict[str, Any]) -> Answer:
@@ -95,9 +104,8 @@ def _cancel(given: dict[str, Any]) -> Answer:
             "The loop here belongs to another session. `ralph hook cancel` in a terminal ends it."
         )
     was_on = release(project, holder, "cancelled by a person")
-    return refused(
-        "The loop is cancelled; /ralph --continue would go on." if was_on else "It was over."
-    )
+    go_on = f"/{_spelled(given)[0]}ralph --continue"
+    return refused(f"The loop is cancelled; {go_on} would go on." if was_on else "It was over.")
 
 
 def _status(_: dict[str, Any]) -> Answer:
@@ -124,7 +132,7 @@ def without_mode(words: Sequence[str]) -> tuple[list[str], bool]:
         else:
             rest.append(word)
     if mode not in ("hook", "script"):
-        raise UsageError(f"--mode takes hook or script, not {mode!r}", "/ralph --mode script")
+        raise UsageError(f"--mode takes hook or script, not {mode!r}", "Say --mode script.")
     return rest, mode == "script"
 
 

@@ -3,6 +3,9 @@
 The plugin in the package calls `ralph`, which works wherever that is on PATH.  A copy made here
 calls the very `ralph` that made it by its full path, so it also works from a virtual environment,
 from pipx and uv, and with spaces in the path: hooks are argument lists, never a line for a shell.
+
+Claude Code names a plugin's commands /ralph:ralph and so on.  `install` also gives them their short
+names, as commands of the person's own, unless those names are taken.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -23,7 +28,10 @@ from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.errors import AgentUnavailable, RepositoryError
 
+PREFIX = "ralph:"
 _NAME = "ralph@ralph"
+_COMMANDS = Path("commands")
+_WRITTEN_BY_US = b"<!-- written by `ralph plugin install` -->"
 _HOOKS = Path("hooks/hooks.json")
 _MANIFEST = Path(".claude-plugin/plugin.json")
 _TIMEOUT_S = 120.0
@@ -53,7 +61,52 @@ def install() -> None:
         )
     for step in steps:
         _told(claude, step)
-    output.emit_lines([f"Installed. In a new session: /ralph --dry-run, then /ralph ({place})"])
+    taken = [f"/{path.stem}" for path in _short_commands(place)]
+    ralph = f"/{PREFIX}ralph" if "/ralph" in taken else "/ralph"
+    output.emit_lines([f"Installed. In a new session: {ralph} --dry-run, then {ralph} ({place})"])
+    if taken:
+        output.note(f"{', '.join(taken)} of your own stay yours; ours begin with /{PREFIX}")
+
+
+@plugin.command()
+def uninstall() -> None:
+    """Take the plugin out of Claude Code again."""
+    claude = shutil.which("claude")
+    if claude is None:
+        raise AgentUnavailable(
+            "claude is not on PATH", f"Say in a session: /plugin uninstall {_NAME}"
+        )
+    _told(claude, ["plugin", "uninstall", _NAME])
+    for path in _claude_home().joinpath(_COMMANDS).glob("*.md"):
+        if is_short_command(path.stem):
+            path.unlink()
+    output.emit_lines(["Uninstalled. Runs and their journals stay where they are."])
+
+
+def is_short_command(name: str) -> bool:
+    """True where the person's own command of this name is one that we wrote."""
+    try:
+        return _WRITTEN_BY_US in (_claude_home() / _COMMANDS / f"{name}.md").read_bytes()
+    except OSError:
+        return False
+
+
+def _short_commands(place: Path) -> list[Path]:
+    """Give the plugin's commands their short names; returns those that are taken."""
+    taken = []
+    for file in sorted((place / _COMMANDS).glob("*.md")):
+        short = _claude_home() / _COMMANDS / file.name
+        if short.exists() and not is_short_command(file.stem):
+            taken.append(short)
+            continue
+        with _writing(short.parent, "CLAUDE_CONFIG_DIR"):
+            short.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(short, file.read_bytes() + b"\n" + _WRITTEN_BY_US + b"\n")
+    return taken
+
+
+def _claude_home() -> Path:
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
 
 def _told(claude: str, step: list[str]) -> None:
@@ -76,17 +129,23 @@ def _told(claude: str, step: list[str]) -> None:
 def _made() -> Path:
     """The plugin with this installation's own command in its hooks; made anew each time."""
     place = _home() / "ralph" / "claude-plugin"
+    with _writing(place, "XDG_DATA_HOME"), as_file(files("ralphloop.plugin")) as source:
+        for file in sorted(source.rglob("*")):
+            if file.is_file() and file.suffix in (".json", ".md"):
+                _put(file.relative_to(source), file.read_bytes(), place)
+    return place
+
+
+@contextmanager
+def _writing(place: Path, variable: str) -> Iterator[None]:
+    """Say what to do where we may not write."""
     try:
-        with as_file(files("ralphloop.plugin")) as source:
-            for file in sorted(source.rglob("*")):
-                if file.is_file() and file.suffix in (".json", ".md"):
-                    _put(file.relative_to(source), file.read_bytes(), place)
+        yield
     except OSError as error:
         raise RepositoryError(
-            f"cannot write the plugin to {place}: {error.strerror or error}",
-            "Make the directory writable, or set XDG_DATA_HOME.",
+            f"cannot write to {place}: {error.strerror or error}",
+            f"Make the directory writable, or set {variable}.",
         ) from None
-    return place
 
 
 def _put(name: Path, content: bytes, place: Path) -> None:

@@ -28,42 +28,47 @@ from ralphloop.prompts.build import CHARS_PER_TOKEN
 MANY_STORIES = 10
 
 
-def begin(setup: Setup, *, transcript: str) -> Answer:
-    """Begin or continue, and answer with the first prompt or with why there is none."""
+def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
+    """Begin or continue, and answer with the first prompt or with why there is none.
+
+    `prefix` is what stands before the names of our commands in this person's Claude Code.
+    """
+    asked = Ledger(
+        only=setup.options.only,
+        prefix=prefix,
+        specs_dir=str(setup.specs_dir) if setup.options.specs_dir else "",
+        prompt=str(setup.options.prompt.resolve()) if setup.options.prompt else "",
+        transcript_read=_size(transcript),
+    )
     project, session, now = setup.project, setup.options.session, time.time()
     if active_lease(project.directory, session, now) and not setup.options.resume:
         raise UsageError(
             "a loop goes on in this session already",
-            "Say /ralph --continue to go on with it, or /cancel-ralph to end it.",
+            f"Say {asked.command('--continue')} to go on with it, or"
+            f" {asked.command(name='cancel-ralph')} to end it.",
         )
     make_directory(project.directory)
     run, said = run_to_hold(setup, now), list[str]()
     with held(project, session, run) as turns, Journal.open(project.journal) as journal:
-        turn = _opened(setup, journal, run, said)
-        turn.note(transcript_read=_size(transcript))
+        turn = _opened(setup, journal, run, asked, said)
         turns.append(turn)
         answer = _first(turn, said)
         turn.save()
     return answer
 
 
-def _opened(setup: Setup, journal: Journal, run: str, said: list[str]) -> Turn:
-    """The run, begun or continued, with what is to be remembered of how it was asked for."""
-    patience, options = Patience(), setup.options
+def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[str]) -> Turn:
+    """The run, begun or continued."""
+    patience = Patience()
     runner = asyncio.run(
         open_runner(setup, journal, StopSignal(), (), said.append, time.time, run, checker=patience)
     )
     if patience.slow:
         said.append(
             "The checks take longer than 8 minutes, so they are not run here and stories are only"
-            " `claimed`; /ralph --overnight runs them."
+            f" `claimed`; {asked.command('--overnight')} runs them."
         )
-    ledger = Ledger(
-        only=options.only,
-        specs_dir=str(setup.specs_dir) if options.specs_dir else "",
-        prompt=str(options.prompt.resolve()) if options.prompt else "",
-    )
-    return Turn(runner, ledger, patience)
+    return Turn(runner, asked, patience)
 
 
 def _first(turn: Turn, said: list[str]) -> Answer:
@@ -85,8 +90,8 @@ def _many(turn: Turn) -> str:
     if left < MANY_STORIES:
         return ""
     return (
-        f"{left} stories are open: /ralph --overnight runs them with a fresh context each,"
-        " outside this session."
+        f"{left} stories are open: {turn.ledger.command('--overnight')} runs them with a fresh"
+        " context each, outside this session."
     )
 
 

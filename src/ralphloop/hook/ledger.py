@@ -13,12 +13,17 @@ class Ledger(Value, kw_only=True):
     """One loop's own notes; they live in the journal, under the run."""
 
     only: str | None = None  # --story
+    prefix: str = ""  # of the commands as this person types them: /ralph or /ralph:ralph
     specs_dir: str = ""
     prompt: str = ""  # the file of a plain loop
     idle_row: int = 0  # stops in a row without progress
     waited_for: tuple[str, ...] = ()  # background tasks we let finish once
     transcript_read: int = 0  # bytes of the session's transcript that were counted
     slow_checks: bool = False  # they take longer than a hook may
+
+    def command(self, rest: str = "", *, name: str = "ralph") -> str:
+        """A command the person can type as it is printed."""
+        return f"/{self.prefix}{name} {rest}".rstrip()
 
 
 def load_ledger(journal: Queries, run: str) -> Ledger:

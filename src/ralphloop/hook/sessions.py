@@ -69,5 +69,5 @@ def _reminder(_: Call, turn: Turn) -> Answer | None:
     path = turn.runner.setup.project.root / cut.prompt_path
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     begun = msgspec.structs.replace(turn.begun(cut), prompt=Prompt(text=text))
-    words = "a loop goes on in this session; /cancel-ralph ends it"
+    words = f"a loop goes on in this session; {turn.ledger.command(name='cancel-ralph')} ends it"
     return in_context("SessionStart", begun, words)

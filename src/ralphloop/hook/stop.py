@@ -26,6 +26,7 @@ from ralphloop.core.model import (
 from ralphloop.core.text import one_line
 from ralphloop.hook.answer import Answer, blocked, told
 from ralphloop.hook.carried import Call, Turn
+from ralphloop.hook.ledger import Ledger
 from ralphloop.hook.spending import count_usage
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.guard import trouble
@@ -40,7 +41,6 @@ from ralphloop.readers.own_words import OwnWords
 
 _CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 _USUAL_CAP = 8
-_AGAIN = "say /ralph --continue to go on"
 _T = TypeVar("_T")
 
 
@@ -89,17 +89,20 @@ def let_go(turn: Turn, decision: Decision, judged: Judged | None = None) -> Answ
     reasons = "; ".join(decision.reasons) or str(decision.word)
     done = decision.word is ExitDecision.PROJECT_COMPLETE
     words = f"the loop is over: {reasons}." if done else f"the loop has stopped: {reasons}."
-    return told(f"{_became(turn, judged)}{words}{'' if done else f' {_next(decision)}'}")
+    return told(
+        f"{_became(turn, judged)}{words}{'' if done else f' {_next(turn.ledger, decision)}'}"
+    )
 
 
-def _next(decision: Decision) -> str:
+def _next(ledger: Ledger, decision: Decision) -> str:
+    go_on = ledger.command("--continue")
     if decision.word is ExitDecision.CIRCUIT_OPEN:
-        return "Look at the reason, then say /ralph --continue --reset-circuit."
+        return f"Look at the reason, then say {go_on} --reset-circuit."
     if decision.word is ExitDecision.MAX_ITERATIONS:
-        return "To allow more, say /ralph --continue --max-iterations N."
+        return f"To allow more, say {go_on} --max-iterations N."
     if decision.word is ExitDecision.BLOCKED:
-        return "Give it what it needs, then say /ralph --continue."
-    return f"{_AGAIN[0].upper()}{_AGAIN[1:]}."
+        return f"Give it what it needs, then say {go_on}."
+    return f"To go on, say {go_on}."
 
 
 def _owed(turn: Turn) -> None:
