@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,8 @@ FRONT_DOOR = {
     "ralphloop.errors",
 }
 
+HOOK_DOOR = {"ralphloop", "ralphloop.__main__", "ralphloop.hook", "ralphloop.hook.entry"}
+
 RUN_AND_LIST = """
 import sys
 from ralphloop.__main__ import main
@@ -41,10 +44,13 @@ sys.exit(code)
 """
 
 
-def modules_after(*arguments: str) -> set[str]:
+def modules_after(*arguments: str, given: str = "", cwd: Path | None = None) -> set[str]:
     """The names of all modules loaded once the command has run."""
     done = subprocess.run(
         [sys.executable, "-c", RUN_AND_LIST, *arguments],
+        cwd=cwd,
+        env={**os.environ, "CLAUDE_PROJECT_DIR": str(cwd or "")},
+        input=given,
         capture_output=True,
         text=True,
         check=True,
@@ -70,6 +76,23 @@ def test_help_loads_no_command() -> None:
     modules = modules_after("--help")
     assert ours(modules) == FRONT_DOOR
     assert not modules & HEAVY
+
+
+@pytest.mark.parametrize("event", ["stop", "stop-failure", "session-start", "session-end"])
+def test_a_hook_without_a_loop_loads_next_to_nothing(tmp_path: Path, event: str) -> None:
+    """It runs at every stop of every session of whoever has the plugin."""
+    modules = modules_after("hook", event, cwd=tmp_path)
+    assert ours(modules) == HOOK_DOOR
+    assert not modules & (HEAVY | {"click", "subprocess", "pathlib", "re", "json", "typing"})
+
+
+def test_a_hook_beside_the_loop_of_another_session_reads_it_with_json_alone(tmp_path: Path) -> None:
+    """That the lease is not ours is known before anything of the loop is loaded."""
+    (tmp_path / ".ralph").mkdir()
+    (tmp_path / ".ralph" / "holder.json").write_text('{"mode": "hook", "session": "theirs"}')
+    modules = modules_after("hook", "stop", given='{"session_id": "mine"}', cwd=tmp_path)
+    assert ours(modules) == HOOK_DOOR
+    assert not modules & (HEAVY | {"click", "subprocess", "pathlib", "typing"})
 
 
 @pytest.mark.parametrize("room", ["core", "readers"])

@@ -1,0 +1,243 @@
+"""Turns of a loop inside a session: what counts, what ends it, what it leaves to script mode."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralphloop.core.model import CheckResult, CheckStatus, Status
+from ralphloop.hook import checking
+from ralphloop.hook.checking import Patience
+from ralphloop.loop.session import Frozen
+from ralphloop.workspace.checks import check_of
+from tests.hook.support import Box, Json, box, done, report
+
+CHECKED = '[checks]\ncommands = [["test", "-e", "one.txt"]]\nbaseline = "tolerate"\n'
+
+
+def spend(made: Box, path: Path, dollars: float) -> Json:
+    """Let the session's transcript grow by an answer of this price; what a hook is told of it."""
+    usage = {"input_tokens": 0, "output_tokens": int(dollars / 25e-6)}
+    message = {"id": os.urandom(4).hex(), "model": "claude-opus-4-5", "usage": usage}
+    with path.open("a") as transcript:
+        transcript.write(json.dumps({"type": "assistant", "message": message}) + "\n")
+    return {"transcript_path": str(path)}
+
+
+def test_a_claim_is_checked_and_committed(tmp_path: Path) -> None:
+    """A green story is marked and committed by us; a red one comes back with what failed."""
+    made = box(tmp_path, settings=CHECKED)
+    made.begin("--allow-red")
+    made.write("two.txt", "not what was asked for")
+    reply = made.stop(done())
+    assert reply.blocks
+    assert "US-001" in reply.reason
+    assert "test -e one.txt" in reply.reason
+    made.write("one.txt", "1")
+    made.write("test_one.py", "def test_one(): assert True\n")
+    reply = made.stop(done(), again=True)
+    assert "US-001 passed" in reply.told
+    assert "US-002" in reply.reason
+    assert made.passes == {"US-001": True, "US-002": False}
+    assert "US-001: Story 1" in made.git("log", "--format=%s")
+
+
+def test_money_is_counted_and_ends_the_loop(tmp_path: Path) -> None:
+    """The price comes from the transcript; what was spent before the loop is not the loop's."""
+    made = box(tmp_path / "repo")
+    transcript = tmp_path / "session.jsonl"
+    spend(made, transcript, 90)
+    made.command("ralph", "--max-cost 2", transcript_path=str(transcript))
+    made.write("one.txt", "1")
+    assert made.stop(**spend(made, transcript, 1)).blocks
+    made.write("one.txt", "2")
+    reply = made.stop(**spend(made, transcript, 1.5))
+    assert not reply.blocks
+    assert "$2.50 of $2.00 is spent" in reply.told
+    assert made.run().decision == "budget_exhausted"
+
+
+def test_the_breaker_counts_as_in_script_mode(tmp_path: Path) -> None:
+    """Three turns without progress open the circuit after a warning; a reset closes it."""
+    made = box(tmp_path, stories=1)
+    made.begin()
+    replies = [made.stop(f"Thought {n}.") for n in range(1, 5)]
+    assert [reply.blocks for reply in replies] == [True, True, True, False]
+    assert "--continue --reset-circuit" in replies[-1].told
+    assert made.run().decision == "circuit_open"
+    refused = made.command("ralph", "--continue")
+    assert "--reset-circuit" in refused.reason
+    made.begin("--continue --reset-circuit")
+    made.write("one.txt", "1")
+    assert made.stop().blocks
+
+
+def test_a_blocked_story_waits_and_the_others_go_on(tmp_path: Path) -> None:
+    """A question is for the person; only when nothing else can run does the loop let go."""
+    made = box(tmp_path)
+    made.begin()
+    assert "US-002" in made.stop(report("Which one?", Status.BLOCKED)).reason
+    made.write("two.txt", "2")
+    reply = made.stop(done())
+    assert not reply.blocks
+    assert "US-001 waits for a person" in reply.told
+    assert "/ralph:ralph --continue" in reply.told
+
+
+@pytest.mark.parametrize(
+    "error, details, outcome, goes_on",
+    [
+        ("overloaded", "Overloaded", "transient", True),
+        ("server_error", "Internal server error", "transient", True),
+        ("unknown", "", "transient", True),
+        ("rate_limit", "Request rejected (429)", "transient", True),
+        ("rate_limit", "You've hit your session limit · resets 3am (UTC)", "usage_limit", True),
+        ("max_output_tokens", "", "limit", True),
+        ("authentication_failed", "Not logged in", "fatal", False),
+        ("billing_error", "Credit balance is too low", "fatal", False),
+        ("model_not_found", "no such model", "fatal", False),
+    ],
+)
+def test_an_api_error_has_its_owner(
+    tmp_path: Path, error: str, details: str, outcome: str, goes_on: bool
+) -> None:
+    """What passes leaves the loop ready; what never works by itself ends it."""
+    made = box(tmp_path)
+    made.begin()
+    reply = made.hook("stop-failure", made.event(error=error, error_details=details))
+    assert reply.code == 0
+    assert made.iterations()[0].outcome == outcome
+    assert (made.holder is not None) is goes_on
+    if goes_on:
+        made.write("one.txt", "1")
+        assert made.stop(done()).blocks
+
+
+def test_a_session_that_ends_gives_the_project_back(tmp_path: Path) -> None:
+    """The run is stopped, not lost; another session, or script mode, goes on with it."""
+    made = box(tmp_path)
+    made.begin()
+    made.write("one.txt", "1")
+    assert made.hook("session-end", made.event(reason="logout")).stdout == b""
+    assert made.holder is None
+    assert made.run().status == "stopped"
+    assert "logout" in made.run().reason
+    other = Box(tmp_path, session="another")
+    other.begin("--continue")
+    assert other.run().id == made.run().id
+
+
+def test_a_compacted_session_is_reminded(tmp_path: Path) -> None:
+    """The prompt of the story that goes on is given again: a summary may have lost it."""
+    made = box(tmp_path)
+    made.begin()
+    reply = made.hook("session-start", made.event(source="compact"))
+    assert "# Your story: US-001" in reply.context
+    assert "/ralph:cancel-ralph ends it" in reply.told
+
+
+def test_script_mode_respects_a_session_and_goes_on_after_it(tmp_path: Path) -> None:
+    """`ralph run` beside a live loop is 75; once it is cancelled, --continue takes the run over."""
+    agent = '[agent]\nname = "command"\ncommand = ["sh", "-c", "echo x >> two.txt"]\n'
+    made = box(tmp_path, settings=agent)
+    made.begin()
+    ralph = [sys.executable, "-m", "ralphloop", "run", "-q", "--continue", "--max-iterations", "1"]
+    locked = subprocess.run(ralph, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert locked.returncode == 75, locked.stderr
+    assert "session" in locked.stderr
+    made.command("cancel-ralph")
+    goes_on = subprocess.run(ralph, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert goes_on.returncode == 3, goes_on.stderr
+    assert made.run().mode == "hook"  # the same run
+
+
+def test_a_server_in_the_background_is_waited_for_once(tmp_path: Path) -> None:
+    """A task may wake the session, so the turn is not judged; one that never ends holds nothing."""
+    made = box(tmp_path)
+    made.begin()
+    server: Json = {
+        "background_tasks": [{"id": "t1", "type": "shell", "description": "dev server"}]
+    }
+    waiting = made.stop("It is starting.", **server)
+    assert not waiting.blocks
+    assert "dev server" in waiting.told
+    assert made.holder is not None
+    made.write("one.txt", "1")
+    assert made.stop("It runs.", **server).blocks
+
+
+def test_nothing_is_asked_twice_of_a_paused_loop(tmp_path: Path) -> None:
+    """`ralph pause` holds a session's loop too, and says how it goes on."""
+    made = box(tmp_path)
+    made.begin()
+    pause = [sys.executable, "-m", "ralphloop", "pause"]
+    subprocess.run(pause, cwd=tmp_path, capture_output=True, check=True)
+    made.write("one.txt", "1")
+    reply = made.stop()
+    assert not reply.blocks
+    assert "ralph resume" in reply.told
+
+
+def test_short_names_are_ours_only_where_we_wrote_them(tmp_path: Path) -> None:
+    """A /ralph of the person's own is none of our business; one that we wrote is."""
+    made = box(tmp_path / "repo")
+    made.prefix, made.env["CLAUDE_CONFIG_DIR"] = "", str(tmp_path / "claude")
+    command = tmp_path / "claude" / "commands" / "ralph.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("Sing the ralph song.\n")
+    assert made.command("ralph").stdout == b""
+    command.write_text("...\n<!-- written by `ralph plugin install` -->\n")
+    made.begin()
+    assert "/ralph --continue" in [made.stop("Hm."), made.stop("Hm.", again=True)][1].told
+
+
+class Slow:
+    """Checks that take longer than a session may be kept waiting."""
+
+    def __init__(self) -> None:
+        self.clock = 0.0
+
+    async def run(self, checks: list[Any], _: Path, *, stop: Any) -> tuple[CheckResult, ...]:
+        """Each takes five minutes."""
+        results: list[CheckResult] = []
+        for check in checks:
+            if stop():
+                break
+            self.clock += 300
+            results.append(CheckResult(name=check.name, status=CheckStatus.PASSED))
+        return tuple(results)
+
+
+def test_checks_longer_than_eight_minutes_are_not_run_in_a_hook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a proof is none: the story is only claimed, and the next turn does not even try."""
+    slow = Slow()
+    monkeypatch.setattr(checking, "run_checks", slow.run)
+    monkeypatch.setattr(time, "monotonic", lambda: slow.clock)
+    checks = [check_of([name], 900) for name in ("unit", "browser", "load")]
+
+    def ran(patience: Patience) -> tuple[CheckResult, ...]:
+        return asyncio.run(patience(checks, tmp_path, stop=lambda: False))
+
+    patience = Patience()
+    assert ran(patience) == ()
+    assert patience.slow
+    assert slow.clock == 600
+    assert ran(patience) == ()
+    assert slow.clock == 600
+    known = Patience()
+    known.heed(
+        Frozen(baseline=(CheckResult(name="unit", status=CheckStatus.PASSED, duration_s=481),))
+    )
+    assert ran(known) == ()
+    assert slow.clock == 600
+    assert len(asyncio.run(Patience()(checks[:1], tmp_path, stop=lambda: False))) == 1
