@@ -33,14 +33,15 @@ _SIGNS = Pattern(r"[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f]+")
 _NO_SIGN = Pattern(r"[❌✗✘❎☐⬜🔲⏳⌛🚧⚠🔴🟡🟠🛑⛔]")
 
 _START = Pattern(
-    r"(?P<mark>[;:,]\s+|\s-\s+|[—–]\s*)(?:(?:and|so|then|thus|hence|therefore)\s+)?"
+    r"(?P<mark>[;:,]\s+|\s-\s+|[—–]\s*)(?!then\b)(?:(?:and|so|thus|hence|therefore)\s+)?"
     r"|\s(?P<word>and|so|therefore|that|meaning|means)\s+"
 )
 _ADJUNCTS = Pattern(
     r"(?:(?:and|so|then|thus|hence|therefore|that|now|finally|at last|also|overall|currently"
     r"|indeed|again|yes|ok|okay|great|great news|good news|as of now|at this point|in short"
     r"|in summary|today|to summari[sz]e|it turns out|as a result|with this|with that"
-    r"|with this change|with [a-z][a-z0-9]{0,9}-\d{1,6}|since|because|given that"
+    r"|with this change|with [^,;:]{1,40} (?:in place|merged|landed)"
+    r"|with [a-z][a-z0-9]{0,9}-\d{1,6}|since|because|given that"
     r"|in the end|here|summary|results?|status|conclusion|update|verdict"
     r"|outcome|note|verification|tl;dr"
     r"|(?:final|current|test) (?:status|state|result|results|summary)"
@@ -51,7 +52,7 @@ _ADJUNCTS = Pattern(
 _LABEL = Pattern(
     r"(?:.{0,40}\b)?(?:summary|results?|status|state|conclusion|update|verdict|outcome|note|news"
     r"|verification|progress|done|complete|completed|finished|short|end|tl;dr|green|clean|tests?)"
-    r"|(?:i|we|ran|re-ran|all|yes|it'?s|that'?s)\b.{0,120}|\w+ed\b.{0,120}"
+    r"|(?:i|we|ran|re-ran|all|yes|it'?s|that'?s|that was)\b.{0,120}|\w+ed\b.{0,120}"
 )
 _VOUCHED = Pattern(
     r"\b(?:confirms?|confirmed|verified|checked|means|meaning|clear|note|sure|shows|proves|proven|found)$"
@@ -91,7 +92,7 @@ _DENIAL = Pattern(
 )
 
 _BOUNDARY = Pattern(
-    r"\s*(?:$|[.!;,—–]|-\s|:(?!\s*\d))"
+    r"\s*(?:$|[.!;,—–]|-\s|:(?!\s*\d)|:\s*\d+ (?:tests? )?(?:passed|passing|green|ok)\b)"
     r"|\s+(?:and|so|because|since|as of|after|which|thanks|now that)\b"
 )
 _LISTING = Pattern(r"\s*:\s+(?!(?:all|every|each|everything|nothing|no|see|i|we|it)\b)")
@@ -102,12 +103,15 @@ _TAKEN_BACK = Pattern(
     r"|while|whereas|at least|for|in|on|not|or|subject to|leaving|awaiting|in theory|more or less"
     r"|sort of|kind of|i think|i guess|i believe|i hope|hopefully|probably|presumably|supposedly"
     r"|apparently|says|said|waiting|so far"
-    r"|(?:the|my|your|its|his|her) (?:\w+ )?(?:says?|claims?))\b"
+    r"|(?:the|my|your|its|his|her) (?:\w+ )?(?:says?|claims?)(?! so\b))\b"
 )
 _PLAIN_ADVERBS = Pattern(
     r"(?:\s(?:now(?! that)|again|today|successfully|too|overall|everywhere|cleanly|in full|already"
     r"|as (?:requested|planned|specified|required|expected|well|intended|asked|described|outlined)"
+    r"|in \d[\d.]{0,6} ?(?:s|ms|secs?|seconds?|m|mins?|minutes?)\b|their (?:\w+ )?(?:tests|checks)"
     r"|at this point|end[- ]to[- ]end|locally|(?:on|in) ci|with \d[\d.]{0,5} ?% coverage"
+    r"|(?:on|in|for|across) (?:all|every|both)(?: supported)? (?:platform|browser|environment"
+    r"|version|package|module|target|database|workspace)s?"
     r"|with (?:all|no|zero|every)\b[^,;.]{0,60}|without (?:any )?(?:errors?|warnings?|issues?"
     r"|failures?|problems?|regressions?)))*"
 )

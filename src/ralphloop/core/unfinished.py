@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from ralphloop.core.patterns import Pattern
 
-_COUNT = r"(?:one|two|three|four|five|six|a few|few|some|several|many|most|\d+|another)"
+_COUNT = r"(?:one|two|three|four|five|six|a few|few|some|several|many|most|[1-9]\d*|another)"
 _WORK = (
     r"(?:(?:user )?stor(?:y|ies)|tasks?|criteri(?:on|a)|requirements?|features?|items?|work|parts?"
     r"|pieces?|steps?|tests?|checks?|issues?|bugs?|todos?|things?|edge cases?|files?|docs"
@@ -59,7 +59,8 @@ _LACK = _any_of(
     r"|(?:\bnot|n't)(?: yet)? run (?:the|any|all)\b|\bstopped (?:before|at|short)\b",
     r"\b(?:pending|to follow|untested|outstanding|tbd)[.!]*$",
     r"\b(?:except|apart from|aside from|caveat|wip|todo)\b",
-    rf"\b{_CHECKS} (?:is |are )?{_MODIFIED}(?:fails?|failing|failed|breaks?|red|broken|skipped)\b",
+    rf"\b{_CHECKS} (?:is |are )?{_MODIFIED}(?:fails?|failing|failed|breaks?|red|broken"
+    r"|(?<!\d )skipped)\b",
     r"\b(?:couldn't|could not|can't|cannot|wasn't able to|was not able to|unable to) (?:\w+ )?"
     r"(?:run|finish|complete|test|verify|implement|fix|get|make|install|reach|build)\b",
     rf"\bneeds? (?:to be|more|further|another|work|fixing|attention|manual|{_COUNT})\b",

@@ -46,9 +46,10 @@ _ITEMS = (
     r"|implementation(?: work)?)"
 )
 _PLACES = (
-    r"(?: (?:in|from|of|on|across|within|for) (?:(?:the|this|our|your) )?"
+    r"(?:(?: (?:described|listed|outlined|specified|defined))?"
+    r" (?:in|from|of|on|across|within|for) (?:(?:the|this|our|your) )?"
     r"(?:(?:entire|whole|full|current) )?(?:prd(?:\.json)?|tasks\.yaml|project|backlog|list|plan"
-    r"|(?:story|task|to-?do) list|roadmap|spec|specification|repo|repository|codebase|suite"
+    r"|brief|(?:story|task|to-?do) list|roadmap|spec|specification|repo|repository|codebase|suite"
     r"|test suite|app|application|product%s)(?![\w'/-]))?"
 )
 _EVERYWHERE = _PLACES % ""
@@ -74,22 +75,26 @@ _PROJECT = (
 _THE_PROJECT = (
     r"(?:the|this) (?:(?:entire|whole|full) )?(?:project|prd|backlog|app|application|product)"
 )
+_THE_WORK = r"(?:the|this|our|my|all the|all of the) work(?: here)?"
 _THERE_IS = r"(?:(?:there(?:'s| is| are| was)|(?:i|we) have) )?"
 _OPEN = r"(?:more|further|other|open|pending|remaining|outstanding|unfinished|incomplete)"
 
 WHOLE = _one_of(
     rf"{_PROJECT}{_EVERYWHERE}{_IS_OVER}",
-    r"(?:the|our) (?:backlog|story list) is(?: now)? empty",
+    r"(?:the|our) (?:backlog|(?:story|task|to-?do) list) is(?: now)? empty",
     rf"(?:i|we) consider {_PROJECT}(?: to be)? {_OVER}",
     rf"{_ALL_ITEMS}{_BE}{_FULLY}"
     rf" (?:{_DONE}|met|satisfied|passes: true|pass|passes|passed|passing|verified"
-    r"|green|checked off|ticked off)",
-    rf"(?P<part>\d{{1,6}}) ?(?:/|of|out of) ?(?:the )?(?P<total>\d{{1,6}}) {_ITEMS}"
+    r"|green|checked off|ticked off|reached|achieved)",
+    rf"(?P<part>\d{{1,6}}) ?(?:/|of|out of) ?(?:the )?(?P<total>\d{{1,6}}) (?:{_ITEMS}|tests)"
     rf"{_EVERYWHERE}{_BE}{_FULLY} (?:{_DONE}|pass|passed|passing)",
     rf"{_EVERYTHING}{_IS_OVER}",
-    r"all (?:done|completed?|finished)|(?:we|i)(?:'re|'m| are| am) all (?:done|finished)",
+    rf"{_THE_WORK}(?:'s| is| has been){_FULLY} {_OVER}",
+    r"all (?:done|completed?|finished)",
+    r"(?:we|i)(?:'re|'m| are| am)(?: now| all)? (?:done|finished)(?: here)?",
     rf"{_THERE_IS}nothing(?: (?:is|was|now|else|more|further|left|remaining|remains))*"
     r"(?: for (?:me|us|you))? to (?:do|be done)",
+    rf"{_THERE_IS}nothing(?: (?:else|more|further))? (?:is )?(?:pending|open|outstanding)",
     rf"{_THERE_IS}nothing(?: (?:is|was|now))?(?: (?:else|more|further|left|remaining|remains))+"
     r"(?: to (?:implement|complete|build|finish|work on|add|fix|change|pick up))?",
     rf"{_THERE_IS}(?:no|zero|0)(?: {_OPEN})* {_ITEMS}{_EVERYWHERE}{_BE}"
@@ -99,7 +104,8 @@ WHOLE = _one_of(
     r"(?:(?:progress|completion|overall(?: progress)?|we(?:'re| are)|now)(?: is| stands at|:)?"
     r"(?: now| at)? )?100 ?% (?:completed?|done|finished|implemented)",
     rf"100 ?% of (?:the )?{_ITEMS}{_IS_DONE}",
-    rf"(?:{_COMPLETED}|{_COMPLETES}) (?:everything|{_ALL_ITEMS}|{_THE_PROJECT}){_EVERYWHERE}",
+    rf"(?:{_COMPLETED}|{_COMPLETES}) (?:everything|{_ALL_ITEMS}|{_THE_PROJECT}|{_THE_WORK})"
+    rf"{_EVERYWHERE}",
 )
 TESTS = _one_of(
     r"(?:all(?: of)?(?: the| our)?(?: \d[\d,]*)?(?: project| automated)? tests"
@@ -123,8 +129,8 @@ _THIS = (
     r"|(?:user )?story|task|ticket|feature|work|changes?|job|request|fix|assignment|subtask)"
 )
 _CRITERIA = (
-    r"(?:all|every|each)(?: of)?(?: the| its)?(?: \d+| listed| required)*(?: acceptance)?"
-    r" criteri(?:a|on)"
+    r"(?:(?:all|every|each)(?: of)?(?: the| its)?(?: \d+| listed| required)*(?: acceptance)?"
+    r" criteri(?:a|on)|(?:the|its) acceptance criteria)"
 )
 _ASKED_FOR = r"(?:what|everything) (?:it|(?:the|this) (?:story|task)) asks for"
 
@@ -200,5 +206,5 @@ WITHIN_PAST = Pattern(
 HINT = Pattern(
     r"complet|done|finish|implement|wrapped|deliver|built|through|closed|fulfil|\bmet\b|satisf"
     r"|pass|verified|green|nothing|\bno\b|zero|\b0\b|succe|already|in place|made|fixed|all set"
-    r"|conclude|wraps up|empty|checked|ticked"
+    r"|conclude|wraps up|empty|checked|ticked|reached|achieved"
 )
