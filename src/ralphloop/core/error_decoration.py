@@ -15,7 +15,7 @@ from ralphloop.core.error_shapes import Core
 _MAX_PREFIXES = 6
 
 _BULLET = re.compile(r"(?:[-*•·>❌🔴💥⛔│┃║╷╵]\ufe0f?\s+|[│┃║]|\d{1,3}[.)]\s+(?!\[\w+\] ›))+")
-_BOLD = re.compile(r"(\*\*|__|[*_])(?=\S)(.{1,400}?)(?<=\S)\1")
+_BOLD = re.compile(r"(\*{1,3}|__?)(?=[^\s*])(.{1,400}?)(?<=\S)\1")
 _CODE_SPAN = re.compile(r"(`+)([^`].*?)\1[.,;:!]?$")
 _STAMP = re.compile(
     r"\[?\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z| ?[+-]\d\d:?\d\d)?\]?[\s:|-]+"
@@ -27,14 +27,16 @@ _STAMP = re.compile(
     r"|[\w.]{1,60} - (?=(?:ERROR|CRITICAL|FATAL)\b)|\w{1,30}\.(?=(?:ERROR|CRITICAL):)"
 )
 _TAG = re.compile(
-    r"\[(?!x\]|(?:[\d:.T -]+ )?(?i:error|fatal|critical|err|ftl)\])[\w .:/@#-]{1,40}\]\s+"
+    r"\[(?!x\]|(?:[\d:.T -]+ )?(?i:error|fatal|critical|err|ftl|emerg|alert|crit)\])"
+    r"[\w .:/@#-]{1,40}\]\s+"
 )
 _PROGRAM = re.compile(
     r"(?!(?i:feat|fix|chore|docs|test|refactor|perf|style|revert|expected|example|message|shows"
-    r"|prints|returns|before|old)\b)[\w./@+-]{1,60}:"
-    r"(?:(?=error )| (?=(?:[Ff]atal )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL)"
-    r"(?::|\[| [A-Z]| response from| [a-z]+ing )|\.{0,2}/\S+:\d+:\d+: ))"
-    r"|(?:/\S{1,60}/)?(?:ba|z|da|k)?sh: (?:(?:-c: )?line )?\d+: "
+    r"|prints|returns|before|old|error|fatal)\b)[\w./@+-]{1,60}:"
+    r"(?:(?=error )| (?=\[(?:emerg|alert|crit|error)\] "
+    r"|(?:[Ff]atal )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL)(?::|\[| [A-Z]| response from| [a-z]+ing )"
+    r"|\.{0,2}/\S+:\d+:\d+: ))"
+    r"|(?:/\S{1,60}/)?(?:ba|z|da|k)?sh: (?:(?:-c: )?line )?\d+: |lua[\w.]*: (?=\S+:\d+: )"
 )
 _LEAD_IN = re.compile(
     r"(?:Uncaught(?: \(in promise\))?:? |Unhandled exception[.:] (?:Unhandled exception: )?"

@@ -161,7 +161,7 @@ def _joined(head: str, message: str) -> ErrorLine | None:
 def _error_in(line: str, core: Core, *, in_code: bool) -> ErrorLine | None:
     failures_counted = _counts_failures(core.text)
     if failures_counted is not None:
-        return ErrorLine(core.text, Rank.WRAPPER) if failures_counted else None
+        return ErrorLine(core.text, Rank.TALLY) if failures_counted else None
     rank = rank_of(core)
     if in_code:  # source code is full of errors nobody made; only a compiler gives places
         return ErrorLine(core.text, rank) if rank is not None and core.place else None

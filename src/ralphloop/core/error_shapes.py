@@ -6,7 +6,8 @@ A shape is matched at the start of a line's *core*, that is the line without bul
 still understood as long as it speaks like the others.
 
 Each shape has a rank, because noise around a failure must not change which failure it is:
-a wrapper ("make: *** [all] Error 2") only counts where nothing better is said.
+a wrapper ("make: *** [all] Error 2") only counts where nothing better is said, a tally ("3 failed")
+where nothing else is.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _SYSTEM_SAYS = (
     r"|argument list too long|exec format error|directory not empty|no route to host"
     r"|network is unreachable|name or service not known|temporary failure in name resolution"
     r"|input/output error|invalid argument|disk quota exceeded|cannot execute binary file"
-    r"|bad interpreter|operation timed out)"
+    r"|bad interpreter|operation timed out|access is denied"
+    r"|the system cannot find the (?:file|path) specified|the network path was not found"
+    r"|the process cannot access the file because it is being used by another process)"
 )
 _ERRNO = (
     r"E(?:NOENT|ACCES|PERM|CONNREFUSED|CONNRESET|ADDRINUSE|TIMEDOUT|NOTFOUND|EXIST|ISDIR|NOTDIR"
@@ -42,9 +45,10 @@ _ERRNO = (
 class Rank(IntEnum):
     """How much a line says about which failure it is."""
 
-    WRAPPER = 0  # something failed, somewhere
-    DETAIL = 1  # belongs to a failure that another line names
-    SPECIFIC = 2  # names the failure
+    TALLY = 0  # how many failed
+    WRAPPER = 1  # something failed, somewhere
+    DETAIL = 2  # belongs to a failure that another line names
+    SPECIFIC = 3  # names the failure
 
 
 class Core(NamedTuple):
@@ -81,11 +85,12 @@ _WRAPPER = _any(
     r"(?:> )?task \S+ failed|execution failed for task",
     r"(?:error:? |##\[error\])?(?:process|command|script|step)\b.{0,120}"
     r"\b(?:exit(?:ed|s)?|completed|finished|failed|returned)\b.{0,30}"
-    r"\b(?:exit )?(?:code|status):? [1-9]\d*",
+    r"\b(?:(?:exit )?(?:code|status):? [1-9]\d*|non-?zero exit (?:code|status))",
     r"(?:error: )?command failed(?::| with\b|[.!]?$)|elifecycle\b",
     r"exit (?:code|status):? [1-9]\d*[.!]?$|(?:tar: )?error is not recoverable",
-    r"(?-i:[a-z./])[\w./-]*(?: [\w:./-]+){0,4} (?:exited|failed|terminated) with"
-    r" (?:exit )?(?:code|status) [1-9]\d*[.!]?$",
+    r"(?-i:[a-z./])[\w./-]*(?: [\w:./-]+){0,4} (?:exited|failed|terminated) (?:with |\()"
+    r"(?:exit )?(?:code|status) [1-9]\d*\)?(?: \(\w+\))?[.!]?$",
+    r"\*\* (?-i:[A-Z]+ )+failed \*\*",  # Xcode
     r".{0,200}\breturned non-zero exit status \d+",
     r"automatic merge failed|failures!$|failed \(\w+=\d+|(?-i:FAIL(?:ED)?)[.!]?$",
     r"\[error\] (?:failed to execute goal|compilation error|tests run:|there are test failures"
@@ -116,7 +121,7 @@ _HEAD = _any(
     # as a log level
     r"(?:ERROR|FATAL|CRITICAL) (?:in |collecting )?(?:\S*[./:\\]\S*|[\"'`A-Z]\S+)(?=\s|$)",
     r"(?:ERROR|FATAL|CRITICAL)\s+\[?\d{4}-\d\d-\d\d",
-    r"\[(?i:error|fatal|critical|err)\](?!:\s*(?:#|<|http|[./]))[:\s]*[^\s\[:].*\S",
+    r"\[(?i:error|fatal|critical|err|emerg|alert|crit)\](?!:\s*(?:#|<|http|[./]))[:\s]*[^\s\[:].*\S",
     r"(?:##\[error\]|::error[^:]*::|\[[\d:.T -]+ (?:ERR|ERROR|FTL|FATAL)\] )\S",
     r"(?:\w+=(?:\"[^\"]*\"|[^\"\s]\S*)\s+)*level=(?:error|fatal|critical|panic)\b.*"
     r"\b(?:msg|message|err)=",
@@ -134,7 +139,7 @@ _CRASH = _any(
     r"(?:\d+ )?(?:Segmentation fault|Aborted|Abort trap|Bus error|Illegal instruction"
     r"|Floating point exception)(?:\s*\(core dumped\)|: \S|\s{2,}| at |[.!]?$)",
     r"(?:[\w./-]+:(?:\d+:)? ){0,3}[Aa]ssertion\b.{0,200}\bfailed\b",
-    r"==\d+==\s?ERROR: \S|runtime error: \S",
+    r"==\d+==\s?ERROR: \S|runtime error: \S|attempt to [a-z]+ .{0,100}\bnil\b",
 )
 _TOOL = _any(
     r"npm (?:ERR!|error) \S|ERR_PNPM_\w+|INTERNALERROR> \S|e: (?:file:|/|\w\S*\.kts?)",
@@ -143,6 +148,9 @@ _TOOL = _any(
     r"(?:\S{1,200}: ?){0,4}(?:in function \S{1,100}: )?undefined (?:reference|symbol)s? .{0,9}to\b",
     r"\S+: No module named \S|Module (?:not found|parse failed): \S",
     r"[Ff]ailed to \w+[^.]{0,200}?: \S|Failed to compile",
+    r"(?:Cannot|Can't|Could not|Couldn't|Unable to) (?:connect to|reach) .{1,120} at \S*[:/.]\S",
+    r".{1,100} is not recognized as (?:an internal or external command|the name of a cmdlet)",
+    r"Can't locate (?:\S+ in @INC|object method)|! (?:Undefined|LaTeX|Package|Emergency) \S",
     r"CONFLICT \(\w|! \[(?:remote )?rejected\]\s+\S",
     rf"curl: \(\d+\) \S|ORA-\d{{5}}: \S|SQLSTATE\[\w+\]|Msg \d+, Level \d+|{_ERRNO}: \S",
     rf"(?i:{_SYSTEM_SAYS})(?:[.!]?$|: ['\"./])|Permission denied \(",
@@ -151,7 +159,7 @@ _SPECIFIC = (_EXCEPTION, _HEAD, _FAILING_TEST, _CRASH, _TOOL)
 _PROGRAM_SAYS = re.compile(
     r"(?P<program>[\w./@+\[\]-]{1,80}): (?!warning\b)(?:.{0,300}: )?"
     rf"(?:(?:\d{{3}} )?{_SYSTEM_SAYS}(?:: .{{0,200}}| while .{{0,200}}|[.!]?)$"
-    r"|(?:unable to|could not|failed to) \w+ \S)",
+    r"|(?:(?<=\]: )\w+ )?(?:unable to|could not|failed to) \w+ \S)",
     re.IGNORECASE,
 )
 _NO_PROGRAM = re.compile(

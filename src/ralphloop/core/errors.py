@@ -30,6 +30,7 @@ TRIGGER = Pattern(
     r"|no space|not permitted|in use|broken pipe|busy|read-only|too many|memory|too long|no route"
     r"|unreach|not known|resolution|invalid argument|quota|interpreter|cross-device|eai_|enotfound"
     r"|\*\*\*|\*\* \(|rspec|problem|interrupted|wrong|unable|cannot|can't|could not"
+    r"|couldn't|recognized as|attempt to|\[emerg|\[alert|\[crit|non-?zero"
     r"|```|~~~|@@ |diff --git|file \"|:\d+:\d+|-->"
 )
 

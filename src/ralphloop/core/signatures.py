@@ -88,6 +88,7 @@ _NAMED_TEST = re.compile(
     r"--- FAIL: |● |[✖✕✗✘×] |not ok |test \S+ .*FAILED$|.* > .* FAILED$|FAIL: "
 )
 _TEST_NOISE = re.compile(r"(?<=^not ok) \d+|\s*\(?\b\d+(?:\.\d+)? ?m?s\)?\s*$")
+_PLURAL = re.compile(r"(?<=<n> )(error|failure|problem|test|example|file|suite|warning)s\b")
 _FIRST_SENTENCE = re.compile(r"(.{25,}?[\w)'\"`\]>])[.!?]\s+[A-Z`]")
 
 
@@ -119,7 +120,8 @@ def normalised(line: str) -> str:
     text = first[1] if first else text
     head = _HEAD.match(text)
     kept = head[0] if head else ""
-    return _tidy(kept + _NOISE.sub(_replaced, text[len(kept) :]))
+    counted = _NOISE.sub(_replaced, text[len(kept) :])
+    return _tidy(kept + _PLURAL.sub(r"\1", counted))
 
 
 def _tidy(text: str) -> str:
