@@ -41,14 +41,15 @@ def test_show_works_from_a_directory_below(tmp_path: Path, run_ralph: RunRalph) 
     assert json.loads(done.stdout)["limits.max_attempts"]["value"] == 7
 
 
-def test_show_reads_the_user_file(tmp_path: Path, run_ralph: RunRalph) -> None:
-    """A person's own settings live in the XDG configuration directory."""
+def test_every_command_reads_the_user_file(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """A person's own settings live in the XDG configuration directory, and count everywhere."""
     user = tmp_path / "xdg" / "ralph" / "config.toml"
     user.parent.mkdir(parents=True)
-    user.write_text('[agent]\nmodel = "opus"\n')
+    user.write_text('[agent]\nmodel = "opus"\n[circuit]\nno_progress_threshold = 7\n')
     env = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
     done = run_ralph("config", "show", "--json", cwd=tmp_path, env=env)
     assert json.loads(done.stdout)["agent.model"] == {"value": "opus", "origin": str(user)}
+    assert "0 of 7" in run_ralph("circuit", "status", cwd=tmp_path, env=env).stdout
 
 
 def test_show_hides_the_agents_variables(tmp_path: Path, run_ralph: RunRalph) -> None:

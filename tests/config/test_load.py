@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.config import Config, default_user_file, load_config
+from ralphloop.config import Config, load_config, user_file
 from ralphloop.config.model import settings
 from ralphloop.config.values import read_value
 from ralphloop.errors import InputError, UsageError
@@ -97,13 +97,15 @@ def test_the_documented_file_equals_the_defaults(tmp_path: Path) -> None:
 
 def test_each_layer_beats_the_one_below(tmp_path: Path) -> None:
     """Defaults < user file < ralph.toml < environment < flags, and each value knows its layer."""
-    user = tmp_path / "user.toml"
+    user = tmp_path / "home" / "ralph" / "config.toml"
+    user.parent.mkdir(parents=True)
     user.write_text(
         "[limits]\nmax_iterations = 1\nmax_attempts = 1\ncalls_per_hour = 1\nmax_cost_usd = 1.0\n"
     )
     write(tmp_path, "[limits]\nmax_attempts = 2\ncalls_per_hour = 2\nmax_cost_usd = 2.0\n")
     env = {"RALPH_LIMITS_CALLS_PER_HOUR": "3", "RALPH_LIMITS_MAX_COST_USD": "3"}
-    loaded = load_config(tmp_path, env=env, flags={"limits.max_cost_usd": 4.0}, user_file=user)
+    env["XDG_CONFIG_HOME"] = str(tmp_path / "home")
+    loaded = load_config(tmp_path, env=env, flags={"limits.max_cost_usd": 4.0})
     limits = loaded.config.limits
     assert (limits.max_iterations, limits.max_attempts) == (1, 2)
     assert (limits.calls_per_hour, limits.max_cost_usd) == (3, 4.0)
@@ -203,7 +205,7 @@ def test_a_byte_order_mark_is_tolerated(tmp_path: Path) -> None:
 )
 def test_the_user_file_follows_xdg(env: dict[str, str], expected: str | None) -> None:
     """The XDG directory counts only if it is absolute, as its specification says."""
-    found = default_user_file(env)
+    found = user_file(env)
     assert (str(found) if found else None) == expected
 
 

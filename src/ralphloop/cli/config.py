@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.config import Loaded, Problem, check_config, default_user_file, load_config
+from ralphloop.config import Loaded, Problem, check_config, load_config
 from ralphloop.config.model import Form, Setting, settings
 from ralphloop.config.render import HIDDEN, toml_line
 from ralphloop.errors import ExitCode
@@ -27,9 +27,7 @@ def config() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One object: name → value and origin.")
 def show(as_json: bool) -> None:
     """Print every setting in force with its origin, in the form of a ralph.toml."""
-    user_file = default_user_file(os.environ)
-    root = find_project(Path.cwd()).root
-    loaded = load_config(root, env=os.environ, user_file=user_file)
+    loaded = load_config(find_project(Path.cwd()).root, env=os.environ)
     if as_json:
         output.emit_json(_as_data(loaded))
     else:
@@ -40,9 +38,7 @@ def show(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One object: ok and the problems.")
 def validate(as_json: bool) -> int:
     """Check ralph.toml, your own settings and the environment; name every problem."""
-    user_file = default_user_file(os.environ)
-    root = find_project(Path.cwd()).root
-    loaded, problems = check_config(root, env=os.environ, user_file=user_file)
+    loaded, problems = check_config(find_project(Path.cwd()).root, env=os.environ)
     if as_json:
         output.emit_json({"ok": not problems, "problems": [_problem(each) for each in problems]})
     elif problems:

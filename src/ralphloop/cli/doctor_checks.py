@@ -19,7 +19,7 @@ from ralphloop import __version__
 from ralphloop.agents.programs import find_program
 from ralphloop.cli.doctor_agents import agents_seen
 from ralphloop.cli.layout import counted
-from ralphloop.config import check_config, default_user_file
+from ralphloop.config import check_config
 from ralphloop.config.model import CommitPolicy, Config
 from ralphloop.errors import ExitCode, RalphError, RepositoryError
 from ralphloop.journal.lock import live_holder
@@ -61,8 +61,7 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     """Look at everything, one by one."""
     versions = f"{__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     yield Seen("ralph", Level.OK, versions)
-    user_file = default_user_file(env)
-    loaded, problems = check_config(project.root, env=env, user_file=user_file)
+    loaded, problems = check_config(project.root, env=env)
     latest, journal = _journal(project)
     yield from _repository(project, loaded.config, latest)
     for problem in problems[:_MOST_PROBLEMS]:

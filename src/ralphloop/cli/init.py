@@ -20,7 +20,7 @@ from ralphloop.cli import output
 from ralphloop.cli.init_agent import Billing, billing_of, choose_agent
 from ralphloop.cli.init_files import GITIGNORE, Planned, Stories, find_stories, planned_files
 from ralphloop.cli.layout import counted, row
-from ralphloop.config import check_config, default_user_file
+from ralphloop.config import check_config, user_file
 from ralphloop.config.model import AgentName
 from ralphloop.errors import ExitCode, RepositoryError
 from ralphloop.project import CONFIG_NAME
@@ -69,8 +69,8 @@ def _row(label: str, text: str) -> Iterator[str]:
 
 
 def _own_stacks() -> tuple[Path, ...]:
-    user_file = default_user_file(os.environ)
-    return (user_file.parent / "stacks",) if user_file else ()
+    settings = user_file(os.environ)
+    return (settings.parent / "stacks",) if settings else ()
 
 
 def _found(root: Path, detected: Detected, agent: str, billing: Billing) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _kept_stories(stories: Stories) -> Iterator[str]:
 
 def _doubts(root: Path, stories: Stories, written: list[str]) -> Iterator[str]:
     """What a file that was left alone may need."""
-    loaded, problems = check_config(root, env=os.environ, user_file=default_user_file(os.environ))
+    loaded, problems = check_config(root, env=os.environ)
     for problem in problems[:1]:
         yield from _row("note", f"{problem.place}: {problem.message} (ralph config validate)")
     if not problems and CONFIG_NAME not in written and loaded.config.stories.prd != stories.name:

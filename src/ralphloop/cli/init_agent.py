@@ -11,7 +11,7 @@ from ralphloop.agents.base import AGENTS
 from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import API_KEYS
 from ralphloop.agents.programs import find_program
-from ralphloop.config import check_config, default_user_file
+from ralphloop.config import check_config
 from ralphloop.config.load import DEFAULT, agent_directories
 from ralphloop.config.model import AgentName
 from ralphloop.errors import UsageError
@@ -41,7 +41,7 @@ def choose_agent(root: Path, wanted: str | None) -> str:
         _demand(root, wanted)
         return wanted
     env = os.environ
-    loaded, _ = check_config(root, env=env, user_file=default_user_file(env))
+    loaded, _ = check_config(root, env=env)
     if loaded.origins["agent.name"] != DEFAULT:
         return str(loaded.config.agent.name)
     installed = (name for name in _LOOKED_FOR if find_program(name, env, root))

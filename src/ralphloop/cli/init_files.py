@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ralphloop.atomic import write_atomic
 from ralphloop.cli.init_agent import Billing
-from ralphloop.config import check_config, default_user_file
+from ralphloop.config import check_config
 from ralphloop.config.model import AgentName
 from ralphloop.errors import InputError
 from ralphloop.project import CONFIG_NAME
@@ -73,7 +73,7 @@ def find_stories(root: Path, given: Path | None) -> Stories:
     """The story file that is given or there already, validated; else the sample to be written."""
     if given is not None:
         return _given_stories(root, given)
-    loaded, _ = check_config(root, env=os.environ, user_file=default_user_file(os.environ))
+    loaded, _ = check_config(root, env=os.environ)
     named = loaded.config.stories.prd
     if (root / named).exists():
         return Stories(name=named, there=load(root / named).list)

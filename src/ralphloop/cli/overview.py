@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ralphloop.config import check_config, default_user_file
+from ralphloop.config import check_config
 from ralphloop.config.model import Config
 from ralphloop.config.policy import policy_of
 from ralphloop.core.breaker import BreakerState
@@ -196,8 +196,7 @@ def _state(
 
 def _settings(project: Project) -> Config:
     """The settings as far as they can be read: their problems are `ralph config`'s business."""
-    env = os.environ
-    loaded, _ = check_config(project.root, env=env, user_file=default_user_file(env))
+    loaded, _ = check_config(project.root, env=os.environ)
     return loaded.config
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ralphloop.config.load import Loaded, check_config, default_user_file, load_config
+    from ralphloop.config.load import Loaded, check_config, load_config, user_file
     from ralphloop.config.model import Config
     from ralphloop.config.sources import Problem
 
-__all__ = ["Config", "Loaded", "Problem", "check_config", "default_user_file", "load_config"]
+__all__ = ["Config", "Loaded", "Problem", "check_config", "load_config", "user_file"]
 
 
 def __getattr__(name: str) -> Any:

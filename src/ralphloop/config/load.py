@@ -28,31 +28,23 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 def load_config(
-    root: Path,
-    *,
-    env: Mapping[str, str],
-    flags: Mapping[str, object] | None = None,
-    user_file: Path | None = None,
+    root: Path, *, env: Mapping[str, str], flags: Mapping[str, object] | None = None
 ) -> Loaded:
     """The settings of the project in `root`, or an error that names the first problem."""
-    loaded, problems = check_config(root, env=env, flags=flags, user_file=user_file)
+    loaded, problems = check_config(root, env=env, flags=flags)
     if problems:
         raise _as_error(problems)
     return loaded
 
 
 def check_config(
-    root: Path,
-    *,
-    env: Mapping[str, str],
-    flags: Mapping[str, object] | None = None,
-    user_file: Path | None = None,
+    root: Path, *, env: Mapping[str, str], flags: Mapping[str, object] | None = None
 ) -> tuple[Loaded, tuple[Problem, ...]]:
     """The settings as far as they can be read, and everything that is wrong with them."""
     problems: list[Problem] = []
     values: dict[str, object] = {}
     origins = dict.fromkeys(settings(), DEFAULT)
-    for given in _layers(root, env, flags or {}, user_file, problems):
+    for given in _layers(root, env, flags or {}, problems):
         try:
             values[given.setting.name] = read_value(
                 given.setting, given.raw, from_text=given.from_text
@@ -68,7 +60,7 @@ def check_config(
     return Loaded(config, origins), tuple(problems)
 
 
-def default_user_file(env: Mapping[str, str]) -> Path | None:
+def user_file(env: Mapping[str, str]) -> Path | None:
     """Where a person's own settings live, if there is a place for them."""
     base = env.get("XDG_CONFIG_HOME", "")
     if Path(base).is_absolute():
@@ -78,14 +70,10 @@ def default_user_file(env: Mapping[str, str]) -> Path | None:
 
 
 def _layers(
-    root: Path,
-    env: Mapping[str, str],
-    flags: Mapping[str, object],
-    user_file: Path | None,
-    problems: list[Problem],
+    root: Path, env: Mapping[str, str], flags: Mapping[str, object], problems: list[Problem]
 ) -> Iterator[Given]:
-    if user_file is not None:
-        yield from from_file(user_file, str(user_file), problems)
+    if own := user_file(env):
+        yield from from_file(own, str(own), problems)
     yield from from_file(root / CONFIG_NAME, CONFIG_NAME, problems)
     yield from from_environment(env, problems)
     yield from from_flags(flags, problems)

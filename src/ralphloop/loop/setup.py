@@ -89,15 +89,10 @@ class Setup(Value, kw_only=True):
 
 def prepare(options: Options) -> Setup:
     """Find and check everything, or raise with the place and the way out."""
-    from ralphloop.config import default_user_file, load_config
+    from ralphloop.config import load_config
 
     project = find_project(options.start)
-    loaded = load_config(
-        project.root,
-        env=options.env,
-        flags=options.flags,
-        user_file=default_user_file(options.env),
-    )
+    loaded = load_config(project.root, env=options.env, flags=options.flags)
     stories = None if options.prompt else _stories(options, project, loaded.config)
     setup = assemble(options, project, loaded.config, stories)
     if stories is not None:
