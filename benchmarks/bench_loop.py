@@ -87,9 +87,7 @@ def iterate(place: Path, upto: int) -> None:
 
 def steps(place: Path, newest: int) -> list[float]:
     """Seconds from each start to the next, for the newest iterations."""
-    journal = JournalReader.open(place / ".ralph" / "journal.db")
-    assert journal is not None
-    with journal:
+    with JournalReader.open(place / ".ralph" / "journal.db") as journal:
         run = journal.latest_run()
         assert run is not None
         starts = [i.started_at for i in journal.latest_iterations(run.id, newest, brief=True)]

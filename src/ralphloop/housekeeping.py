@@ -52,7 +52,7 @@ class Cleaned(NamedTuple):
 
 def tidy(
     project: Project,
-    journal: Queries | None,
+    journal: Queries,
     *,
     keep_runs: int = KEEP_RUNS,
     max_bytes: int = MAX_BYTES,
@@ -105,10 +105,10 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * _UNITS[(match[2] or "").upper()])
 
 
-def _protected(project: Project, journal: Queries | None) -> set[str]:
+def _protected(project: Project, journal: Queries) -> set[str]:
     """Runs that go on or can be continued."""
     holder = live_holder(project.directory, time.time())
-    unfinished = journal.latest_unfinished() if journal is not None else None
+    unfinished = journal.latest_unfinished()
     return {each for each in (holder and holder.run, unfinished and unfinished.id) if each}
 
 

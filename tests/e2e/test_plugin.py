@@ -113,9 +113,7 @@ class Claude:
 
     def outcomes(self) -> list[str]:
         """How the iterations of the newest run ended."""
-        journal = JournalReader.open(self.made.root / ".ralph" / "journal.db")
-        assert journal is not None
-        with journal:
+        with JournalReader.open(self.made.root / ".ralph" / "journal.db") as journal:
             run = journal.latest_run()
             return [each.outcome for each in journal.iterations(run.id)] if run else []
 

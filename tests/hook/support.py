@@ -146,9 +146,7 @@ class Box:
             return journal.iterations(run.id) if run else []
 
     def _journal(self) -> JournalReader:
-        journal = JournalReader.open(Project(self.root).journal)
-        assert journal is not None
-        return journal
+        return JournalReader.open(Project(self.root).journal)
 
     def git(self, *arguments: str) -> str:
         """What git answers."""

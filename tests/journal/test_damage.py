@@ -101,9 +101,7 @@ def test_damage_inside_is_found_by_the_writer_at_once_and_by_the_reader_in_time(
         file.write(b"\xff" * 4096)
     with pytest.raises(JournalError, match="damaged"):
         Journal.open(path)
-    reader = JournalReader.open(path)
-    assert reader is not None
-    with reader, pytest.raises(JournalError, match="damaged"):
+    with JournalReader.open(path) as reader, pytest.raises(JournalError, match="damaged"):
         reader.iterations("r1")
 
 
@@ -163,7 +161,7 @@ def test_a_path_with_characters_of_an_address_is_no_problem(tmp_path: Path) -> N
     path = tmp_path / "my project? 100% #1" / ".ralph" / "journal.db"
     with Journal.open(path) as journal:
         journal.begin_run(new_run())
-    with JournalReader.open(path) or pytest.fail("no journal") as reader:
+    with JournalReader.open(path) as reader:
         assert reader.latest_run() is not None
     assert path.exists()
 

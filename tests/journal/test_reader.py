@@ -26,28 +26,22 @@ print("done", flush=True)
 """
 
 
-def opened(path: Path) -> JournalReader:
-    """A reader of a journal that is there."""
-    reader = JournalReader.open(path)
-    assert reader is not None
-    return reader
-
-
-def test_no_journal_is_none(path: Path) -> None:
+def test_no_journal_reads_as_an_empty_one(path: Path) -> None:
     """Before the first run there is nothing to read, and looking creates nothing."""
-    assert JournalReader.open(path) is None
+    with JournalReader.open(path) as reader:
+        assert (reader.latest_run(), reader.runs(), reader.last_event()) == (None, [], 0)
     assert not path.parent.exists()
 
 
 def test_a_reader_cannot_write(journal: Journal, path: Path) -> None:
     """The connection itself refuses."""
-    with opened(path) as reader, pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with JournalReader.open(path) as reader, pytest.raises(sqlite3.OperationalError, match="readonly"):
         reader._db.connection.execute("DELETE FROM runs")
 
 
 def test_a_change_is_seen_once(journal: Journal, path: Path) -> None:
     """`changed` is true after a write and false until the next one."""
-    with opened(path) as reader:
+    with JournalReader.open(path) as reader:
         assert reader.changed()
         assert not reader.changed()
         journal.begin_run(new_run())
@@ -65,7 +59,7 @@ def test_a_reader_beside_a_writer_sees_whole_iterations_only(path: Path) -> None
     with writer.stdin, writer.stdout:
         assert writer.stdout.readline() == "ready\n"
         seen: list[int] = []
-        with opened(path) as reader:
+        with JournalReader.open(path) as reader:
             while not seen or seen[-1] < 150:
                 with reader.snapshot():
                     totals = reader.totals("r1")
@@ -81,7 +75,7 @@ def test_a_reader_does_not_make_the_log_grow(journal: Journal, path: Path) -> No
     """With a reader asking all the time, the write-ahead log stays small."""
     journal.begin_run(new_run())
     log = path.with_name("journal.db-wal")
-    with opened(path) as reader:
+    with JournalReader.open(path) as reader:
         for _ in range(6):
             for _ in range(40):
                 data = {"text": "x" * 30_000}
@@ -106,7 +100,7 @@ def test_a_reader_may_be_asked_from_several_threads(journal: Journal, path: Path
         except BaseException as problem:  # noqa: BLE001 - handed to the main thread
             problems.append(problem)
 
-    with opened(path) as reader:
+    with JournalReader.open(path) as reader:
         threads = [threading.Thread(target=ask, args=(reader, n)) for n in range(1, 6)]
         for thread in threads:
             thread.start()
@@ -126,6 +120,6 @@ def test_several_processes_may_open_a_new_journal_at_once(path: Path) -> None:
     for child in children:
         child.communicate("go\n", timeout=60)
     assert [child.returncode for child in children] == [0] * 4
-    with opened(path) as reader:
+    with JournalReader.open(path) as reader:
         assert [reader.meta(f"key{i}") for i in range(4)] == [1] * 4
     assert not list(path.parent.glob("*.tmp"))

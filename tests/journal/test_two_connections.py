@@ -30,9 +30,7 @@ def test_a_second_connection_does_not_take_the_locks_of_the_first(tmp_path: Path
     path = tmp_path / "journal.db"
     with Journal.open(path) as journal:
         for number in range(1, 6):
-            reader = JournalReader.open(path)
-            assert reader is not None
-            reader.close()
+            JournalReader.open(path).close()
             look(path)
             journal.set_meta("written", number)
             assert look(path) == str(number)

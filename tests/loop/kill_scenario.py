@@ -132,9 +132,7 @@ def progress(box: Sandbox) -> list[tuple[str, str]]:
 
 def totals(box: Sandbox) -> tuple[float, int]:
     """Money and iterations of all sessions together."""
-    journal = JournalReader.open(box.root / ".ralph/journal.db")
-    assert journal is not None
-    with journal:
+    with JournalReader.open(box.root / ".ralph/journal.db") as journal:
         assert journal.unfinished_iterations() == []
         assert journal.owed_effects() == []
         runs = journal.runs(100)

@@ -327,9 +327,7 @@ def iteration_record(box: Sandbox, number: int) -> dict[str, Any]:
     """What the journal keeps of an iteration."""
     from ralphloop.journal.reader import JournalReader
 
-    journal = JournalReader.open(box.root / ".ralph/journal.db")
-    assert journal is not None
-    with journal:
+    with JournalReader.open(box.root / ".ralph/journal.db") as journal:
         run = journal.latest_run()
         assert run is not None
         found = journal.iteration(run.id, number)

@@ -43,9 +43,7 @@ def answer(box: Sandbox, request: int, timeout: float = 20) -> Request:
     """The request once it is answered."""
     deadline = time.monotonic() + timeout
     while True:
-        journal = JournalReader.open(box.root / ".ralph/journal.db")
-        assert journal is not None
-        with journal:
+        with JournalReader.open(box.root / ".ralph/journal.db") as journal:
             found = journal.find_request(request)
         if found is not None and found.status != "pending":
             return found
@@ -57,13 +55,11 @@ def wait_for_wait(box: Sandbox, kind: str, timeout: float = 20) -> None:
     """Until the run waits for something of this kind."""
     deadline = time.monotonic() + timeout
     while True:
-        journal = JournalReader.open(box.root / ".ralph/journal.db")
-        if journal is not None:
-            with journal:
-                run = journal.latest_run()
-                wait = journal.open_wait(run.id) if run else None
-            if wait is not None and wait.kind == kind:
-                return
+        with JournalReader.open(box.root / ".ralph/journal.db") as journal:
+            run = journal.latest_run()
+            wait = journal.open_wait(run.id) if run else None
+        if wait is not None and wait.kind == kind:
+            return
         assert time.monotonic() < deadline, f"it never waited for {kind}"
         time.sleep(0.05)
 

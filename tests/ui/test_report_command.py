@@ -121,9 +121,7 @@ def test_a_report_is_made_without_stories_and_git(tmp_path: Path) -> None:
     """The story file is gone and there never was a repository: the rest is told."""
     with open_journal(tmp_path) as journal:
         Night(journal).passes("US-1")
-    reader = JournalReader.open(Project(tmp_path).journal)
-    assert reader is not None
-    with reader:
+    with JournalReader.open(Project(tmp_path).journal) as reader:
         page, _ = write_report(Project(tmp_path), reader, RUN)
     assert "1 of 1 story passed" in page.read_text()
 

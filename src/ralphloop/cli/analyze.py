@@ -58,10 +58,7 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
 
 def _known_state(project: Project) -> RunState:
     """Iteration and circuit of the journal, if there is one."""
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        return RunState()
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         latest = journal.latest_run()
         starts = latest.totals.starts if latest else 0
         return RunState(starts=starts, breaker=load_circuit(journal))

@@ -40,7 +40,8 @@ def status(as_json: bool) -> None:
     """Print the circuit's state, its counts and why it is so.  Always exits 0."""
     project = find_project(Path.cwd())
     policy = _policy(project)
-    state = _current(project)
+    with JournalReader.open(project.journal) as journal:
+        state = load_circuit(journal)
     if as_json:
         output.emit_json(circuit_view(state, policy))
     else:
@@ -71,14 +72,6 @@ def reset_circuit(project: Project, *, now: float) -> str:
     view = circuit_view(state, _policy(project))
     publish(project.root / CIRCUIT_VIEW, view, root=project.root)
     return f"The circuit was {before.circuit}; it is CLOSED now, both counts are zero."
-
-
-def _current(project: Project) -> BreakerState:
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        return BreakerState()
-    with journal:
-        return load_circuit(journal)
 
 
 def _policy(project: Project) -> Policy:

@@ -36,12 +36,8 @@ def clean(dry_run: bool, keep_runs: int, max_size: str) -> int:
     """
     max_bytes = _bytes(max_size)
     project = find_project(Path.cwd())
-    journal = JournalReader.open(project.journal)
-    try:
+    with JournalReader.open(project.journal) as journal:
         cleaned = tidy(project, journal, keep_runs=keep_runs, max_bytes=max_bytes, dry_run=dry_run)
-    finally:
-        if journal is not None:
-            journal.close()
     output.emit_lines(_report(cleaned, dry_run=dry_run))
     for problem in cleaned.problems:
         output.error(f"cannot remove {problem}")

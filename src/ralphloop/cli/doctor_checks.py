@@ -160,10 +160,9 @@ def _awake(config: Config) -> Iterator[Seen]:
 def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
     """The newest run, and whether the journal can be read."""
     try:
-        journal = JournalReader.open(project.journal)
-        if journal is None:
+        if not project.journal.exists():
             return None, Seen("journal", Level.OK, "none yet")
-        with journal:
+        with JournalReader.open(project.journal) as journal:
             latest = journal.latest_run()
         mode = "" if _uses_wal(project.journal) else "; without a write-ahead log, so it is slower"
     except RalphError as error:

@@ -51,11 +51,7 @@ def log(
     if prompt and stderr:
         raise UsageError("--prompt and --stderr exclude each other", "ralph log --help")
     project = find_project(Path.cwd())
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        output.emit_lines(["Nothing was run here yet."])
-        return
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         run = _run(journal, run_id)
         if run is None:
             output.emit_lines(["Nothing was run here yet."])

@@ -42,11 +42,8 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
 
 
 def _refuse_unknown(project: Project, run: str) -> None:
-    journal = JournalReader.open(project.journal)
-    found = None
-    if journal is not None:
-        with journal:
-            found = journal.find_run(run)
+    with JournalReader.open(project.journal) as journal:
+        found = journal.find_run(run)
     if found is None:
         raise InputError(f"there is no run {run!r} here", "ralph monitor shows the newest one.")
 

@@ -135,26 +135,7 @@ def look(project: Project, *, now: float) -> Overview:
     """Look at a project; raises only where the journal itself cannot be read."""
     config = _settings(project)
     holder = live_holder(project.directory, now)
-    journal = JournalReader.open(project.journal)
-    if journal is not None:
-        with journal:
-            return _seen(project, journal, config, holder, now)
-    stories, problem = _stories(project, None, config)
-    return Overview(
-        project=project,
-        now=now,
-        state=State.RUNNING if holder else State.NONE,
-        config=config,
-        stories=stories,
-        stories_problem=problem,
-        holder=holder,
-    )
-
-
-def _seen(
-    project: Project, journal: JournalReader, config: Config, holder: Holder | None, now: float
-) -> Overview:
-    with journal.snapshot():
+    with JournalReader.open(project.journal) as journal, journal.snapshot():
         latest = journal.latest_run()
         session = load_session(journal, latest.id if latest else "")
         starting = holder is not None and (latest is None or latest.id != holder.run)

@@ -29,10 +29,7 @@ def show_plan(setup: Setup, *, as_json: bool) -> None:
 
 def _session(setup: Setup) -> Session:
     frozen = Frozen(checks=setup.config.checks.commands)
-    journal = JournalReader.open(setup.project.journal)
-    if journal is None:
-        return Session(run="dry-run", frozen=frozen)
-    with journal:
+    with JournalReader.open(setup.project.journal) as journal:
         latest = journal.latest_run()
         session = load_session(journal, latest.id) if latest else Session(run="dry-run")
     session.frozen = frozen

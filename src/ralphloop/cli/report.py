@@ -44,10 +44,7 @@ def _report(project: Project, wanted: str | None) -> Report:
     from ralphloop.journal.reader import JournalReader
     from ralphloop.ui.report import gather
 
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        raise _nothing_yet()
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         return gather(project, journal, _find(journal, wanted))
 
 
@@ -55,7 +52,7 @@ def _find(journal: Queries, wanted: str | None) -> RunRecord:
     if wanted is None:
         latest = journal.latest_run()
         if latest is None:
-            raise _nothing_yet()
+            raise RepositoryError("no run has been recorded here yet", "ralph run")
         return latest
     if exact := journal.find_run(wanted):
         return exact
@@ -83,7 +80,3 @@ def _open(project: Project, found: Report) -> None:
     output.emit_lines([str(page)])
     if not webbrowser.open(page.as_uri()):
         output.note("No browser could be started; open the file yourself.")
-
-
-def _nothing_yet() -> RepositoryError:
-    return RepositoryError("no run has been recorded here yet", "ralph run")

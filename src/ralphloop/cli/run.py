@@ -151,11 +151,9 @@ def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
     from ralphloop.loop.ending import after_run, next_step
     from ralphloop.ui.report import write_report
 
-    reports: list[Path] = []
-    if (journal := JournalReader.open(setup.project.journal)) is not None:
-        with journal:
-            reports = write_report(setup.project, journal, ended.run)
-            tidy(setup.project, journal)
+    with JournalReader.open(setup.project.journal) as journal:
+        reports = write_report(setup.project, journal, ended.run)
+        tidy(setup.project, journal)
     after_run(setup, ended)
     if as_json:
         return

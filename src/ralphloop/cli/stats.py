@@ -31,10 +31,7 @@ def stats(as_json: bool, prd_metrics: bool) -> None:
 def stats_of(project: Project) -> Stats:
     """The numbers of a project."""
     config = load_config(project.root, env=os.environ).config.learning
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        return gather(project, None, config)
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         return gather(project, journal, config)
 
 

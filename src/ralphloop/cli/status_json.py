@@ -52,10 +52,7 @@ def _iterations(overview: Overview) -> JsonObject:
 
 
 def _all_iterations(overview: Overview, run: str) -> Iterator[IterationRecord]:
-    journal = JournalReader.open(overview.project.journal)
-    if journal is None:
-        return
-    with journal:
+    with JournalReader.open(overview.project.journal) as journal:
         after = 0
         while page := journal.iterations(run, after=after, limit=_PAGE, brief=True):
             yield from page

@@ -119,8 +119,5 @@ def _verb(request: Request | None) -> str:
 
 
 def _find(project: Project, request: int) -> Request | None:
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        return None
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         return journal.find_request(request)

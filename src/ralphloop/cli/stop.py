@@ -97,8 +97,5 @@ def _what_became_of(project: Project, holder: Holder) -> str:
 
 
 def _latest(project: Project) -> RunRecord | None:
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        return None
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         return journal.latest_run()

@@ -118,6 +118,13 @@ def open_for_reading(path: Path) -> Database:
         return Database(connection, path)
 
 
+def empty(path: Path) -> Database:
+    """A journal with nothing in it, in memory, for a path where none is yet."""
+    connection = _connect(":memory:")
+    schema.create(connection)
+    return Database(connection, path)
+
+
 def use_write_ahead_log(connection: sqlite3.Connection) -> bool:
     """Switch to the write-ahead log; False where the file system refuses it."""
     deadline = time.monotonic() + _BUSY_TIMEOUT_S

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from ralphloop.journal.database import Database, open_for_reading
+from ralphloop.journal.database import Database, empty, open_for_reading
 from ralphloop.journal.queries import Queries
 
 
@@ -21,9 +21,9 @@ class JournalReader(Queries):
         self._seen: object = None
 
     @classmethod
-    def open(cls, path: Path) -> Self | None:
-        """Open the journal for reading; None where there is none yet."""
-        return cls(open_for_reading(path)) if path.exists() else None
+    def open(cls, path: Path) -> Self:
+        """Open the journal for reading; one that is not there yet reads as an empty one."""
+        return cls(open_for_reading(path) if path.exists() else empty(path))
 
     def changed(self) -> bool:
         """True the first time, and whenever something was written since the last call."""

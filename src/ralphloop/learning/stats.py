@@ -67,14 +67,14 @@ class _Work:
     starts: set[tuple[str, int]] = field(default_factory=set)  # run and number
 
 
-def gather(project: Project, journal: Queries | None, config: LearningSection) -> Stats:
-    """All numbers; without a journal all of them are zero."""
+def gather(project: Project, journal: Queries, config: LearningSection) -> Stats:
+    """All numbers; of an empty journal all of them are zero."""
     stats = Stats(prompt_budget=config.budget_tokens)
     works = _Works()
-    for run in journal.runs(MAX_RUNS)[::-1] if journal else ():
+    for run in journal.runs(MAX_RUNS)[::-1]:
         _add_run(stats, run)
         row = _Row(run)
-        for iteration in _iterations(journal, run.id) if journal else ():
+        for iteration in _iterations(journal, run.id):
             _add_iteration(stats, iteration)
             row.add(stats, iteration)
             works.add(iteration)

@@ -86,9 +86,8 @@ def make_directory(directory: Path) -> None:
 
 def run_to_hold(setup: Setup, now: float) -> str:
     """The id this process answers to: the run it will continue, or a new one."""
-    journal = JournalReader.open(setup.project.journal) if setup.options.resume else None
-    if journal is not None:
-        with journal:
+    if setup.options.resume:
+        with JournalReader.open(setup.project.journal) as journal:
             candidate = journal.resume_candidate(now)
         if candidate is not None and not candidate.expired:
             return candidate.run.id

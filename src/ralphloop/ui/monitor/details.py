@@ -32,10 +32,7 @@ _SHOWN = 500
 
 def story_pages(project: Project, run: str, story: Story) -> tuple[Page, ...]:
     """One story with its iterations."""
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        return (story_page(story, {}, []),)
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         state = journal.story_states(run).get(story.id, {})
         records = journal.story_iterations(run, story.id, 50)
     return (story_page(story, state, records),)
@@ -43,10 +40,7 @@ def story_pages(project: Project, run: str, story: Story) -> tuple[Page, ...]:
 
 def iteration(project: Project, run: str, n: int) -> tuple[Page, ...]:
     """One iteration with its prompt and its transcript."""
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        return (text_page("Iteration", ["there is no journal any more"]),)
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         record = journal.iteration(run, n)
     if record is None:
         return (text_page("Iteration", [f"there is no iteration {n} in run {run}"]),)
@@ -56,13 +50,10 @@ def iteration(project: Project, run: str, n: int) -> tuple[Page, ...]:
 
 def history(project: Project, run: str) -> tuple[Page, ...]:
     """The newest iterations of a run, and the runs before it."""
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        return (text_page("History", ["there is no journal yet"]),)
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         records = journal.latest_iterations(run, _SHOWN)
         runs = journal.runs(_SHOWN)
-        links = {index: (record.run, record.n) for index, record in enumerate(records)}
+    links = {index: (record.run, record.n) for index, record in enumerate(records)}
     others = {index: (one.id, 0) for index, one in enumerate(runs)}
     rows = tuple(iteration_row(record) for record in records)
     return (

@@ -51,7 +51,7 @@ class Source:
         self._wanted = run
         self._clock = clock
         self._journal: JournalReader | None = None
-        self._opened: object = None
+        self._opened: int | None = None
         self._facts = Facts(project=project.root.name)
         self._told = False
         self._quiet_until = 0.0
@@ -108,8 +108,6 @@ class Source:
         if around:
             self._looked = now
         journal = self._open(around)
-        if journal is None:
-            return self._without_journal(now) if around or not self._told else None
         written = journal.changed()
         grown = self._tail.advance() if self._tail else False
         outside = self._look_around(now) if around else False
@@ -118,18 +116,18 @@ class Source:
         with journal.snapshot():
             return self._gather(journal, now, written=written, outside=outside)
 
-    def _open(self, around: bool) -> JournalReader | None:
-        """The journal; a file that was replaced is opened anew."""
-        path = self.project.journal
-        if self._journal is not None and around:
-            mark = mark_of(path)
-            if mark is None or mark[0] != self._opened:
-                self.close()
+    def _open(self, around: bool) -> JournalReader:
+        """The journal; a file that came, went or was replaced is opened anew."""
+        if self._journal is not None and around and self._inode() != self._opened:
+            self.close()
         if self._journal is None:
-            self._journal = JournalReader.open(path)
-            mark = mark_of(path)
-            self._opened = mark[0] if mark else None
+            self._opened = self._inode()
+            self._journal = JournalReader.open(self.project.journal)
         return self._journal
+
+    def _inode(self) -> int | None:
+        mark = mark_of(self.project.journal)
+        return mark[0] if mark else None
 
     def _look_around(self, now: float) -> bool:
         """True where something beside the journal is different."""

@@ -27,10 +27,7 @@ def ask(project: Project, run: str, kind: str, payload: Payload, now: float) -> 
 
 def settled(project: Project, numbers: Iterable[int]) -> list[Request]:
     """Those of the requests that are no longer pending."""
-    journal = JournalReader.open(project.journal)
-    if journal is None:
-        return []
-    with journal:
+    with JournalReader.open(project.journal) as journal:
         found = [journal.find_request(number) for number in numbers]
     return [one for one in found if one and one.status is not RequestStatus.PENDING]
 
