@@ -13,8 +13,9 @@ from pathlib import Path
 
 from ralphloop.config.model import LearningSection
 from ralphloop.core.durations import iso
-from ralphloop.learning import carry, store
+from ralphloop.learning import store
 from ralphloop.learning.model import Kind, Learning, Note, Source
+from ralphloop.learning.select import carry
 from ralphloop.project import Project
 from ralphloop.stories.model import Story
 

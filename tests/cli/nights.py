@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.config import load_config
+from ralphloop.config.load import load_config
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, RunStatus, Spent
 from ralphloop.journal.store import Journal

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.cli.init_files import ignoring
-from ralphloop.config import load_config
+from ralphloop.config.load import load_config
 from ralphloop.prompts import has_status_section
 from ralphloop.prompts.protocol import STATUS_SECTION
 from ralphloop.readers import read

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.config import Config, load_config, user_file
-from ralphloop.config.model import settings
+from ralphloop.config.load import load_config, user_file
+from ralphloop.config.model import Config, settings
 from ralphloop.config.values import read_value
 from ralphloop.errors import InputError, UsageError
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.config import Config, check_config
-from ralphloop.config.model import settings
+from ralphloop.config.load import check_config
+from ralphloop.config.model import Config, settings
 
 AGENTS = "claude, codex, gemini, opencode, command, scripted"
 

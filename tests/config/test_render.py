@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.config import load_config
+from ralphloop.config.load import load_config
 from ralphloop.config.model import settings
 from ralphloop.config.render import exact_duration, toml_line, toml_value
 from ralphloop.core.durations import parse_duration

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ralphloop.learning import capture, store
+from ralphloop.learning import store
+from ralphloop.learning.capturing import capture
 from ralphloop.learning.model import Learning
 from ralphloop.project import Project
 from tests.learning.support import RUN, Night, record, red, story

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from ralphloop.config.model import LearningSection
-from ralphloop.learning import at_end, capture, carry, store
+from ralphloop.learning import store
+from ralphloop.learning.capturing import capture
+from ralphloop.learning.publish import at_end
+from ralphloop.learning.select import carry
 from ralphloop.project import Project
 from tests.learning.support import NOON, RUN, Night, record, red, story
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ralphloop.config.model import LearningSection
-from ralphloop.learning import OWN_FILES, after_story, at_end, store
-from ralphloop.learning.publish import HELD_OUT
+from ralphloop.learning import OWN_FILES, store
+from ralphloop.learning.publish import HELD_OUT, after_story, at_end
 from ralphloop.project import Project
 from ralphloop.workspace.own_files import OwnFiles
 from ralphloop.workspace.repo import Repository

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ralphloop.config.model import LearningSection
-from ralphloop.learning import capture
+from ralphloop.journal.reader import JournalReader
+from ralphloop.learning.capturing import capture
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.project import Project
 from tests.learning.support import RUN, Night, record, red, story
@@ -22,7 +23,8 @@ def numbers(project: Project, night: Night) -> Stats:
 
 def test_without_a_journal_there_are_no_numbers(project: Project) -> None:
     """A project that never ran has zeros and says it is too early."""
-    found = gather(project, None, LearningSection())
+    with JournalReader.open(project.journal) as journal:
+        found = gather(project, journal, LearningSection())
     assert (found.runs, found.iterations, found.stories_ended) == (0, 0, 0)
     assert found.effect.sentence == "too early to tell"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.config import load_config
+from ralphloop.config.load import load_config
 from ralphloop.config.policy import policy_of
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState

@@ -20,7 +20,7 @@ from ralphloop.cli import output
 from ralphloop.cli.init_agent import Billing, billing_of, choose_agent
 from ralphloop.cli.init_files import GITIGNORE, Planned, Stories, find_stories, planned_files
 from ralphloop.cli.layout import counted, row
-from ralphloop.config import check_config, user_file
+from ralphloop.config.load import check_config, user_file
 from ralphloop.config.model import AgentName
 from ralphloop.errors import ExitCode, RepositoryError
 from ralphloop.project import CONFIG_NAME

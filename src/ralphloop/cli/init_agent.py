@@ -11,8 +11,7 @@ from ralphloop.agents.base import AGENTS
 from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import API_KEYS
 from ralphloop.agents.programs import find_program
-from ralphloop.config import check_config
-from ralphloop.config.load import DEFAULT, agent_directories
+from ralphloop.config.load import DEFAULT, agent_directories, check_config
 from ralphloop.config.model import AgentName
 from ralphloop.errors import UsageError
 

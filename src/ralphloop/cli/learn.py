@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.config import load_config
+from ralphloop.config.load import load_config
 from ralphloop.errors import UsageError
 from ralphloop.project import find_project
 

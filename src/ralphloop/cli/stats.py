@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.config import load_config
+from ralphloop.config.load import load_config
 from ralphloop.core.durations import format_duration
 from ralphloop.journal.reader import JournalReader
 from ralphloop.learning.stats import Stats, gather

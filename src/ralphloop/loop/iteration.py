@@ -117,7 +117,7 @@ def _carried(runner: Runner, story: Story | None, member: Member) -> Carried:
     config = runner.config.learning
     if not config.enabled or runner.setup.options.session:
         return Carried()
-    from ralphloop.learning import carry
+    from ralphloop.learning.select import carry
 
     return carry(runner.setup.project, story, config=config, agent=member.name)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ralphloop import learning
 from ralphloop.config.model import CommitPolicy
 from ralphloop.core.model import Outcome
 from ralphloop.loop.iteration import request_for
@@ -44,9 +43,11 @@ def learn_from(runner: Runner, judged: Judged) -> None:
     silent = judged.step.analysis.outcome is Outcome.EMPTY and not judged.worked.changed.count
     if not config.enabled or begun.story is None or silent:
         return
+    from ralphloop.learning.capturing import capture
+    from ralphloop.learning.publish import after_story
     from ralphloop.redaction import secret_values
 
-    learning.capture(
+    capture(
         runner.setup.project,
         runner.journal,
         runner.run,
@@ -58,14 +59,16 @@ def learn_from(runner: Runner, judged: Judged) -> None:
     if runner.session.story(begun.story.id).standing is Standing.OPEN:
         return
     ended = sum(s.standing is not Standing.OPEN for s in runner.session.stories.values())
-    learning.after_story(runner.setup.project, config, ended_stories=ended, now=runner.clock())
+    after_story(runner.setup.project, config, ended_stories=ended, now=runner.clock())
 
 
 def publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
     """Skills and the managed block, in a commit of their own, when a run ended by itself."""
     if runner.stop.requested or not runner.session.number:
         return
-    for line in learning.at_end(
+    from ralphloop.learning.publish import at_end
+
+    for line in at_end(
         runner.setup.project,
         runner.setup.repo,
         runner.config.learning,

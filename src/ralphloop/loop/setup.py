@@ -89,7 +89,7 @@ class Setup(Value, kw_only=True):
 
 def prepare(options: Options) -> Setup:
     """Find and check everything, or raise with the place and the way out."""
-    from ralphloop.config import load_config
+    from ralphloop.config.load import load_config
 
     project = find_project(options.start)
     loaded = load_config(project.root, env=options.env, flags=options.flags)
