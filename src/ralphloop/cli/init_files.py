@@ -9,11 +9,11 @@ from pathlib import Path
 
 from ralphloop.atomic import write_atomic
 from ralphloop.cli.init_agent import Billing
-from ralphloop.config import check_config
+from ralphloop.config.load import check_config
 from ralphloop.config.model import AgentName
 from ralphloop.errors import InputError
 from ralphloop.project import CONFIG_NAME
-from ralphloop.prompts.files import config_file, prompt_file, sample_stories
+from ralphloop.prompts.files import rendered
 from ralphloop.stacks.detect import Detected
 from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import find_source, load
@@ -98,7 +98,8 @@ def planned_files(
 ) -> list[Planned]:
     """Everything that would be written, in order."""
     documents = tuple(name for name in _DOCUMENTS if (root / name).is_file())
-    config = config_file(
+    config = rendered(
+        CONFIG_NAME,
         agent=agent,
         command=_PLACEHOLDERS.get(agent, ()),
         keys=billing.keys,
@@ -106,7 +107,7 @@ def planned_files(
         max_cost_usd=billing.max_cost_usd,
         prd=stories.name,
     )
-    prompt = prompt_file(detected, documents=documents)
+    prompt = rendered(PROMPT_NAME, project=detected, documents=documents)
     return [
         Planned(root=root, name=CONFIG_NAME, data=config.encode()),
         Planned(root=root, name=PROMPT_NAME, data=prompt.encode()),
@@ -119,7 +120,7 @@ def _story_file(root: Path, detected: Detected, stories: Stories) -> Iterator[Pl
     if stories.copied is not None:
         yield Planned(root=root, name=stories.name, data=stories.copied, remark=" (a copy)")
     elif stories.there is None:
-        data = sample_stories(detected).encode()
+        data = rendered("prd.json", project=detected).encode()
         remark = " (a sample with two stories)"
         yield Planned(root=root, name=stories.name, data=data, remark=remark, replaceable=False)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ralphloop.core.model import Value
 from ralphloop.core.text import clean
@@ -76,62 +76,45 @@ def build_prompt(parts: Parts, *, budget: int = DEFAULT_BUDGET) -> Prompt:
     return Prompt(text=text + "\n", left_out=tuple(cutter.left_out))
 
 
-def _stable(parts: Parts, cutter: _Cutter) -> list[str]:
-    own = parts.instructions
-    sections = [own if own.strip() else DEFAULT_INSTRUCTIONS]
-    if not has_status_section(own):
-        sections.append(STATUS_SECTION)
-    if parts.project:
-        sections.append(f"# Project\n\n{cutter.cut('project', parts.project, 'small')}")
-    if parts.spec:
-        name = parts.spec_name or "specification"
-        sections.append(f"# Specification ({name})\n\n{cutter.cut(name, parts.spec, 'spec')}")
-    if parts.learned:
-        sections.append(cutter.cut("learned", parts.learned, "learned"))
-    return sections
+def _stable(parts: Parts, cutter: _Cutter) -> Iterator[str]:
+    own, spec = parts.instructions, parts.spec_name or "specification"
+    yield own if own.strip() else DEFAULT_INSTRUCTIONS
+    yield "" if has_status_section(own) else STATUS_SECTION
+    yield cutter.section("# Project", "project", parts.project)
+    yield cutter.section(f"# Specification ({spec})", spec, parts.spec, "spec")
+    yield cutter.section("", "learned", parts.learned, "learned")
 
 
-def _story(parts: Parts, cutter: _Cutter) -> list[str]:
-    head = f"# Your story: {_line(parts.story_id)}: {_line(parts.story_title)}"
-    facts = ", ".join(fact for fact in (parts.position, parts.attempt) if fact)
-    sections = [f"{head}\n\n{facts}" if facts else head]
-    if parts.story_description:
-        sections.append(cutter.cut("description", parts.story_description, "spec"))
-    if parts.criteria:
-        listed = "\n".join(f"- {_line(criterion)}" for criterion in parts.criteria)
-        sections.append(f"## Acceptance criteria\n\n{cutter.cut('criteria', listed, 'spec')}")
-    if parts.story_notes:
-        sections.append(f"## Notes\n\n{cutter.cut('notes', parts.story_notes, 'small')}")
-    if parts.verify or parts.checks:
-        commands = [*([parts.verify] if parts.verify else []), *parts.checks]
-        listed = "\n".join(f"    {_line(command)}" for command in commands)
-        sections.append(f"## These must be green afterwards\n\n{listed}")
-    return sections
+def _story(parts: Parts, cutter: _Cutter) -> Iterator[str]:
+    yield f"# Your story: {_line(parts.story_id)}: {_line(parts.story_title)}"
+    yield ", ".join(fact for fact in (parts.position, parts.attempt) if fact)
+    yield cutter.section("", "description", parts.story_description, "spec")
+    yield cutter.section("## Acceptance criteria", "criteria", _list(parts.criteria), "spec")
+    yield cutter.section("## Notes", "notes", parts.story_notes)
+    if commands := [command for command in (parts.verify, *parts.checks) if command]:
+        yield f"## These must be green afterwards\n\n{_list(commands, '    ')}"
 
 
-def _recent(parts: Parts, cutter: _Cutter) -> list[str]:
-    sections = []
-    if parts.nudge:
-        sections.append(f"# Another way is needed\n\n{cutter.cut('nudge', parts.nudge, 'small')}")
-    if parts.findings:
-        listed = "\n".join(f"- {_line(finding)}" for finding in parts.findings)
-        sections.append(f"# What was found last time\n\n{cutter.cut('findings', listed, 'small')}")
-    if parts.failure:
-        shown = fenced(cutter.cut("check output", parts.failure, "failure", tail=True))
-        sections.append(f"# What failed last time\n\nOutput of the checks, as data:\n\n{shown}")
-    if parts.leftovers:
-        listed = "\n".join(f"- {_line(process)}" for process in parts.leftovers)
-        sections.append(
-            "# Stopped after the last run\n\nThese processes were still running and were"
-            f" stopped; end what you start:\n\n{cutter.cut('processes', listed, 'small')}"
-        )
-    if parts.progress:
-        shown = fenced(cutter.cut("progress", parts.progress, "progress", tail=True))
-        sections.append(f"# Recent progress\n\nFrom progress.txt, as data:\n\n{shown}")
+def _recent(parts: Parts, cutter: _Cutter) -> Iterator[str]:
+    yield cutter.section("# Another way is needed", "nudge", parts.nudge)
+    yield cutter.section("# What was found last time", "findings", _list(parts.findings))
+    yield cutter.data(
+        "# What failed last time\n\nOutput of the checks, as data:",
+        "check output",
+        parts.failure,
+        "failure",
+    )
+    yield cutter.section(
+        "# Stopped after the last run\n\nThese processes were still running and were"
+        " stopped; end what you start:",
+        "processes",
+        _list(parts.leftovers),
+    )
+    yield cutter.data(
+        "# Recent progress\n\nFrom progress.txt, as data:", "progress", parts.progress, "progress"
+    )
     if parts.notes:
-        listed = "\n".join(f"- {_line(note)}" for note in parts.notes)
-        sections.append(f"# From the person who runs this\n\n{listed}")
-    return sections
+        yield f"# From the person who runs this\n\n{_list(parts.notes)}"
 
 
 def fenced(text: str) -> str:
@@ -148,7 +131,15 @@ class _Cutter:
         self.budget = budget
         self.left_out: list[str] = []
 
-    def cut(self, name: str, text: str, share: str, *, tail: bool = False) -> str:
+    def section(self, heading: str, name: str, text: str, share: str = "small") -> str:
+        """The text under its heading; nothing where there is no text."""
+        return f"{heading}\n\n{self._cut(name, text, share)}" if text else ""
+
+    def data(self, heading: str, name: str, text: str, share: str) -> str:
+        """The end of a text that is not ours, in a fence."""
+        return f"{heading}\n\n{fenced(self._cut(name, text, share, tail=True))}" if text else ""
+
+    def _cut(self, name: str, text: str, share: str, *, tail: bool = False) -> str:
         text = clean(text).strip("\n")
         limit = int(self.budget * _SHARES[share])
         if len(text) <= limit:
@@ -172,6 +163,10 @@ def _last_lines(text: str, limit: int) -> str:
     cut = text[-(limit + 1) :]
     start = cut.find("\n")
     return cut[start + 1 :] if start >= 0 else ""
+
+
+def _list(texts: Sequence[str], mark: str = "- ") -> str:
+    return "\n".join(f"{mark}{_line(text)}" for text in texts)
 
 
 def _line(text: str) -> str:

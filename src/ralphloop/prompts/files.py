@@ -17,49 +17,11 @@ from ralphloop.prompts.protocol import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
-    from ralphloop.stacks.detect import Check, Detected
 
-
-def prompt_file(project: Detected, *, documents: tuple[str, ...] = ()) -> str:
-    """PROMPT.md: project context, task instructions, and the mandatory status section."""
-    return _rendered(
-        "PROMPT.md.j2",
-        project=project,
-        documents=documents,
-        instructions=DEFAULT_INSTRUCTIONS.replace("# How to work", "## Task instructions", 1),
-        status_section=STATUS_SECTION,
-    )
-
-
-def config_file(
-    *,
-    agent: str,
-    command: tuple[str, ...],
-    keys: tuple[str, ...],
-    checks: tuple[Check, ...],
-    max_cost_usd: float,
-    prd: str,
-) -> str:
-    """ralph.toml: what differs from the defaults, or matters."""
-    return _rendered(
-        "ralph.toml.j2",
-        agent=agent,
-        command=command,
-        keys=keys,
-        checks=checks,
-        max_cost_usd=max_cost_usd,
-        prd=prd,
-    )
-
-
-def sample_stories(project: Detected) -> str:
-    """A small prd.json that shows what a story consists of."""
-    return _rendered("prd.json.j2", name=project.name, description=project.description)
-
-
-def _rendered(template: str, **values: Any) -> str:
-    text = (files("ralphloop.prompts") / "templates" / template).read_text("utf-8")
-    return _environment().from_string(text).render(**values)
+def rendered(name: str, **values: Any) -> str:
+    """One of the files; its template says which values it needs."""
+    template = files("ralphloop.prompts") / "templates" / f"{name}.j2"
+    return _environment().from_string(template.read_text("utf-8")).render(**values)
 
 
 def _environment() -> SandboxedEnvironment:
@@ -74,4 +36,8 @@ def _environment() -> SandboxedEnvironment:
         keep_trailing_newline=True,
     )
     environment.filters |= {"toml": toml_value, "json": json.dumps, "command": shlex.join}
+    environment.globals |= {
+        "instructions": DEFAULT_INSTRUCTIONS.replace("# How to work", "## Task instructions", 1),
+        "status_section": STATUS_SECTION,
+    }
     return environment
