@@ -35,7 +35,10 @@ def test_no_journal_reads_as_an_empty_one(path: Path) -> None:
 
 def test_a_reader_cannot_write(journal: Journal, path: Path) -> None:
     """The connection itself refuses."""
-    with JournalReader.open(path) as reader, pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with (
+        JournalReader.open(path) as reader,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
         reader._db.connection.execute("DELETE FROM runs")
 
 

@@ -10,7 +10,7 @@ from ralphloop.cli.layout import counted, row, wrapped
 from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import AgentEvent
 from ralphloop.core.text import clean, one_line
-from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord
+from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.readers import NAMES, Reader, reader_for
 from ralphloop.stories.names import label
 from ralphloop.ui.lines import money
@@ -38,23 +38,21 @@ def footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
     files = files if record.files_modified else "no change"
     words = f"{record.outcome} in {took}, {money(record.cost_usd)}, {files}"
     yield from row("=", words, "bold", width=2)
-    for line in (*_checks(record.record), *_reasons(record)):
+    for line in (*_checks(record), *_reasons(record)):
         yield from row("", line, width=2)
 
 
-def _checks(record: JsonObject) -> Iterator[str]:
-    checks = record.get("evidence", {}).get("checks") or ()
-    for check in checks:
+def _checks(record: IterationRecord) -> Iterator[str]:
+    for check in record.checks:
         flaky = ", at the second try" if check.get("flaky") else ""
         yield f"check {check.get('name')}: {check.get('status')}{flaky}"
 
 
 def _reasons(record: IterationRecord) -> Iterator[str]:
-    verdict = record.record.get("verdict", {})
-    if verdict.get("reasons"):
-        word = "passed" if verdict.get("passed") else "not passed"
-        yield f"story {word}: {'; '.join(verdict['reasons'])}"
-    reasons = record.record.get("decision", {}).get("reasons", ())
+    if verdict := record.told("verdict", "reasons"):
+        word = "passed" if record.told("verdict", "passed") else "not passed"
+        yield f"story {word}: {'; '.join(verdict)}"
+    reasons = record.told("decision", "reasons") or ()
     yield f"decision {record.decision}{': ' if reasons else ''}{'; '.join(reasons)}"
 
 
@@ -92,7 +90,7 @@ class LogView:
         yield from (_indented(line) for line in self._text.rest())
         if self._reader is None:
             return
-        words = str(record.record.get("response", {}).get("final_text") or "")
+        words = str(record.told("response", "final_text") or "")
         if not words and not self._seen:
             words = self._reader.finish(exit_code=None).text
         words = clean(words[-_MOST_WORDS:]).strip()
@@ -147,7 +145,7 @@ def _indented(line: str) -> str:
 
 def _reader_name(record: IterationRecord, run: RunRecord) -> str:
     """Who can read the transcript: known at the end, before that by the settings."""
-    known = record.record.get("response", {}).get("reader")
+    known = record.told("response", "reader")
     agent = run.config.get("agent", {})
     name = known or agent.get("name")
     if name == "command":

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ralphloop.config import check_config
+from ralphloop.config.load import check_config
 from ralphloop.config.model import Config
 from ralphloop.config.policy import policy_of
 from ralphloop.core.breaker import BreakerState
@@ -102,15 +102,15 @@ class Overview:
     @property
     def warnings(self) -> list[str]:
         """What was worth a warning in the last iteration, signs of going in circles included."""
-        analysis = self.last.record.get("analysis", {}) if self.last else {}
-        stuck = [f"stuck: {pattern.get('detail', '')}" for pattern in analysis.get("stuck", ())]
-        return [*map(str, analysis.get("warnings", ())), *stuck]
+        if self.last is None:
+            return []
+        warnings, stuck = (self.last.told("analysis", key) or () for key in ("warnings", "stuck"))
+        return [*map(str, warnings), *(f"stuck: {pattern.get('detail', '')}" for pattern in stuck)]
 
     @property
     def reasons(self) -> list[str]:
         """Why the last decision was taken."""
-        decision = self.last.record.get("decision", {}) if self.last else {}
-        return [str(reason) for reason in decision.get("reasons", ())]
+        return [*map(str, (self.last and self.last.told("decision", "reasons")) or ())]
 
     def count(self, standing: Standing) -> int:
         """How many open stories stand like that."""

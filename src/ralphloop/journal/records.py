@@ -175,6 +175,21 @@ class IterationRecord(Spent, frozen=True, kw_only=True):
     record: JsonObject = msgspec.field(default_factory=dict)
     effects: tuple[Any, ...] = ()
 
+    @property
+    def checks(self) -> list[JsonObject]:
+        """The results of the checks that ran after it."""
+        found = self.told("evidence", "checks")
+        return (
+            [check for check in found if isinstance(check, dict)] if isinstance(found, list) else []
+        )
+
+    def told(self, *path: str) -> Any:
+        """What the record says there; None where it says nothing, or another version wrote it."""
+        value: Any = self.record
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
 
 class SavedState(msgspec.Struct, frozen=True, kw_only=True):
     """The folded state of a run and the last iteration it contains."""

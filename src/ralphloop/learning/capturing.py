@@ -66,17 +66,16 @@ def capture(
 
 def ended_as(iteration: IterationRecord) -> str:
     """How the attempt ended, or nothing where it has not."""
-    analysis = iteration.record.get("analysis", {})
     if not iteration.outcome or Outcome(iteration.outcome).is_infrastructure:
         return ""
-    if iteration.record.get("verdict", {}).get("passed"):
+    if iteration.told("verdict", "passed"):
         return "passed"
     if iteration.status == "BLOCKED":
         return "blocked"
     if any(effect.get("kind") == "set_aside" for effect in iteration.effects):
         return "set_aside"
-    failed = analysis.get("story_claimed") or not analysis.get("progress")
-    return "failed" if failed else ""
+    claimed, moved = (iteration.told("analysis", key) for key in ("story_claimed", "progress"))
+    return "failed" if claimed or not moved else ""
 
 
 def _capture(
@@ -159,7 +158,7 @@ def _learning(
         iteration=iteration.n,
         commit=commit,
         files=files,
-        carried=tuple(iteration.record.get("learning", {}).get("ids", ())),
+        carried=tuple(iteration.told("learning", "ids") or ()),
     )
 
 

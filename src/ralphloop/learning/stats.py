@@ -107,9 +107,9 @@ def _add_run(stats: Stats, run: RunRecord) -> None:
 def _add_iteration(stats: Stats, iteration: IterationRecord) -> None:
     if iteration.outcome != Outcome.COMPLETED:
         stats.failures[iteration.outcome] += 1
-    elif ended_as(iteration) == "failed" and _analysis(iteration).get("story_claimed"):
+    elif ended_as(iteration) == "failed" and iteration.told("analysis", "story_claimed"):
         stats.failures["claimed, but not proven"] += 1
-    if added := iteration.record.get("learning", {}).get("tokens", 0):
+    if added := iteration.told("learning", "tokens"):
         stats.prompts += 1
         stats.prompt_tokens += added
         stats.prompt_tokens_most = max(stats.prompt_tokens_most, added)
@@ -127,7 +127,7 @@ class _Row:
     def add(self, stats: Stats, iteration: IterationRecord) -> None:
         if Outcome(iteration.outcome).is_infrastructure:
             return
-        progress = bool(_analysis(iteration).get("progress"))
+        progress = bool(iteration.told("analysis", "progress"))
         if progress or iteration.story != self._story:
             self.end(stats)
         self._story = iteration.story or ""
@@ -159,8 +159,10 @@ class _Works:
             del self._open[iteration.story]
 
     def _begun(self, iteration: IterationRecord) -> _Work:
-        given = iteration.record.get("learning", {})
-        work = _Work(carried=bool(given.get("ids")), held_out=bool(given.get("held_out")))
+        work = _Work(
+            carried=bool(iteration.told("learning", "ids")),
+            held_out=bool(iteration.told("learning", "held_out")),
+        )
         self._open[iteration.story or ""] = work
         self.all.append(work)
         return work
@@ -191,8 +193,3 @@ def _effect(works: list[_Work]) -> Effect:
         [work.tokens for work in without],
         controlled=bool(without) and all(work.held_out for work in without),
     )
-
-
-def _analysis(iteration: IterationRecord) -> dict[str, object]:
-    found: dict[str, object] = iteration.record.get("analysis", {})
-    return found

@@ -74,8 +74,7 @@ def _lines(path: Path) -> Iterator[str]:
 def _transcript(project: Project, record: IterationRecord) -> Iterator[str]:
     """The agent's visible steps; plain text as it is."""
     path = project.transcripts / record.run / f"{record.n}.log"
-    response = record.record.get("response")
-    name = response.get("reader") if isinstance(response, dict) else None
+    name = record.told("response", "reader")
     if name == "text":
         yield from _lines(path)
         return

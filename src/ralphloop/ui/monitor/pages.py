@@ -42,7 +42,7 @@ def story_page(story: Story, state: Mapping[str, Any], records: Sequence[Iterati
         lines.append(iteration_row(record))
         lines.append(line((f"{'':21}{_diff(record)}", Tone.QUIET)))
     for record in records:
-        if any(check.get("status") == "failed" for check in _checks(record)):
+        if any(check.get("status") == "failed" for check in record.checks):
             lines += [*_heading("Output of the checks that failed last"), *_check_output(record)]
             break
     return Page(title="Story", lines=tuple(lines[:MOST_LINES]), links=links)
@@ -57,7 +57,7 @@ def iteration_pages(
         text_page("Prompt", prompt),
         text_page("Transcript", transcript),
         Page(title="Checks", lines=tuple(_check_output(record)) or (line("no check ran"),)),
-        text_page("Final words", str(_in(record, "response", "final_text") or "").split("\n")),
+        text_page("Final words", str(record.told("response", "final_text") or "").split("\n")),
     )
 
 
@@ -71,7 +71,7 @@ def iteration_row(record: IterationRecord) -> Line:
     """One iteration on one line: number, story, ending, time, cost, verdict."""
     tone = _tone(record)
     took = short_duration((record.finished_at or record.started_at) - record.started_at)
-    verdict = "; ".join(_strings(_in(record, "verdict", "reasons"))) or record.decision
+    verdict = "; ".join(_strings(record.told("verdict", "reasons"))) or record.decision
     return line(
         (f"{record.n:>5}  ", Tone.STRONG),
         f"{one_line(record.story or 'the prompt', 13):<14}",
@@ -123,12 +123,12 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
     took = short_duration(end - record.started_at) if end else "not finished"
     yield from _field("when", f"{_moment(record.started_at)}, {took}")
     yield from _field("outcome", record.outcome or "running", _tone(record))
-    yield from _field("", _in(record, "stopped_because") or _in(record, "response", "reason"))
+    yield from _field("", record.told("stopped_because") or record.told("response", "reason"))
     yield from _heading("Decision")
     yield from _field("decision", record.decision)
-    yield from _listed("because", _in(record, "decision", "reasons"))
-    yield from _field("story", "passed" if _in(record, "verdict", "passed") else "not passed")
-    yield from _listed("because", _in(record, "verdict", "reasons"))
+    yield from _listed("because", record.told("decision", "reasons"))
+    yield from _field("story", "passed" if record.told("verdict", "passed") else "not passed")
+    yield from _listed("because", record.told("verdict", "reasons"))
     yield from _evidence(record)
     yield from _analysis(record)
     yield from _spent(record)
@@ -137,9 +137,9 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
 def _evidence(record: IterationRecord) -> Iterator[Line]:
     yield from _heading("Evidence: what we measured")
     yield from _field("changed", _diff(record))
-    yield from _listed("", _in(record, "evidence", "work_files"), Tone.QUIET)
-    yield from _listed("commits", _in(record, "changed", "subjects"))
-    for check in _checks(record):
+    yield from _listed("", record.told("evidence", "work_files"), Tone.QUIET)
+    yield from _listed("commits", record.told("changed", "subjects"))
+    for check in record.checks:
         tone = Tone.BAD if check.get("status") == "failed" else Tone.GOOD
         yield from _field("check", f"{check.get('status')}: {check.get('name')}", tone)
     for label, key in (
@@ -147,12 +147,12 @@ def _evidence(record: IterationRecord) -> Iterator[Line]:
         ("tolerated", "tolerated"),
         ("left behind", "leftovers"),
     ):
-        yield from _listed(label, _in(record, key), Tone.WARN)
+        yield from _listed(label, record.told(key), Tone.WARN)
 
 
 def _analysis(record: IterationRecord) -> Iterator[Line]:
     yield from _heading("Analysis: claim against evidence")
-    found, moved = _mapping(_in(record, "analysis")), _in(record, "analysis", "transition")
+    found, moved = _mapping(record.told("analysis")), record.told("analysis", "transition")
     status, indicators = _mapping(found.get("status")), _mapping(found.get("indicators"))
     claims = [f"{key.replace('_', ' ')}: {value}" for key, value in status.items()]
     yield from _listed("claim", claims or ["no status block"])
@@ -174,36 +174,31 @@ def _spent(record: IterationRecord) -> Iterator[Line]:
     yield from _field("cost", f"{'~' if record.cost_estimated else ''}{money(record.cost_usd)}")
     tokens = f"{number(record.input_tokens)} in, {number(record.output_tokens)} out"
     yield from _field("tokens", f"{tokens}, {number(record.cache_read_tokens)} read from cache")
-    yield from _field("tool calls", _in(record, "response", "tool_calls"))
-    yield from _field("prompt", f"{_in(record, 'prompt', 'characters')} characters")
-    yield from _listed("left out", _in(record, "prompt", "left_out"), Tone.WARN)
+    yield from _field("tool calls", record.told("response", "tool_calls"))
+    yield from _field("prompt", f"{record.told('prompt', 'characters')} characters")
+    yield from _listed("left out", record.told("prompt", "left_out"), Tone.WARN)
 
 
 def _diff(record: IterationRecord) -> str:
-    changed = _mapping(_in(record, "changed"))
+    changed = _mapping(record.told("changed"))
     if not changed.get("count"):
         return "nothing changed" if record.finished_at else "not measured yet"
     return f"{changed['count']} files, +{changed.get('insertions')} −{changed.get('deletions')}"
 
 
 def _check_output(record: IterationRecord) -> Iterator[Line]:
-    for check in _checks(record):
+    for check in record.checks:
         tone = Tone.BAD if check.get("status") == "failed" else Tone.GOOD
         yield line((f"{one_line(str(check.get('name')), 300)}: {check.get('status')}", tone))
         yield from _text(check.get("output_tail"))
 
 
-def _checks(record: IterationRecord) -> list[dict[str, Any]]:
-    found = _in(record, "evidence", "checks")
-    return [_mapping(check) for check in found] if isinstance(found, list) else []
-
-
 def _tone(record: IterationRecord) -> Tone:
     if record.finished_at is None:
         return Tone.BUSY
-    if _in(record, "verdict", "passed"):
+    if record.told("verdict", "passed"):
         return Tone.GOOD
-    claimed = _in(record, "analysis", "story_claimed")
+    claimed = record.told("analysis", "story_claimed")
     return Tone.WARN if claimed or record.outcome != "completed" else Tone.PLAIN
 
 
@@ -226,13 +221,6 @@ def _listed(label: str, values: object, tone: Tone = Tone.PLAIN) -> Iterator[Lin
 def _text(text: object) -> Iterator[Line]:
     for row in clean(str(text or "")).split("\n")[-MOST_LINES:]:
         yield line(f"  {row[:_LONGEST_LINE]}")
-
-
-def _in(record: IterationRecord, *path: str) -> Any:
-    value: Any = record.record
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from ralphloop.core.model import Circuit, Outcome
 from ralphloop.journal.records import IterationRecord
@@ -92,19 +91,17 @@ class Tally:
         )
 
     def _spend(self, it: IterationRecord) -> None:
-        tokens = it.total_tokens
         story = self.stories.setdefault(it.story or "", StoryTally())
-        seconds = float(it.record.get("end", {}).get("duration_s", 0.0))
-        checks = _checks(it)
+        seconds = float(it.told("end", "duration_s") or 0.0)
         story.iterations += 1
         story.cost_usd += it.cost_usd
-        story.tokens += tokens
+        story.tokens += it.total_tokens
         story.seconds += seconds
-        if checks:
-            story.checks = tuple(str(check["name"]) for check in checks)
+        if it.checks:
+            story.checks = tuple(str(check["name"]) for check in it.checks)
         self.working_s += seconds
-        self.checking_s += sum(check.get("duration_s", 0.0) for check in checks)
-        self.spent.append(Cost(str(it.n), it.cost_usd, tokens))
+        self.checking_s += sum(check.get("duration_s", 0.0) for check in it.checks)
+        self.spent.append(Cost(str(it.n), it.cost_usd, it.total_tokens))
 
     def _judge(self, it: IterationRecord) -> None:
         verdict, at = it.record.get("verdict", {}), it.finished_at or it.started_at
@@ -114,7 +111,7 @@ class Tally:
             self.passes.append(
                 Passed(at=at, count=len(self.passes) + 1, story=self.say(it.story, 60), grade=grade)
             )
-        if moved := _analysis(it).get("transition"):
+        if moved := it.told("analysis", "transition"):
             reason = self.say(moved.get("reason", ""))
             before, after = Circuit(moved["before"]), Circuit(moved["after"])
             self.moves.append(Move(float(moved.get("at") or at), str(before), str(after), reason))
@@ -138,24 +135,24 @@ class Tally:
 
 def _false_done(it: IterationRecord) -> Iterator[str]:
     verdict = it.record.get("verdict", {})
-    if _analysis(it).get("story_claimed") and not verdict.get("passed") and not _is_outage(it):
+    if it.told("analysis", "story_claimed") and not verdict.get("passed") and not _is_outage(it):
         yield "claimed, but " + ("; ".join(verdict.get("reasons", ())) or "it was not so")
 
 
 def _early_exit(it: IterationRecord) -> Iterator[str]:
-    if _analysis(it).get("exit_signal") and it.decision == "continue":
-        reasons = it.record.get("decision", {}).get("reasons", ())
+    if it.told("analysis", "exit_signal") and it.decision == "continue":
+        reasons = it.told("decision", "reasons") or ()
         yield "; ".join(reasons) or "said the project was complete"
 
 
 def _half_open(it: IterationRecord) -> Iterator[str]:
-    moved = _analysis(it).get("transition") or {}
+    moved = it.told("analysis", "transition") or {}
     if moved.get("after") == "HALF_OPEN":
         yield str(moved.get("reason", ""))
 
 
 def _circles(it: IterationRecord) -> Iterator[str]:
-    for pattern in _analysis(it).get("stuck", ()):
+    for pattern in it.told("analysis", "stuck") or ():
         yield f"{str(pattern.get('name', '')).replace('_', ' ')}: {pattern.get('detail', '')}"
 
 
@@ -170,12 +167,12 @@ def _stopped(it: IterationRecord) -> Iterator[str]:
 
 
 def _denied(it: IterationRecord) -> Iterator[str]:
-    for denial in it.record.get("response", {}).get("denials", ()):
+    for denial in it.told("response", "denials") or ():
         yield f"{denial.get('tool', '')} {denial.get('summary', '')}"
 
 
 def _flaky(it: IterationRecord) -> Iterator[str]:
-    for check in _checks(it):
+    for check in it.checks:
         if check.get("flaky"):
             tests = ", ".join(check.get("failing_tests", ())[:3])
             yield f"{check['name']}{': ' + tests if tests else ''}"
@@ -203,23 +200,14 @@ _RULES: tuple[tuple[str, str, Callable[[IterationRecord], Iterator[str]]], ...] 
 )
 
 
-def _analysis(it: IterationRecord) -> dict[str, Any]:
-    found: dict[str, Any] = it.record.get("analysis") or {}
-    return found
-
-
-def _checks(it: IterationRecord) -> list[dict[str, Any]]:
-    return list((it.record.get("evidence") or {}).get("checks") or ())
-
-
 def _is_outage(it: IterationRecord) -> bool:
     return it.outcome in set(Outcome) and Outcome(it.outcome).is_infrastructure
 
 
 def _why(it: IterationRecord) -> str:
-    reason = it.record.get("response", {}).get("reason", "")
-    return str(it.record.get("stopped_because") or reason or "no reason was given")
+    reason = it.told("stopped_because") or it.told("response", "reason")
+    return str(reason or "no reason was given")
 
 
 def _said(it: IterationRecord) -> str:
-    return str((_analysis(it).get("status") or {}).get("recommendation") or "no reason was given")
+    return str(it.told("analysis", "status", "recommendation") or "no reason was given")
