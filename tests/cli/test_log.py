@@ -139,7 +139,7 @@ def test_prompt_and_stderr_are_kept_too(night: Night, run_ralph: RunRalph) -> No
         (["--iteration", "9"], "has no iteration 9\n  next: There are 1 to 3."),
         (["--iteration", "0"], "0 is not in the range"),
         (["--story", "S-9"], "worked on S-9"),
-        (["--run", "nope"], f"there is no run 'nope'\n  next: The newest: {RUN}."),
+        (["--run", "nope"], f"there is no run 'nope'\n  next: name one of: {RUN}"),
     ],
 )
 def test_what_is_not_there_is_64_with_what_is(

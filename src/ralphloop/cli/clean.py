@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
+from ralphloop.cli.given import SIZE
 from ralphloop.cli.layout import counted, row, size
-from ralphloop.errors import ExitCode, UsageError
-from ralphloop.housekeeping import KEEP_RUNS, Cleaned, parse_size, tidy
+from ralphloop.errors import ExitCode
+from ralphloop.housekeeping import KEEP_RUNS, Cleaned, tidy
 from ralphloop.journal.reader import JournalReader
 from ralphloop.project import find_project
 
@@ -27,28 +28,20 @@ _SHOWN = 10
     help="Keep so many of the newest runs.",
 )
 @click.option(
-    "--max-size", default="2GB", show_default=True, metavar="SIZE", help="Keep at most this much."
+    "--max-size", default="2GB", show_default=True, type=SIZE, help="Keep at most this much."
 )
-def clean(dry_run: bool, keep_runs: int, max_size: str) -> int:
+def clean(dry_run: bool, keep_runs: int, max_size: int) -> int:
     """Remove transcripts and reports of old runs; ralph run does it by itself.
 
     A run that goes on or can be continued keeps everything.
     """
-    max_bytes = _bytes(max_size)
     project = find_project(Path.cwd())
     with JournalReader.open(project.journal) as journal:
-        cleaned = tidy(project, journal, keep_runs=keep_runs, max_bytes=max_bytes, dry_run=dry_run)
+        cleaned = tidy(project, journal, keep_runs=keep_runs, max_bytes=max_size, dry_run=dry_run)
     output.emit_lines(_report(cleaned, dry_run=dry_run))
     for problem in cleaned.problems:
         output.error(f"cannot remove {problem}")
     return ExitCode.REPO_NOT_READY if cleaned.problems else ExitCode.COMPLETE
-
-
-def _bytes(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise UsageError(f"--max-size: {error}", "ralph clean --max-size 500MB") from None
 
 
 def _report(cleaned: Cleaned, *, dry_run: bool) -> Iterator[str]:

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ralphloop.cli import output
-from ralphloop.errors import ExitCode, InputError, UsageError
+from ralphloop.cli.given import PAIR, Pairs
+from ralphloop.errors import ExitCode, InputError
 from ralphloop.replay.cases import CaseResult, judge, parse_cases
 
 
@@ -20,15 +21,15 @@ from ralphloop.replay.cases import CaseResult, judge, parse_cases
     "--policy",
     "settings",
     multiple=True,
-    metavar="KEY=VALUE",
+    type=PAIR,
     help="Override a threshold in every case, e.g. no_progress_threshold=4. Repeatable.",
 )
-def eval_cases(files: Sequence[Path], as_json: bool, settings: Sequence[str]) -> int:
+def eval_cases(files: Sequence[Path], as_json: bool, settings: Pairs) -> int:
     """Play labelled cases (JSON Lines) through the readers and the core and compare.
 
     Exit code 0 if every case agrees, 1 if one does not.
     """
-    overrides = dict(_override(setting) for setting in settings)
+    overrides: dict[str, Any] = dict(settings)
     tally: list[tuple[str, int, int]] = []
     for path in files:
         agreed = total = 0
@@ -40,13 +41,6 @@ def eval_cases(files: Sequence[Path], as_json: bool, settings: Sequence[str]) ->
         output.emit_lines(_table(tally))
     everything = all(agreed == total for _, agreed, total in tally)
     return ExitCode.COMPLETE if everything else ExitCode.HALTED
-
-
-def _override(setting: str) -> tuple[str, Any]:
-    key, equals, value = setting.partition("=")
-    if not equals:
-        raise UsageError(f"--policy takes KEY=VALUE, not {setting!r}", "ralph eval --help")
-    return key.strip(), value.strip()
 
 
 def _results(path: Path, overrides: dict[str, Any]) -> Iterator[CaseResult]:

@@ -15,6 +15,7 @@ import click
 
 from ralphloop.agents.transcript import stderr_path
 from ralphloop.cli import output
+from ralphloop.cli.given import find_run
 from ralphloop.cli.layout import row
 from ralphloop.cli.log_view import LogView, footer, header
 from ralphloop.core.durations import format_duration, iso
@@ -52,7 +53,7 @@ def log(
         raise UsageError("--prompt and --stderr exclude each other", "ralph log --help")
     project = find_project(Path.cwd())
     with JournalReader.open(project.journal) as journal:
-        run = _run(journal, run_id)
+        run = find_run(journal, run_id)
         if run is None:
             output.emit_lines(["Nothing was run here yet."])
             return
@@ -62,16 +63,6 @@ def log(
             reader.follow(wanted, only=iteration)
         else:
             reader.show_all(wanted)
-
-
-def _run(journal: JournalReader, run_id: str | None) -> RunRecord | None:
-    if run_id is None:
-        return journal.latest_run()
-    found = journal.find_run(run_id)
-    if found is None:
-        newest = ", ".join(run.id for run in journal.runs(5)) or "none"
-        raise UsageError(f"there is no run {run_id[:60]!r}", f"The newest: {newest}.")
-    return found
 
 
 @dataclass(kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.errors import InputError
+from ralphloop.cli.given import find_run
 from ralphloop.journal.reader import JournalReader
 from ralphloop.project import Project, find_project
 
@@ -31,7 +31,9 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
     """
     project = find_project(Path.cwd())
     if run is not None:
-        _refuse_unknown(project, run)
+        with JournalReader.open(project.journal) as journal:
+            found = find_run(journal, run)
+        run = found.id if found else None
     in_ascii = in_ascii or os.environ.get("TERM") in _ONLY_ASCII or not _speaks_unicode()
     if once or not _can_draw():
         _print_once(project, run, in_ascii=in_ascii)
@@ -39,13 +41,6 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
     from ralphloop.ui.monitor.app import Monitor
 
     Monitor(project, run=run, in_ascii=in_ascii, dark=theme == "dark").run()
-
-
-def _refuse_unknown(project: Project, run: str) -> None:
-    with JournalReader.open(project.journal) as journal:
-        found = journal.find_run(run)
-    if found is None:
-        raise InputError(f"there is no run {run!r} here", "ralph monitor shows the newest one.")
 
 
 def _speaks_unicode() -> bool:

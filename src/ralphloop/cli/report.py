@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ralphloop.cli import output
-from ralphloop.errors import RepositoryError, UsageError
+from ralphloop.cli.given import find_run
+from ralphloop.errors import RepositoryError
 from ralphloop.project import Project, find_project
 
 if TYPE_CHECKING:
-    from ralphloop.journal.queries import Queries
-    from ralphloop.journal.records import RunRecord
     from ralphloop.ui.report.values import Report
-
-_SEARCHED_RUNS = 500
 
 
 @click.command()
@@ -45,24 +42,10 @@ def _report(project: Project, wanted: str | None) -> Report:
     from ralphloop.ui.report import gather
 
     with JournalReader.open(project.journal) as journal:
-        return gather(project, journal, _find(journal, wanted))
-
-
-def _find(journal: Queries, wanted: str | None) -> RunRecord:
-    if wanted is None:
-        latest = journal.latest_run()
-        if latest is None:
+        run = find_run(journal, wanted)
+        if run is None:
             raise RepositoryError("no run has been recorded here yet", "ralph run")
-        return latest
-    if exact := journal.find_run(wanted):
-        return exact
-    runs = journal.runs(_SEARCHED_RUNS)
-    close = [run for run in runs if run.id.startswith(wanted) or run.id.endswith(wanted)]
-    if len(close) == 1:
-        return close[0]
-    names = ", ".join(run.id for run in (close or runs)[:5])
-    what = f"{len(close)} runs are called" if close else "there is no run"
-    raise UsageError(f"{what} {wanted[:60]!r}", f"name one of: {names}" if names else "ralph run")
+        return gather(project, journal, run)
 
 
 def _rendered(found: Report, form: str) -> str:

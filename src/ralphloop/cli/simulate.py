@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from ralphloop.cli import output
-from ralphloop.config import load_config
+from ralphloop.cli.given import PAIR, Pairs
+from ralphloop.config.load import load_config
 from ralphloop.config.policy import policy_of
 from ralphloop.core.model import Circuit, ExitDecision
-from ralphloop.errors import UsageError
 from ralphloop.replay.scenarios import SCENARIOS, Played, play
 
 _COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
@@ -29,11 +29,11 @@ _COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: 
     "--set",
     "settings",
     multiple=True,
-    metavar="KEY=VALUE",
+    type=PAIR,
     help="A setting as in ralph.toml, e.g. circuit.no_progress_threshold=5. Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One object per step.")
-def simulate(name: str | None, settings: Sequence[str], as_json: bool) -> None:
+def simulate(name: str | None, settings: Pairs, as_json: bool) -> None:
     """Play a scripted sequence through the core and show state, transition and decision.
 
     Nothing is started and nothing is written; the settings of the current directory apply.
@@ -41,21 +41,13 @@ def simulate(name: str | None, settings: Sequence[str], as_json: bool) -> None:
     if name is None:
         output.emit_lines(_listing())
         return
-    flags = dict(_setting(text) for text in settings)
-    loaded = load_config(Path.cwd(), env=os.environ, flags=flags)
+    loaded = load_config(Path.cwd(), env=os.environ, flags=dict(settings))
     steps = play(SCENARIOS[name], policy_of(loaded.config))
     if as_json:
         for step in steps:
             output.emit_json(_as_data(step), indent=None)
         return
     output.emit_lines(_narrate(name, steps))
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"--set takes KEY=VALUE, not {text!r}", "ralph simulate --help")
-    return key.strip(), value.strip()
 
 
 def _listing() -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.core.durations import parse_duration
+from ralphloop.cli.given import DURATION
 from ralphloop.errors import UsageError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
@@ -60,19 +60,12 @@ def note(text: tuple[str, ...]) -> None:
 
 @click.command()
 @click.option("--cost", type=click.FloatRange(min=0), help="Dollars to add.")
-@click.option("--time", "more_time", metavar="DURATION", help="Time to add, such as 2h.")
-def budget(cost: float | None, more_time: str | None) -> None:
+@click.option("--time", "more_time", type=DURATION, help="Time to add, such as 2h.")
+def budget(cost: float | None, more_time: float | None) -> None:
     """Raise what the run may cost or how long it may take."""
     if cost is None and more_time is None:
         raise UsageError("say by how much", "ralph budget --cost 5 --time 2h")
-    _ask("budget", cost_usd=cost or 0.0, time=_seconds(more_time))
-
-
-def _seconds(duration: str | None) -> float:
-    try:
-        return parse_duration(duration or 0)
-    except ValueError as error:
-        raise UsageError(f"--time: {error}", "ralph budget --time 1h30m") from None
+    _ask("budget", cost_usd=cost or 0.0, time=more_time or 0.0)
 
 
 def _ask(kind: str, **payload: object) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
+from ralphloop.cli.given import DURATION
 from ralphloop.cli.steering import ask, running
-from ralphloop.core.durations import format_duration, parse_duration
-from ralphloop.errors import LockedError, UsageError
+from ralphloop.core.durations import format_duration
+from ralphloop.errors import LockedError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import RunRecord, RunStatus
@@ -23,11 +24,10 @@ _STEP_S = 0.1
 
 @click.command()
 @click.option(
-    "--timeout", default="30s", metavar="DURATION", show_default=True, help="How long to wait."
+    "--timeout", default="30s", type=DURATION, show_default=True, help="How long to wait."
 )
-def stop(timeout: str) -> None:
+def stop(timeout: float) -> None:
     """Ask the run to stop: the agent is ended, everything is recorded, nothing is lost."""
-    patience = _seconds(timeout)
     project = find_project(Path.cwd())
     holder = running(project)
     if holder is None:
@@ -35,20 +35,13 @@ def stop(timeout: str) -> None:
         return
     if ask(project, holder, "stop") is None:
         _signal(holder)
-    if not _ended(project, holder, patience):
+    if not _ended(project, holder, timeout):
         raise LockedError(
             f"run {holder.run} was asked to stop and has not ended after"
-            f" {format_duration(patience)}",
+            f" {format_duration(timeout)}",
             f"Wait for it, or end process {holder.pid}; `ralph status` shows how it stands.",
         )
     output.emit_lines([output.safe(_what_became_of(project, holder))])
-
-
-def _seconds(duration: str) -> float:
-    try:
-        return parse_duration(duration)
-    except ValueError as error:
-        raise UsageError(f"--timeout: {error}", "ralph stop --timeout 2m") from None
 
 
 def _signal(holder: Holder) -> None:
