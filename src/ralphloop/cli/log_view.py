@@ -11,7 +11,7 @@ from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import AgentEvent
 from ralphloop.core.text import clean, one_line
 from ralphloop.journal.records import IterationRecord, RunRecord
-from ralphloop.readers import NAMES, Reader, reader_for
+from ralphloop.readers import Reader, reader_for, reader_name
 from ralphloop.stories.names import label
 from ralphloop.ui.lines import money
 
@@ -78,8 +78,7 @@ class LogView:
             yield from (_indented(line) for line in self._text.feed(chunk))
             return
         if self._reader is None:
-            known = self._reader_name in NAMES
-            self._reader = reader_for(self._reader_name if known else "auto")
+            self._reader = reader_for(reader_name(self._reader_name))
         for event in self._reader.feed(chunk):
             yield from self._take(event)
         if not chunk:
@@ -145,12 +144,8 @@ def _indented(line: str) -> str:
 
 def _reader_name(record: IterationRecord, run: RunRecord) -> str:
     """Who can read the transcript: known at the end, before that by the settings."""
-    known = record.told("response", "reader")
     agent = run.config.get("agent", {})
-    name = known or agent.get("name")
-    if name == "command":
-        name = agent.get("format")
-    return name if name in NAMES else "auto"
+    return reader_name(record.told("response", "reader") or agent.get("name"), agent.get("format"))
 
 
 class _TextLines:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ralphloop.config.model import AgentName, Config
+from ralphloop.config.model import Config
 from ralphloop.config.policy import policy_of
 from ralphloop.core.model import Value
 from ralphloop.core.policy import Mode, Policy
@@ -74,12 +74,9 @@ class Setup(Value, kw_only=True):
     @property
     def reader(self) -> str:
         """The reader for a transcript of the configured agent, once its launch is forgotten."""
-        from ralphloop.readers import NAMES
+        from ralphloop.readers import reader_name
 
-        name = self.config.agent.name
-        if name == AgentName.COMMAND:
-            return str(self.config.agent.format)
-        return name if name in NAMES else "auto"
+        return reader_name(self.config.agent.name, self.config.agent.format)
 
     @property
     def source_name(self) -> str:

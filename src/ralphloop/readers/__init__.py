@@ -12,10 +12,16 @@ if TYPE_CHECKING:
     from ralphloop.core.model import Response
     from ralphloop.readers.base import Dialect, Reader
 
-__all__ = ["NAMES", "Reader", "read", "reader_for"]
+__all__ = ["NAMES", "Reader", "read", "reader_for", "reader_name"]
 
 NAMES = ("auto", "text", "claude", "codex", "gemini", "opencode")
 _CHUNK = 1 << 20
+
+
+def reader_name(agent: object, form: object = None) -> str:
+    """Which reader understands an agent: its own, or for a command the one its settings name."""
+    name = form if agent == "command" else agent
+    return str(name) if name in NAMES else "auto"
 
 
 def reader_for(name: str) -> Reader:

@@ -14,7 +14,7 @@ from ralphloop.core.model import Usage
 from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.project import Project
-from ralphloop.readers import NAMES, Reader, reader_for
+from ralphloop.readers import Reader, reader_for
 from ralphloop.stories.model import StoryList
 from ralphloop.ui.monitor.values import Learned
 
@@ -30,12 +30,6 @@ def mark_of(path: Path) -> Mark | None:
     except OSError:
         return None
     return state.st_ino, state.st_mtime_ns, state.st_size
-
-
-def reader_name(agent: dict[str, object]) -> str:
-    """Which reader understands the transcripts of a run, by its settings."""
-    name = agent.get("format") if agent.get("name") == "command" else agent.get("name")
-    return str(name) if name in NAMES else "auto"
 
 
 class Tail:

@@ -13,7 +13,7 @@ from ralphloop.core.text import one_line
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord
 from ralphloop.project import Project
-from ralphloop.readers import NAMES, reader_for
+from ralphloop.readers import reader_for, reader_name
 from ralphloop.stories.model import Story
 from ralphloop.ui.monitor.pages import (
     MOST_LINES,
@@ -78,7 +78,7 @@ def _transcript(project: Project, record: IterationRecord) -> Iterator[str]:
     if name == "text":
         yield from _lines(path)
         return
-    reader = reader_for(str(name) if name in NAMES else "auto")
+    reader = reader_for(reader_name(name))
     steps: deque[str] = deque(maxlen=MOST_LINES)
     try:
         with path.open("rb") as file:

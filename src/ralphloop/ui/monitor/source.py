@@ -23,9 +23,10 @@ from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import Event, IterationRecord, RunRecord
 from ralphloop.project import Project
+from ralphloop.readers import reader_name
 from ralphloop.stories.model import Story
 from ralphloop.ui.monitor import happenings, model
-from ralphloop.ui.monitor.beside import LearnedWatch, StoryWatch, Tail, mark_of, reader_name
+from ralphloop.ui.monitor.beside import LearnedWatch, StoryWatch, Tail, mark_of
 from ralphloop.ui.monitor.values import Facts, LogLine
 
 LOG_KEPT = 2_000
@@ -255,7 +256,8 @@ class Source:
             return None
         path = self.project.transcripts / run.id / f"{newest.n}.log"
         if self._tail is None or self._tail.path != path:
-            self._tail = Tail(path, reader_name(_mapping(run.config.get("agent"))))
+            agent = _mapping(run.config.get("agent"))
+            self._tail = Tail(path, reader_name(agent.get("name"), agent.get("format")))
             self._tail.advance()
         return self._tail
 
