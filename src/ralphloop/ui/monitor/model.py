@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 from typing import Any
 
-from ralphloop.config.model import Config
 from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.text import one_line
 from ralphloop.journal.records import RunRecord, RunStatus
@@ -20,7 +19,6 @@ from ralphloop.ui.monitor import paint, panels
 from ralphloop.ui.monitor.paint import bar, line, plain
 from ralphloop.ui.monitor.values import Facts, Line, Screen, Span, State, StoryRow, Tone
 
-_DEFAULTS = Config()
 _WEAK_GRADES = ("claimed", "needs review", "")
 _ENDINGS = {  # decision → how the state is called, its tone, what to do next
     "project_complete": ("COMPLETE", Tone.GOOD, "ralph report; git log"),
@@ -41,13 +39,13 @@ def build(facts: Facts, now: float, zone: tzinfo | None = None) -> Screen:
     state = state_of(facts, now)
     return Screen(
         header=tuple(_header(facts, state, now)),
-        now=tuple(panels.now(facts, state, now, _get(facts))),
+        now=tuple(panels.now(facts, state, now)),
         actions=tuple(map(panels.action_line, facts.actions)) if facts.is_working else (),
         checks=tuple(panels.checks(facts)),
-        circuit=tuple(panels.circuit(facts, now, _get(facts))),
-        quota=tuple(panels.quota(facts, now, zone, _get(facts))),
-        learned=tuple(panels.learned(facts, _get(facts))),
-        health=tuple(panels.health(facts, now, zone, _get(facts))),
+        circuit=tuple(panels.circuit(facts, now)),
+        quota=tuple(panels.quota(facts, now, zone)),
+        learned=tuple(panels.learned(facts)),
+        health=tuple(panels.health(facts, now, zone)),
         stories=facts.stories,
         stories_note=facts.list_problem or _standings(facts) or "Enter opens one",
         log=facts.log,
@@ -75,18 +73,6 @@ def snapshot(screen: Screen, width: int, zone: tzinfo | None = None) -> Iterator
     ):
         yield f"\n{title}:"
         yield from (f"  {plain(row).rstrip()}" for row in rows)
-
-
-def _get(facts: Facts) -> panels.Setting:
-    """The settings the run was started with; defaults where it does not say."""
-
-    def setting(section: str, key: str) -> Any:
-        default = getattr(getattr(_DEFAULTS, section, None), key, None)
-        values = facts.run.config.get(section) if facts.run else None
-        value = values.get(key) if isinstance(values, dict) else None
-        return value if type(value) in (bool, int, float, str) else default
-
-    return setting
 
 
 # --- header ----------------------------------------------------------------------------------
@@ -131,7 +117,7 @@ def _running(facts: Facts, run: RunRecord, now: float) -> State:
 
 def _header(facts: Facts, state: State, now: float) -> Iterator[tuple[Line, Line]]:
     """Two or three lines: what, how it goes, why."""
-    run, setting = facts.run, _get(facts)
+    run, setting = facts.run, facts.setting
     left: list[Span] = [(f" {one_line(facts.project, 60)}", Tone.STRONG)]
     time = ""
     if run is not None:
@@ -165,7 +151,7 @@ def _progress(facts: Facts, now: float) -> Iterator[Span]:
 def _money(facts: Facts) -> Iterator[Span]:
     if facts.run is None:
         return
-    totals, most = facts.run.totals, float(_get(facts)("limits", "max_cost_usd"))
+    totals, most = facts.run.totals, float(facts.setting("limits", "max_cost_usd"))
     spent = f"  {'~' if totals.cost_estimated else ''}{money(totals.cost_usd)}"
     if not most:
         yield f"{spent} spent ", Tone.PLAIN

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import tzinfo
-from typing import Any
 
 from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit
@@ -14,8 +13,6 @@ from ralphloop.ui.monitor import paint
 from ralphloop.ui.monitor.paint import clock, fit, line, number, pips, spark
 from ralphloop.ui.monitor.values import Action, Facts, Line, Span, State, Tone
 
-Setting = Callable[[str, str], Any]  # section, key → value
-
 _CIRCUIT_TONES = {Circuit.CLOSED: Tone.GOOD, Circuit.HALF_OPEN: Tone.WARN, Circuit.OPEN: Tone.BAD}
 _CHECKS = {
     CheckStatus.PASSED: (paint.PASSED, Tone.GOOD),
@@ -24,7 +21,7 @@ _CHECKS = {
 }
 
 
-def now(facts: Facts, state: State, at: float, setting: Setting) -> Iterator[Line]:
+def now(facts: Facts, state: State, at: float) -> Iterator[Line]:
     """The current iteration, or what stands in its place."""
     newest = facts.newest
     if newest is None or not facts.is_working:
@@ -33,26 +30,26 @@ def now(facts: Facts, state: State, at: float, setting: Setting) -> Iterator[Lin
     title = next((row.title for row in facts.stories if row.mark == paint.RUNNING), "")
     name = f"{one_line(newest.story, 60)} {title}" if newest.story else "the prompt"
     yield line((name, Tone.STRONG))
-    most = setting("limits", "max_attempts")
+    most = facts.setting("limits", "max_attempts")
     of = f"/{most}" if most and newest.attempt <= most else ""
     attempt = f"attempt {newest.attempt}{of}"
     since = format_duration(elapsed(newest.started_at, at))
     yield line(f"iteration {newest.n}, {attempt}, {since}")
-    yield _sign_of_life(facts, at, setting)
+    yield _sign_of_life(facts, at)
     made = facts.usage.output_tokens
     tokens = f"{number(facts.usage.total_tokens - made)} in, {number(made)} out"
     yield line((f"{tokens} · {money(facts.story_cost)} before", Tone.QUIET))
 
 
-def _sign_of_life(facts: Facts, at: float, setting: Setting) -> Line:
+def _sign_of_life(facts: Facts, at: float) -> Line:
     if facts.answered:
         return line(("the agent is through; measuring and checking", Tone.BUSY))
     quiet = elapsed(facts.last_output, at) if facts.last_output else 0.0
-    stall, model = setting("limits", "stall_timeout"), setting("agent", "model")
+    stall, model = facts.setting("limits", "stall_timeout"), facts.setting("agent", "model")
     if stall and quiet > stall / 2:
         most = format_duration(stall)
         return line((f"no output for {format_duration(quiet)} (of {most})", Tone.WARN))
-    agent = one_line(f"{setting('agent', 'name')} {model or ''}", 40)
+    agent = one_line(f"{facts.setting('agent', 'name')} {model or ''}", 40)
     words = f"last output {format_duration(quiet)} ago"
     return line((words, Tone.GOOD if quiet < 60 else Tone.PLAIN), (f" · {agent}", Tone.QUIET))
 
@@ -100,7 +97,7 @@ def _command(result: CheckResult) -> str:
     return program.rsplit("/", 1)[-1] + space + rest
 
 
-def circuit(facts: Facts, at: float, setting: Setting) -> Iterator[Line]:
+def circuit(facts: Facts, at: float) -> Iterator[Line]:
     """The state, both counters against their thresholds, the output's trend, the last change."""
     state = facts.circuit
     since = f" for {_roughly(elapsed(state.since, at))}" if state.since else ""
@@ -110,7 +107,7 @@ def circuit(facts: Facts, at: float, setting: Setting) -> Iterator[Line]:
         ("no progress", state.no_progress, "no_progress_threshold"),
         ("same error", state.same_error, "same_error_threshold"),
     ):
-        most = setting("circuit", key)
+        most = facts.setting("circuit", key)
         yield (_label(label), *pips(count, most), (f" {count} of {most}", Tone.PLAIN))
     if trend := spark(facts.lengths):
         newest = f" {number(facts.lengths[-1])}"
@@ -124,13 +121,13 @@ def circuit(facts: Facts, at: float, setting: Setting) -> Iterator[Line]:
         yield line((f"error: {one_line(state.last_error)}", Tone.WARN))
 
 
-def quota(facts: Facts, at: float, zone: tzinfo | None, setting: Setting) -> Iterator[Line]:
+def quota(facts: Facts, at: float, zone: tzinfo | None) -> Iterator[Line]:
     """The countdown, the starts of this hour, the newest word of the provider."""
     countdown = _countdown(facts, at, zone)
     yield line(countdown or ("no wait", Tone.GOOD))
     if countdown and facts.wait:
         yield line((one_line(facts.wait.reason), Tone.QUIET))
-    yield line(f"{_starts(facts, setting)} in the last hour")
+    yield line(f"{_starts(facts)} in the last hour")
     if facts.limit_words:
         yield line((f"newest word: {facts.limit_words}", Tone.QUIET))
 
@@ -143,34 +140,34 @@ def _countdown(facts: Facts, at: float, zone: tzinfo | None) -> Span | None:
     return f"goes on in {left} ({clock(wait.until, zone)})", Tone.WARN
 
 
-def _starts(facts: Facts, setting: Setting) -> str:
-    most = setting("limits", "calls_per_hour")
+def _starts(facts: Facts) -> str:
+    most = facts.setting("limits", "calls_per_hour")
     return f"{facts.calls} of {most} starts" if most else f"{facts.calls} starts"
 
 
-def learned(facts: Facts, setting: Setting) -> Iterator[Line]:
+def learned(facts: Facts) -> Iterator[Line]:
     """What was captured, by category, the skills made of it, and when the next are made."""
     found = facts.learned
-    if not setting("learning", "enabled"):
+    if not facts.setting("learning", "enabled"):
         yield line(("learning is off", Tone.QUIET))
         return
     captured = (f"{found.captured} captured", Tone.STRONG if found.captured else Tone.QUIET)
     yield line(captured, f", {found.skills} skill{'' if found.skills == 1 else 's'}")
     if found.categories:
         yield line(", ".join(f"{name} {count}" for name, count in found.categories))
-    if soon := _next_aggregation(facts, setting):
+    if soon := _next_aggregation(facts):
         yield line((f"next aggregation in {soon}", Tone.QUIET))
 
 
-def _next_aggregation(facts: Facts, setting: Setting) -> str:
-    every = setting("learning", "every")
-    if not facts.stories or not every or not setting("learning", "enabled"):
+def _next_aggregation(facts: Facts) -> str:
+    every = facts.setting("learning", "every")
+    if not facts.stories or not every or not facts.setting("learning", "enabled"):
         return ""
     left = every - facts.count(paint.PASSED, paint.REVIEW, paint.BLOCKED, paint.ASIDE) % every
     return "1 story" if left == 1 else f"{left} stories"
 
 
-def health(facts: Facts, at: float, zone: tzinfo | None, setting: Setting) -> Iterator[Line]:
+def health(facts: Facts, at: float, zone: tzinfo | None) -> Iterator[Line]:
     """The last four panels in five lines, for narrow windows."""
     marks = [f"{_CHECKS[result.status][0]} {_command(result)}" for result, _ in facts.checks]
     failed = any(result.status is CheckStatus.FAILED for result, _ in facts.checks)
@@ -181,12 +178,14 @@ def health(facts: Facts, at: float, zone: tzinfo | None, setting: Setting) -> It
     name = (str(state.circuit), _CIRCUIT_TONES[state.circuit])
     yield line(_label("circuit", 8), name, (f" {trend}", Tone.BUSY))
     loud = Tone.WARN if state.no_progress or state.same_error else Tone.QUIET
-    most, same = (setting("circuit", f"{key}_threshold") for key in ("no_progress", "same_error"))
+    most, same = (
+        facts.setting("circuit", f"{key}_threshold") for key in ("no_progress", "same_error")
+    )
     counts = f"no progress {state.no_progress}/{most}, same error {state.same_error}/{same}"
     yield line((counts, loud))
-    calm = (f"no wait, {_starts(facts, setting)}", Tone.PLAIN)
+    calm = (f"no wait, {_starts(facts)}", Tone.PLAIN)
     yield line(_label("quota", 8), _countdown(facts, at, zone) or calm)
-    soon = _next_aggregation(facts, setting)
+    soon = _next_aggregation(facts)
     yield line(
         _label("learned", 8), f"{facts.learned.captured}{f', next in {soon}' if soon else ''}"
     )

@@ -7,13 +7,16 @@ and files are one bounded line without control characters by then.  Times are ep
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple, dataclass_transform
+from typing import Any, NamedTuple, dataclass_transform
 
 import msgspec
 
+from ralphloop.config.model import Config
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import CheckResult, Usage
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, Wait
+
+_DEFAULTS = Config()
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -119,6 +122,13 @@ class Facts(Shown):
     def count(self, *marks: str) -> int:
         """Stories with these marks."""
         return sum(row.mark in marks for row in self.stories)
+
+    def setting(self, section: str, key: str) -> Any:
+        """What the run was started with; the default where it does not say."""
+        values = self.run.config.get(section) if self.run else None
+        value = values.get(key) if isinstance(values, dict) else None
+        known = type(value) in (bool, int, float, str)
+        return value if known else getattr(getattr(_DEFAULTS, section), key)
 
 
 class Screen(Shown):
