@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from ralphloop.ui.monitor.app import Monitor
-from ralphloop.ui.monitor.steering import budget_of
+from ralphloop.ui.steering import budget_of
 from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import RUN, Night
 from tests.ui.monitor_pilot import header, rest, told, until, watching, words
@@ -209,7 +209,7 @@ def test_a_search_without_a_match_says_so(tmp_path: Path) -> None:
 
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
         await press(app, pilot, "slash", *"zebra", "enter")
-        assert "not found in the log" in told(app)
+        assert "not found" in told(app)
 
     steered(nights.running(tmp_path), steps)
 

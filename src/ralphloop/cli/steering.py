@@ -16,13 +16,13 @@ from ralphloop.cli.given import DURATION
 from ralphloop.errors import UsageError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.reader import JournalReader
-from ralphloop.journal.records import Request, RequestStatus
-from ralphloop.journal.store import Journal
+from ralphloop.journal.records import RequestStatus
 from ralphloop.project import Project, find_project
+from ralphloop.ui.steering import ask, settled
 
 _PATIENCE_S = 5.0
 _STEP_S = 0.1
+_VERBS = {"note": "take a note", "budget": "raise its budget"}
 
 
 @click.command()
@@ -74,10 +74,10 @@ def _ask(kind: str, **payload: object) -> None:
     holder = running(project)
     if holder is None:
         raise UsageError("no run is going on here", "`ralph run --continue` goes on with one.")
-    request = ask(project, holder, kind, **payload)
+    request = ask(project, holder.run, kind, payload, time.time())
     if request is None:
         raise UsageError(f"run {holder.run} is still getting ready", "Try again in a moment.")
-    output.emit_lines([output.safe(_answer(project, holder, request))])
+    output.emit_lines([output.safe(f"run {holder.run}{_answer(project, kind, request)}")])
 
 
 def running(project: Project) -> Holder | None:
@@ -85,32 +85,12 @@ def running(project: Project) -> Holder | None:
     return live_holder(project.directory, time.time())
 
 
-def ask(project: Project, holder: Holder, kind: str, **payload: object) -> int | None:
-    """Write the wish down; None where the run does not read wishes yet, or no longer."""
-    if not project.journal.exists():
-        return None
-    with Journal.open(project.journal, check=False) as journal:
-        return journal.add_request(holder.run, kind=kind, payload=payload, now=time.time())
-
-
-def _answer(project: Project, holder: Holder, request: int) -> str:
+def _answer(project: Project, kind: str, request: int) -> str:
     deadline = time.monotonic() + _PATIENCE_S
-    while (found := _find(project, request)) is not None:
-        if found.status is RequestStatus.ANSWERED:
-            return f"run {holder.run}: {found.answer}"
-        if found.status is RequestStatus.VOID:
-            return f"run {holder.run} ended before it could answer"
+    while not (found := settled(project, [request])):
         if time.monotonic() >= deadline:
-            break
+            return f" was asked to {_VERBS.get(kind, kind)}; it answers when this iteration ends"
         time.sleep(_STEP_S)
-    return f"run {holder.run} was asked to {_verb(found)}; it answers when this iteration ends"
-
-
-def _verb(request: Request | None) -> str:
-    kind = request.kind if request else ""
-    return {"note": "take a note", "budget": "raise its budget"}.get(kind, kind)
-
-
-def _find(project: Project, request: int) -> Request | None:
-    with JournalReader.open(project.journal) as journal:
-        return journal.find_request(request)
+    if found[0].status is RequestStatus.VOID:
+        return " ended before it could answer"
+    return f": {found[0].answer}"

@@ -11,13 +11,14 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.cli.given import DURATION
-from ralphloop.cli.steering import ask, running
+from ralphloop.cli.steering import running
 from ralphloop.core.durations import format_duration
 from ralphloop.errors import LockedError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.project import Project, find_project
+from ralphloop.ui.steering import ask
 
 _STEP_S = 0.1
 
@@ -33,7 +34,7 @@ def stop(timeout: float) -> None:
     if holder is None:
         output.emit_lines([_nothing_runs(project)])
         return
-    if ask(project, holder, "stop") is None:
+    if ask(project, holder.run, "stop", {}, time.time()) is None:
         _signal(holder)
     if not _ended(project, holder, timeout):
         raise LockedError(

@@ -27,12 +27,12 @@ from textual.widgets import Footer, Input
 from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.project import Project
-from ralphloop.ui.monitor import steering
+from ralphloop.ui import steering
 from ralphloop.ui.monitor.model import build
 from ralphloop.ui.monitor.paint import RUNNING, beside, log_line, plain_ascii, story_line
 from ralphloop.ui.monitor.source import Source
 from ralphloop.ui.monitor.values import Facts, Screen
-from ralphloop.ui.monitor.widgets import Field, Panel, Rows
+from ralphloop.ui.monitor.widgets import Panel, Rows, Search
 
 if TYPE_CHECKING:
     from ralphloop.ui.monitor.screens import Load
@@ -121,7 +121,7 @@ class Monitor(App[None]):
                 with Grid(id="small"):
                     yield from (made[name] for name in ("circuit", "checks", "quota", "learned"))
         yield self._log_view
-        yield Field("search the log; Enter: older, Esc: back", name="find")
+        yield Search(self._log_view, "search the log; Enter: older, Esc: back", step=-1)
         yield Footer(compact=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -129,7 +129,6 @@ class Monitor(App[None]):
         return action == "quit" or len(self.screen_stack) <= 1
 
     def on_mount(self) -> None:
-        self.query_one("#find").display = False
         self._log_view.follow = True
         self._story_view.focus()
         self._watch()
@@ -264,21 +263,14 @@ class Monitor(App[None]):
         self._tell_follow()
 
     def action_search(self) -> None:
-        field = self.query_one("#find", Input)
-        field.display = True
-        field.focus()
+        self.query_one(Search).begin()
 
     @on(Input.Submitted, "#find")
-    def _find(self, event: Input.Submitted) -> None:
-        if self._log_view.find(event.value, -1) is None and event.value:
-            self.notify("not found in the log", timeout=2)
+    def _found(self) -> None:
         self._tell_follow()
 
     def action_leave_search(self) -> None:
-        field = self.query_one("#find", Input)
-        if field.display:
-            field.display = False
-            self._log_view.find("", -1)
+        if self.query_one(Search).end():
             self._tell_follow()
             self._story_view.focus()
 
@@ -350,6 +342,10 @@ class Monitor(App[None]):
             number = steering.ask(self.project, run, kind, payload, self._clock())
         except RalphError as error:
             self.call_later(self._tell, f"{error.message}. {error.next_step}", bad=True)
+            return
+        if number is None:
+            words = "This run is not going on. ralph run --continue goes on with it"
+            self.call_later(self._tell, words, bad=True)
             return
         self._asked.add(number)
         about = f" {payload['story']}" if "story" in payload else ""

@@ -17,7 +17,7 @@ from textual.widgets import Button, Footer, Input, Static, Tab, Tabs
 from ralphloop.errors import RalphError
 from ralphloop.ui.monitor.pages import Page, text_page
 from ralphloop.ui.monitor.paint import folded
-from ralphloop.ui.monitor.widgets import Field, Rows
+from ralphloop.ui.monitor.widgets import Field, Rows, Search
 
 Load = Callable[[], tuple[Page, ...]]
 Open = Callable[[str, int], None]
@@ -50,11 +50,10 @@ class Reading(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Tabs()
         yield self._rows
-        yield Field("search; Enter: next, Esc: back", name="find")
+        yield Search(self._rows, "search; Enter: next, Esc: back", step=1)
         yield Footer()
 
     def on_mount(self) -> None:
-        self.query_one("#find").display = False
         self._rows.focus()
         self._fetch()
 
@@ -118,24 +117,11 @@ class Reading(Screen[None]):
             self.query_one(Tabs).active = f"page-{number}"
 
     def action_leave(self) -> None:
-        field = self.query_one("#find", Input)
-        if field.display:
-            field.display = False
-            self._rows.find("", 1)
-            self._rows.focus()
-        else:
+        if not self.query_one(Search).end():
             self.dismiss()
 
     def action_search(self) -> None:
-        field = self.query_one("#find", Input)
-        field.display = True
-        field.focus()
-
-    @on(Input.Submitted)
-    def _find(self, event: Input.Submitted) -> None:
-        event.stop()
-        if self._rows.find(event.value, 1) is None and event.value:
-            self.notify("not found", timeout=2)
+        self.query_one(Search).begin()
 
 
 class Question(ModalScreen[str | None]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Click, MouseScrollUp, Resize
@@ -235,6 +236,32 @@ class Rows(ScrollView, can_focus=True):
         target = self.scroll_y + by
         self.follow = self.follow and by > 0
         self.scroll_to(y=target, animate=False, immediate=True)
+
+
+class Search(Field):
+    """The line below `Rows` that takes a term; hidden until somebody searches."""
+
+    def __init__(self, rows: Rows, placeholder: str, *, step: int) -> None:
+        super().__init__(placeholder, name="find")
+        self._rows, self._step = rows, step
+        self.display = False
+
+    def begin(self) -> None:
+        self.display = True
+        self.focus()
+
+    def end(self) -> bool:
+        """Hide it; False where nobody searched."""
+        searched, self.display = self.display, False
+        if searched:
+            self._rows.find("", self._step)
+            self._rows.focus()
+        return searched
+
+    @on(Input.Submitted)
+    def _find(self, event: Input.Submitted) -> None:
+        if self._rows.find(event.value, self._step) is None and event.value:
+            self.notify("not found", timeout=2)
 
 
 def _highlighted(line: Line, term: str) -> Line:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ralphloop.core.durations import parse_duration
-from ralphloop.errors import UsageError
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import Request, RequestStatus
 from ralphloop.journal.store import Journal
@@ -14,15 +13,12 @@ from ralphloop.project import Project
 Payload = dict[str, object]
 
 
-def ask(project: Project, run: str, kind: str, payload: Payload, now: float) -> int:
-    """Ask; returns the number under which the answer will be found."""
+def ask(project: Project, run: str, kind: str, payload: Payload, now: float) -> int | None:
+    """The number under which the answer will be found; None where the run reads no wishes."""
     if not project.journal.exists():
-        raise UsageError("there is no journal", "Start a run with: ralph run")
+        return None
     with Journal.open(project.journal, check=False) as journal:
-        number = journal.add_request(run, kind=kind, payload=payload, now=now)
-    if number is None:
-        raise UsageError("this run is not going on", "ralph run --continue goes on with it")
-    return number
+        return journal.add_request(run, kind=kind, payload=payload, now=now)
 
 
 def settled(project: Project, numbers: Iterable[int]) -> list[Request]:
