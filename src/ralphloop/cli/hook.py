@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,9 @@ from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
 from ralphloop.journal.holder import read_holder
 from ralphloop.project import find_project
+
+if TYPE_CHECKING:
+    from ralphloop.loop.setup import Options
 
 _DETACH_TIMEOUT_S = 300.0
 _TAKEN_FROM_RUN = frozenset(
@@ -156,28 +159,13 @@ def _flags() -> str:
     return ", ".join([*options, "--mode hook|script", "--overnight"])
 
 
-def _options(wanted: dict[str, Any], cwd: Path, session: str) -> Any:
-    from ralphloop.loop.setup import Options
+def _options(wanted: dict[str, Any], cwd: Path, session: str) -> Options:
+    from ralphloop.cli.run import options_of
 
     if not session:
         raise UsageError("the hook did not say which session it is", "Update Claude Code.")
-    flags = {
-        "limits.max_iterations": wanted["max_iterations"],
-        "limits.max_cost_usd": wanted["max_cost"],
-        "limits.max_time": wanted["max_time"],
-    }
-    paths = {name: wanted[name] and cwd / wanted[name] for name in ("specs_dir", "prd", "prompt")}
-    return Options(
-        start=cwd,
-        only=wanted["only"],
-        resume=wanted["resume"],
-        reset_circuit=wanted["reset"],
-        allow_dirty=wanted["allow_dirty"],
-        allow_red=wanted["allow_red"],
-        session=session,
-        flags={name: value for name, value in flags.items() if value is not None},
-        **paths,
-    )
+    paths = {name: cwd / wanted[name] for name in ("specs_dir", "prd", "prompt") if wanted[name]}
+    return options_of(wanted | paths, start=cwd, session=session)
 
 
 def _detached(words: Sequence[str], cwd: Path) -> Answer:

@@ -7,19 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from ralphloop.cli import output
+from ralphloop.cli.stories import Shown, arranged
 from ralphloop.journal.reader import JournalReader
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.session import Frozen, Session, load_session
 from ralphloop.loop.setup import Setup
-from ralphloop.loop.story_state import Standing, choose
+from ralphloop.loop.story_state import choose
 from ralphloop.prompts import Prompt
-from ralphloop.stories.order import Step, plan
 
 
 def show_plan(setup: Setup, *, as_json: bool) -> None:
     """Print stories in order and why, the checks, and the first prompt."""
     session = _session(setup)
-    steps = plan(setup.stories.list, unavailable=_unavailable(session)) if setup.stories else []
+    listed = arranged(setup.stories.list, session.stories) if setup.stories else []
+    steps = [shown for shown in listed if not shown.story.passes]
     prompt = _first_prompt(setup, session)
     if as_json:
         output.emit_json(_as_data(setup, steps, prompt))
@@ -36,14 +37,6 @@ def _session(setup: Setup) -> Session:
     return session
 
 
-def _unavailable(session: Session) -> dict[str, str]:
-    return {
-        story: f"{state.standing.replace('_', ' ')}: {state.reason}"
-        for story, state in session.stories.items()
-        if state.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
-    }
-
-
 def _first_prompt(setup: Setup, session: Session) -> Prompt | None:
     if setup.stories is None:
         return brief(setup, session, None, None)
@@ -51,18 +44,16 @@ def _first_prompt(setup: Setup, session: Session) -> Prompt | None:
     return brief(setup, session, choice.story, setup.stories.list) if choice else None
 
 
-def _as_lines(setup: Setup, steps: list[Step], prompt: Prompt | None) -> Iterator[str]:
+def _as_lines(setup: Setup, steps: list[Shown], prompt: Prompt | None) -> Iterator[str]:
     yield f"project  {setup.project.root}"
     yield f"agent    {setup.config.agent.name} {setup.config.agent.model}".rstrip()
     yield f"checks   {_checks(setup) or 'none: stories can only be claimed'}"
     if steps:
         yield "stories"
-    number = 0
     for step in steps:
-        number += step.runs
-        mark = f"{number:>3}." if step.runs else "  - "
+        mark = f"{step.position:>3}." if step.position else "  - "
         yield f"  {mark} {output.safe(step.story.id)}: {output.safe(step.story.title)}"
-        yield f"       {output.safe(step.reason)}"
+        yield f"       {output.safe(step.why)}"
     if prompt is None:
         yield "Nothing can run; see ralph stories."
         return
@@ -77,13 +68,18 @@ def _checks(setup: Setup) -> str:
     return " · ".join(shlex.join(argv) for argv in setup.config.checks.commands)
 
 
-def _as_data(setup: Setup, steps: list[Step], prompt: Prompt | None) -> dict[str, Any]:
+def _as_data(setup: Setup, steps: list[Shown], prompt: Prompt | None) -> dict[str, Any]:
     return {
         "project": str(setup.project.root),
         "agent": str(setup.config.agent.name),
         "checks": [list(argv) for argv in setup.config.checks.commands],
         "stories": [
-            {"id": s.story.id, "title": s.story.title, "runs": s.runs, "reason": s.reason}
+            {
+                "id": s.story.id,
+                "title": s.story.title,
+                "runs": s.position is not None,
+                "reason": s.why,
+            }
             for s in steps
         ],
         "prompt_tokens": prompt.estimated_tokens if prompt else 0,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,15 @@ from ralphloop.loop.setup import Options, Setup, prepare
 if TYPE_CHECKING:
     from ralphloop.loop.ending import Ended
     from ralphloop.loop.events import LoopEvent
+
+_SETTINGS = {
+    "max_iterations": "limits.max_iterations",
+    "max_cost": "limits.max_cost_usd",
+    "max_time": "limits.max_time",
+    "calls": "limits.calls_per_hour",
+    "agent": "agent.name",
+    "model": "agent.model",
+}
 
 
 @click.command()
@@ -46,7 +55,7 @@ if TYPE_CHECKING:
 @click.option("-v", "--verbose", count=True, help="Also show every step of the agent.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results.")
 @click.option("--json", "as_json", is_flag=True, help="One event a line.")
-def run(specs_dir: Path | None, **given: Any) -> int:
+def run(**given: Any) -> int:
     """Run the agent over the stories until the work is really done.
 
     Stories come from SPECS_DIR (prd.json, then tasks.yaml), --prd, or stories.prd in ralph.toml.
@@ -55,7 +64,7 @@ def run(specs_dir: Path | None, **given: Any) -> int:
         from ralphloop.cli.circuit import status
 
         return int(status.callback(as_json=given["as_json"]) or 0)  # type: ignore[misc]
-    options = _options(specs_dir, given)
+    options = options_of(given, start=Path.cwd())
     if given["monitor"] and not given["dry_run"]:
         from ralphloop.cli.tmux import open_monitor
 
@@ -81,30 +90,24 @@ def run(specs_dir: Path | None, **given: Any) -> int:
     return asyncio.run(_foreground(setup, verbosity=verbosity, as_json=given["as_json"]))
 
 
-def _options(specs_dir: Path | None, given: dict[str, Any]) -> Options:
-    if given["prompt"] and (given["prd"] or specs_dir or given["only"]):
+def options_of(given: Mapping[str, Any], *, start: Path, session: str = "") -> Options:
+    """What was asked for; a session asks with fewer of these words."""
+    if given["prompt"] and (given["prd"] or given["specs_dir"] or given["only"]):
         raise UsageError("--prompt runs without stories", "Leave out --prd, --story and SPECS_DIR.")
-    flags = {
-        "limits.max_iterations": given["max_iterations"],
-        "limits.max_cost_usd": given["max_cost"],
-        "limits.max_time": given["max_time"],
-        "limits.calls_per_hour": given["calls"],
-        "agent.name": given["agent"],
-        "agent.model": given["model"],
-    }
+    named = {setting: given.get(option) for option, setting in _SETTINGS.items()}
     return Options(
-        start=Path.cwd(),
-        specs_dir=specs_dir,
+        start=start,
+        specs_dir=given["specs_dir"],
         prd=given["prd"],
         prompt=given["prompt"],
         only=given["only"],
         resume=given["resume"],
         allow_dirty=given["allow_dirty"],
         allow_red=given["allow_red"],
-        wait=not given["no_wait"],
+        wait=not given.get("no_wait"),
         reset_circuit=given["reset"],
-        flags={name: value for name, value in flags.items() if value is not None},
-        env=dict(os.environ),
+        session=session,
+        flags={setting: value for setting, value in named.items() if value is not None},
     )
 
 

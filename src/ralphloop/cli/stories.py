@@ -78,7 +78,7 @@ def _nothing_to_list(overview: Overview) -> InputError:
 
 def arranged(story_list: StoryList, states: Mapping[str, StoryState]) -> list[Shown]:
     """The open stories in the order they run, those that cannot, then the passed ones."""
-    steps = plan(story_list, unavailable=dict(_unavailable(story_list, states)))
+    steps = plan(story_list, unavailable=dict(_unavailable(states)))
     listed, position = [], 0
     for step in steps:
         position += step.runs
@@ -93,16 +93,13 @@ def arranged(story_list: StoryList, states: Mapping[str, StoryState]) -> list[Sh
     return listed
 
 
-def _unavailable(
-    story_list: StoryList, states: Mapping[str, StoryState]
-) -> Iterator[tuple[str, str]]:
-    for story in story_list.stories:
-        state = states.get(story.id, StoryState())
+def _unavailable(states: Mapping[str, StoryState]) -> Iterator[tuple[str, str]]:
+    for story, state in states.items():
         if state.standing is Standing.BLOCKED:
-            yield story.id, f"waits for a person: {state.reason or 'no reason was given'}"
+            yield story, f"waits for a person: {state.reason or 'no reason was given'}"
         elif state.standing is Standing.SET_ASIDE:
             chance = "" if state.second_chance else "; one more chance when all else is done"
-            yield story.id, f"set aside: {state.reason or 'no reason was given'}{chance}"
+            yield story, f"set aside: {state.reason or 'no reason was given'}{chance}"
 
 
 def _why_passed(state: StoryState) -> str:
