@@ -222,7 +222,8 @@ def test_problems_are_bounded(tmp_path: Path) -> None:
 @given(data=st.binary(max_size=300))
 def test_no_bytes_break_the_reader(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever stands in the file, there is an answer and never an exception."""
-    path = tmp_path_factory.getbasetemp() / "ralph.toml"
+    path = tmp_path_factory.getbasetemp() / "any" / "ralph.toml"
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
     check_config(path.parent, env={})
 

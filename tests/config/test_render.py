@@ -40,7 +40,8 @@ def test_what_is_shown_can_be_loaded(
     lines = []
     for name, value in overrides.items():
         lines += [f"[{settings()[name].section}]", toml_line(settings()[name], value)]
-    path = tmp_path_factory.getbasetemp() / "ralph.toml"
+    path = tmp_path_factory.getbasetemp() / "shown" / "ralph.toml"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(_grouped(lines), encoding="utf-8", newline="")
     loaded = load_config(path.parent, env={})
     for name, value in overrides.items():
