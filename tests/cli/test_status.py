@@ -163,11 +163,11 @@ def test_a_run_that_gets_ready_is_running(tmp_path: Path, run_ralph: RunRalph) -
         ("interrupted", "interrupted (Ctrl+C)", "`ralph run --continue` goes on"),
         ("max_iterations", "50 iterations", "--max-iterations"),
         ("budget_exhausted", "$20.00 is spent", "--max-cost"),
-        ("usage_limit", "resets at 7", "when the limit is lifted"),
-        ("blocked", "S-1 waits for a person: which key?", "give it what it asks for"),
-        ("no_runnable_story", "all are set aside", "`ralph stories` says why"),
-        ("test_saturation", "only tests", "see `ralph stories`"),
-        ("error", "not logged in", "`ralph doctor`"),
+        ("usage_limit", "resets at 7", "Once the usage limit is lifted"),
+        ("blocked", "S-1 waits for a person: which key?", "Give it what it asks for"),
+        ("no_runnable_story", "all are set aside", "See ralph stories"),
+        ("test_saturation", "only tests", "Look at the story"),
+        ("error", "not logged in", "(ralph doctor), then: `ralph run --continue`"),
     ],
 )
 def test_a_stopped_run_says_why_and_how_to_go_on(

@@ -180,10 +180,10 @@ def test_what_to_do_next_begins_with_what_waits_for_a_person(journal: Journal) -
 @pytest.mark.parametrize(
     "decision, words, command",
     [
-        ("circuit_open", "the circuit opened", "ralph run --continue --reset-circuit"),
+        ("circuit_open", "the circuit is open", "ralph run --continue --reset-circuit"),
         ("budget_exhausted", "out of budget", "ralph run --continue --max-cost X"),
         ("max_iterations", "out of iterations", "ralph run --continue --max-iterations N"),
-        ("error", "ended by an error", "ralph doctor"),
+        ("error", "ended by an error", "ralph run --continue"),
         ("no_runnable_story", "nothing left that can run", "ralph run"),
         ("interrupted", "interrupted", "ralph run --continue"),
     ],

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ralphloop.cli.overview import Overview, State
+from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision
 from ralphloop.loop.story_state import Standing
 from ralphloop.project import CONFIG_NAME
-
-_AFTER = {
-    ExitDecision.BLOCKED: "give it what it asks for (`ralph stories`), then `ralph run --continue`",
-    ExitDecision.MAX_ITERATIONS: "`ralph run --continue --max-iterations N` allows more",
-    ExitDecision.BUDGET_EXHAUSTED: "`ralph run --continue` with a higher --max-cost or --max-time",
-    ExitDecision.USAGE_LIMIT: "when the limit is lifted: `ralph run --continue`",
-    ExitDecision.TEST_SATURATION: "see `ralph stories`, then `ralph run --continue`",
-    ExitDecision.NO_RUNNABLE_STORY: "`ralph stories` says why; `ralph run` tries them again",
-    ExitDecision.ERROR: "`ralph doctor` looks for the cause; then `ralph run --continue`",
-}
 
 
 def next_steps(overview: Overview) -> Iterator[str]:
@@ -49,8 +40,9 @@ def _after_stop(overview: Overview) -> str:
     if overview.expired:
         return "`ralph run` begins a new session; what is known of the stories is kept"
     decision = overview.run.decision if overview.run else ""
-    if not overview.died and decision in _AFTER:
-        return _AFTER[ExitDecision(decision)]
+    ending = ENDINGS.get(decision)
+    if ending and not overview.died and decision != ExitDecision.INTERRUPTED:
+        return f"{ending.advice} `{ending.command}`"
     if overview.count(Standing.BLOCKED):
         return f"stories wait for you (`ralph stories`); {go_on} goes on"
     return f"{go_on} goes on where it stopped"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Decision, ExitDecision, Value
 from ralphloop.errors import ExitCode
 from ralphloop.journal.records import RunStatus, Totals
@@ -16,20 +17,6 @@ from ralphloop.loop.setup import Setup
 
 _ON_END_TIMEOUT_S = 60.0
 _RUNS_WITH_EVENTS = 20
-_NEXT = {
-    ExitDecision.PROJECT_COMPLETE: "Look at it: ralph stories, git log.",
-    ExitDecision.CIRCUIT_OPEN: (
-        "Look at the reason (ralph status), then: ralph run --continue --reset-circuit"
-    ),
-    ExitDecision.TEST_SATURATION: "Look at the story, then: ralph run --continue",
-    ExitDecision.BLOCKED: "Give it what it needs, then: ralph run --continue",
-    ExitDecision.MAX_ITERATIONS: "To go on: ralph run --continue --max-iterations N",
-    ExitDecision.BUDGET_EXHAUSTED: "To go on: ralph run --continue --max-cost X (or --max-time)",
-    ExitDecision.USAGE_LIMIT: "When the limit is lifted: ralph run --continue",
-    ExitDecision.NO_RUNNABLE_STORY: "See ralph stories; ralph run tries them again.",
-    ExitDecision.ERROR: "Fix it (ralph doctor), then: ralph run --continue",
-    ExitDecision.INTERRUPTED: "To go on: ralph run --continue",
-}
 EXIT_CODES = {
     ExitDecision.PROJECT_COMPLETE: ExitCode.COMPLETE,
     ExitDecision.CIRCUIT_OPEN: ExitCode.HALTED,
@@ -96,7 +83,7 @@ def end_run(runner: Runner, decision: Decision) -> Ended:
 
 def next_step(ended: Ended) -> Iterator[str]:
     """What the person can do now."""
-    yield f"next: {_NEXT[ended.decision.word]}"
+    yield f"next: {ENDINGS[ended.decision.word].next_step}"
 
 
 def after_run(setup: Setup, ended: Ended) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.durations import format_duration
+from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Status, Value
 from ralphloop.core.text import one_line
 
@@ -21,18 +22,6 @@ Event = Mapping[str, Any]
 _NEAR = 0.8
 _LONGEST = 400
 _WORKING = ("tool", "tool_result")  # what an agent cannot do while it is out of quota
-_ENDINGS = {
-    ExitDecision.PROJECT_COMPLETE: "all done",
-    ExitDecision.BLOCKED: "waits for you",
-    ExitDecision.CIRCUIT_OPEN: "the circuit is open",
-    ExitDecision.TEST_SATURATION: "stopped, only tests were written",
-    ExitDecision.MAX_ITERATIONS: "out of iterations",
-    ExitDecision.BUDGET_EXHAUSTED: "out of budget",
-    ExitDecision.USAGE_LIMIT: "stopped by the usage limit",
-    ExitDecision.NO_RUNNABLE_STORY: "nothing left that can run",
-    ExitDecision.ERROR: "ended by an error",
-    ExitDecision.INTERRUPTED: "interrupted",
-}
 _KINDS = {ExitDecision.BLOCKED: "blocked", ExitDecision.CIRCUIT_OPEN: "circuit_open"}
 
 
@@ -132,7 +121,7 @@ class Decider:
         self._spent = float(event.get("cost_usd", self._spent))
         reasons = "; ".join(str(reason) for reason in event.get("reasons", ()))
         text = f"{reasons}. {self._standing()}" if reasons else self._standing()
-        return self._message(_KINDS.get(word, "run_finished"), _ENDINGS[word], text, event)
+        return self._message(_KINDS.get(word, "run_finished"), ENDINGS[word].words, text, event)
 
     def _standing(self) -> str:
         stories = f"{self._passed} of {self._total} stories passed, " if self._total else ""

@@ -11,6 +11,7 @@ from datetime import tzinfo
 from typing import Any
 
 from ralphloop.core.durations import elapsed, format_duration
+from ralphloop.core.endings import ENDINGS
 from ralphloop.core.text import one_line
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.stories.model import Story, StoryList
@@ -20,17 +21,17 @@ from ralphloop.ui.monitor.paint import bar, line, plain
 from ralphloop.ui.monitor.values import Facts, Line, Screen, Span, State, StoryRow, Tone
 
 _WEAK_GRADES = ("claimed", "needs review", "")
-_ENDINGS = {  # decision → how the state is called, its tone, what to do next
-    "project_complete": ("COMPLETE", Tone.GOOD, "ralph report; git log"),
-    "blocked": ("WAITS FOR YOU", Tone.WARN, "answer it, then: ralph run --continue"),
-    "circuit_open": ("CIRCUIT OPEN", Tone.BAD, "ralph run --continue --reset-circuit"),
-    "test_saturation": ("HALTED", Tone.BAD, "look at the story, then: ralph run --continue"),
-    "max_iterations": ("LIMIT REACHED", Tone.WARN, "ralph run --continue --max-iterations N"),
-    "budget_exhausted": ("LIMIT REACHED", Tone.WARN, "ralph run --continue --max-cost X"),
-    "usage_limit": ("USAGE LIMIT", Tone.WARN, "once it is lifted: ralph run --continue"),
-    "no_runnable_story": ("NOTHING TO RUN", Tone.WARN, "ralph stories; ralph run tries again"),
-    "error": ("ERROR", Tone.BAD, "ralph doctor, then: ralph run --continue"),
-    "interrupted": ("STOPPED", Tone.PLAIN, "ralph run --continue"),
+_ENDINGS = {  # decision → how the state is called, and its tone
+    "project_complete": ("COMPLETE", Tone.GOOD),
+    "blocked": ("WAITS FOR YOU", Tone.WARN),
+    "circuit_open": ("CIRCUIT OPEN", Tone.BAD),
+    "test_saturation": ("HALTED", Tone.BAD),
+    "max_iterations": ("LIMIT REACHED", Tone.WARN),
+    "budget_exhausted": ("LIMIT REACHED", Tone.WARN),
+    "usage_limit": ("USAGE LIMIT", Tone.WARN),
+    "no_runnable_story": ("NOTHING TO RUN", Tone.WARN),
+    "error": ("ERROR", Tone.BAD),
+    "interrupted": ("STOPPED", Tone.PLAIN),
 }
 
 
@@ -93,9 +94,11 @@ def state_of(facts: Facts, now: float) -> State:
         return _running(facts, run, now)
     if run.status in (RunStatus.SUPERSEDED, RunStatus.EXPIRED):
         return State(paint.STOPPED, str(run.status).upper(), Tone.QUIET, one_line(run.reason, 300))
-    name, tone, advice = _ENDINGS.get(run.decision, (run.decision.upper(), Tone.PLAIN, ""))
+    name, tone = _ENDINGS.get(run.decision, (run.decision.upper(), Tone.PLAIN))
+    ending = ENDINGS.get(run.decision)
+    advice = f"next: {ending.next_step}" if ending else ""
     mark = {Tone.GOOD: paint.PASSED, Tone.BAD: paint.FAILED}.get(tone, paint.STOPPED)
-    return State(mark, name, tone, one_line(run.reason, 300), advice and f"next: {advice}")
+    return State(mark, name, tone, one_line(run.reason, 300), advice)
 
 
 def _running(facts: Facts, run: RunRecord, now: float) -> State:

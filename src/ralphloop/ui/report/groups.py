@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ralphloop.core.endings import ENDINGS
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import ExitDecision
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.ui.report.tally import StoryTally, Tally
 from ralphloop.ui.report.values import Group, Step, StoryLine
@@ -37,19 +37,6 @@ _GRADES = {
     Grade.CLAIMED: "claimed",
     Grade.CHECKED: "checked",
     Grade.VERIFIED: "verified",
-}
-_ON = "ralph run --continue"
-_AFTERWARDS: dict[str, tuple[str, str]] = {
-    ExitDecision.PROJECT_COMPLETE: ("Look at what was done.", "git log --stat"),
-    ExitDecision.CIRCUIT_OPEN: ("Look at why the circuit opened, then:", f"{_ON} --reset-circuit"),
-    ExitDecision.TEST_SATURATION: ("Only tests were written. Look at the story, then:", _ON),
-    ExitDecision.BLOCKED: ("Once that is answered, go on:", _ON),
-    ExitDecision.MAX_ITERATIONS: ("To go on with more iterations:", f"{_ON} --max-iterations N"),
-    ExitDecision.BUDGET_EXHAUSTED: ("To go on with a larger budget:", f"{_ON} --max-cost X"),
-    ExitDecision.USAGE_LIMIT: ("Once the usage limit is lifted:", _ON),
-    ExitDecision.NO_RUNNABLE_STORY: ("A new run tries those set aside again:", "ralph run"),
-    ExitDecision.ERROR: ("Find out what is wrong:", "ralph doctor"),
-    ExitDecision.INTERRUPTED: ("To go on:", _ON),
 }
 
 
@@ -163,8 +150,8 @@ def next_steps(groups: Iterable[Group], decision: str) -> tuple[Step, ...]:
     if claimed := by_key["claimed"].count:
         words = f"{plural(claimed, 'story is', 'stories are')} only claimed: look at the change,"
         steps.append(Step(f"{words} and set checks.commands in ralph.toml."))
-    if decision in _AFTERWARDS:
-        steps.append(Step(*_AFTERWARDS[decision]))
+    if ending := ENDINGS.get(decision):
+        steps.append(Step(ending.advice, ending.command))
     return tuple(steps)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision
 from ralphloop.errors import RalphError
 from ralphloop.journal.circuit import load_circuit
@@ -37,16 +38,7 @@ _PAGE = 250
 _EVENT_PAGE = 2_000
 _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
 _WORST = [str(state) for state in Circuit]
-_ENDINGS: dict[str, str] = {
-    ExitDecision.CIRCUIT_OPEN: "the circuit opened",
-    ExitDecision.TEST_SATURATION: "only tests were written",
-    ExitDecision.MAX_ITERATIONS: "out of iterations",
-    ExitDecision.BUDGET_EXHAUSTED: "out of budget",
-    ExitDecision.USAGE_LIMIT: "stopped by the usage limit",
-    ExitDecision.NO_RUNNABLE_STORY: "nothing left that can run",
-    ExitDecision.ERROR: "ended by an error",
-    ExitDecision.INTERRUPTED: "interrupted",
-}
+_TOLD_ALREADY = (ExitDecision.PROJECT_COMPLETE, ExitDecision.BLOCKED)  # by the counts
 
 
 class Outside(NamedTuple):
@@ -212,8 +204,11 @@ def _headline(run: RunRecord, groups: tuple[Group, ...], passed: int, total: int
         parts.append(f"{failed} failed")
     if review := counts["review"]:
         parts.append(f"{review} to review")
-    parts.append("still running" if run.ended_at is None else _ENDINGS.get(run.decision, ""))
-    return ", ".join(part for part in parts if part)
+    if run.ended_at is None:
+        parts.append("still running")
+    elif run.decision in ENDINGS and run.decision not in _TOLD_ALREADY:
+        parts.append(ENDINGS[run.decision].words)
+    return ", ".join(parts)
 
 
 def _agent(run: RunRecord) -> str:
