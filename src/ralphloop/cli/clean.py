@@ -9,7 +9,8 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.cli.given import SIZE
-from ralphloop.cli.layout import counted, row, size
+from ralphloop.cli.layout import row, size
+from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode
 from ralphloop.housekeeping import KEEP_RUNS, Cleaned, tidy
 from ralphloop.journal.reader import JournalReader

@@ -13,6 +13,7 @@ from ralphloop.config.load import Loaded, check_config, load_config
 from ralphloop.config.model import Form, Setting, settings
 from ralphloop.config.render import HIDDEN, toml_line
 from ralphloop.config.sources import Problem
+from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode
 from ralphloop.project import find_project
 
@@ -82,10 +83,8 @@ def _problem(problem: Problem) -> dict[str, str]:
 def _complain(problems: tuple[Problem, ...]) -> None:
     for problem in problems:
         output.error(f"{problem.place}: {problem.message}")
-    noun = "problem" if len(problems) == 1 else "problems"
-    output.note(
-        f"{len(problems)} {noun}. `ralph config show` prints the settings once they are right."
-    )
+    found = counted(len(problems), "problem")
+    output.note(f"{found}. `ralph config show` prints the settings once they are right.")
 
 
 def _summary(loaded: Loaded) -> str:

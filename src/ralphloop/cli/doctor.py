@@ -10,7 +10,8 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.cli.doctor_checks import Level, Seen, examine
-from ralphloop.cli.layout import counted, row
+from ralphloop.cli.layout import row
+from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode
 from ralphloop.project import find_project
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from ralphloop import __version__
 from ralphloop.agents.programs import find_program
 from ralphloop.cli.doctor_agents import agents_seen
-from ralphloop.cli.layout import counted
 from ralphloop.config.load import check_config
 from ralphloop.config.model import CommitPolicy, Config
+from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode, RalphError, RepositoryError
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader

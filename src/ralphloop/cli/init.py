@@ -19,9 +19,10 @@ from ralphloop.agents.programs import find_program
 from ralphloop.cli import output
 from ralphloop.cli.init_agent import Billing, billing_of, choose_agent
 from ralphloop.cli.init_files import GITIGNORE, Planned, Stories, find_stories, planned_files
-from ralphloop.cli.layout import counted, row
+from ralphloop.cli.layout import row
 from ralphloop.config.load import check_config, user_file
 from ralphloop.config.model import AgentName
+from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode, RepositoryError
 from ralphloop.project import CONFIG_NAME
 from ralphloop.stacks.detect import Detected, detect

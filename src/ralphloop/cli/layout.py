@@ -44,14 +44,6 @@ def columns() -> int:
     return min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 story`, `2 stories`, `3,000 runs`."""
-    if number == 1:
-        return f"1 {noun}"
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {plural}"
-
-
 def size(count: float) -> str:
     """Bytes in words a person compares: `1.5 GB`."""
     for unit in ("bytes", "kB", "MB", "GB"):

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
+from ralphloop.core.text import counted
 from ralphloop.errors import InputError, UsageError
 from ralphloop.learning import store
 from ralphloop.learning.model import Decided, Pattern, Standing
@@ -126,7 +127,7 @@ def _print(patterns: list[Pattern], limit: int, as_json: bool) -> None:
 
 def _row(one: Pattern) -> str:
     standing = output.paint(f"{one.standing:<11}", *filter(None, [_COLOURS.get(one.standing)]))
-    stories = f"{one.story_count} stories" if one.story_count != 1 else "1 story"
+    stories = counted(one.story_count, "story")
     return f"{one.id}  {standing}  {one.category:<10} {stories:>9}  {output.safe(one.sentence)}"
 
 

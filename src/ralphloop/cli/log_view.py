@@ -6,10 +6,10 @@ import codecs
 from collections.abc import Iterator
 
 from ralphloop.cli import output
-from ralphloop.cli.layout import counted, row, wrapped
+from ralphloop.cli.layout import row, wrapped
 from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import AgentEvent
-from ralphloop.core.text import clean, one_line
+from ralphloop.core.text import clean, counted, one_line
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.readers import Reader, reader_for, reader_name
 from ralphloop.stories.names import label

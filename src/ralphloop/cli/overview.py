@@ -60,11 +60,6 @@ class Overview:
     expired: bool = False  # too old to be continued
 
     @property
-    def is_starting(self) -> bool:
-        """Somebody holds the project for a run that the journal does not know yet."""
-        return self.run is None and self.holder is not None
-
-    @property
     def totals(self) -> Totals:
         return self.run.totals if self.run else Totals()
 

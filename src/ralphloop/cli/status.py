@@ -12,11 +12,12 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.layout import counted, row
+from ralphloop.cli.layout import row
 from ralphloop.cli.next_steps import next_steps
 from ralphloop.cli.overview import Overview, State, look
 from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import Circuit
+from ralphloop.core.text import counted
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.story_state import Standing
 from ralphloop.project import find_project

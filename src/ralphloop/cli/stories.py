@@ -10,8 +10,9 @@ from typing import NamedTuple
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.layout import counted, row
+from ralphloop.cli.layout import row
 from ralphloop.cli.overview import Overview, grade_of, look
+from ralphloop.core.text import counted
 from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.setup import relative

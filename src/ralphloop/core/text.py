@@ -39,3 +39,11 @@ def one_line(text: str, limit: int = 200) -> str:
     """The text on one line, cut to `limit` characters with an ellipsis."""
     line = " ".join(clean(text[: limit * 8]).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 story`, `2 stories`, `3,000 runs`."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {plural}"

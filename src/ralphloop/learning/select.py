@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ralphloop.config.model import LearningSection, SkillStyle
-from ralphloop.core.text import one_line
+from ralphloop.core.text import counted, one_line
 from ralphloop.learning import memory_file, skills, store
 from ralphloop.learning.extract import INVITATION
 from ralphloop.learning.model import Carried, Index, Pattern, Standing
@@ -127,9 +127,8 @@ def _fitting(patterns: Iterator[Pattern], characters: int) -> dict[str, str]:
 
 
 def _weight(pattern: Pattern) -> str:
-    if pattern.standing is Standing.APPROVED:
-        return "approved"
-    return "1 story" if pattern.story_count == 1 else f"{pattern.story_count} stories"
+    approved = pattern.standing is Standing.APPROVED
+    return "approved" if approved else counted(pattern.story_count, "story")
 
 
 def _read_by(

@@ -12,7 +12,7 @@ from typing import Any
 
 from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.endings import ENDINGS
-from ralphloop.core.text import one_line
+from ralphloop.core.text import counted, one_line
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.ui.lines import money
@@ -177,7 +177,7 @@ def _eta(facts: Facts, run: RunRecord, now: float) -> str:
     done = run.totals.tasks_completed
     if not left or not facts.stories[0].key:
         return ""
-    stories = "1 story" if left == 1 else f"{left:,} stories"
+    stories = counted(left, "story")
     if not done:
         return f"{stories} left; no estimate before one passes"
     wait = facts.wait

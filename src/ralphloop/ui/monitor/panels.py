@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit
-from ralphloop.core.text import one_line
+from ralphloop.core.text import counted, one_line
 from ralphloop.ui.lines import money
 from ralphloop.ui.monitor import paint
 from ralphloop.ui.monitor.paint import clock, fit, line, number, pips, spark
@@ -152,7 +152,7 @@ def learned(facts: Facts) -> Iterator[Line]:
         yield line(("learning is off", Tone.QUIET))
         return
     captured = (f"{found.captured} captured", Tone.STRONG if found.captured else Tone.QUIET)
-    yield line(captured, f", {found.skills} skill{'' if found.skills == 1 else 's'}")
+    yield line(captured, f", {counted(found.skills, 'skill')}")
     if found.categories:
         yield line(", ".join(f"{name} {count}" for name, count in found.categories))
     if soon := _next_aggregation(facts):
@@ -164,7 +164,7 @@ def _next_aggregation(facts: Facts) -> str:
     if not facts.stories or not every or not facts.setting("learning", "enabled"):
         return ""
     left = every - facts.count(paint.PASSED, paint.REVIEW, paint.BLOCKED, paint.ASIDE) % every
-    return "1 story" if left == 1 else f"{left} stories"
+    return counted(left, "story")
 
 
 def health(facts: Facts, at: float, zone: tzinfo | None) -> Iterator[Line]:

@@ -9,10 +9,11 @@ from typing import Any
 
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.grading import Grade
+from ralphloop.core.text import counted
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.ui.report.tally import StoryTally, Tally
 from ralphloop.ui.report.values import Group, Step, StoryLine
-from ralphloop.ui.report.words import Teller, plural
+from ralphloop.ui.report.words import Teller
 
 MOST_STORIES = 500
 PASSED = ("review", "claimed", "checked", "verified", "by_hand", "earlier")
@@ -148,8 +149,8 @@ def next_steps(groups: Iterable[Group], decision: str) -> tuple[Step, ...]:
             words = f"{line.id} was set aside. To bring its unfinished work back:"
             steps.append(Step(words, line.bring_back))
     if claimed := by_key["claimed"].count:
-        words = f"{plural(claimed, 'story is', 'stories are')} only claimed: look at the change,"
-        steps.append(Step(f"{words} and set checks.commands in ralph.toml."))
+        words = f"{counted(claimed, 'story')} {'is' if claimed == 1 else 'are'} only claimed"
+        steps.append(Step(f"{words}: look at the change, and set checks.commands in ralph.toml."))
     if ending := ENDINGS.get(decision):
         steps.append(Step(ending.advice, ending.command))
     return tuple(steps)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision
+from ralphloop.core.text import counted
 from ralphloop.errors import RalphError
 from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.queries import Queries
@@ -28,7 +29,7 @@ from ralphloop.ui.report.values import (
     Spending,
     Times,
 )
-from ralphloop.ui.report.words import Teller, plural, thinned
+from ralphloop.ui.report.words import Teller, thinned
 
 MOST_DECISIONS = 60
 MOST_BARS = 100
@@ -197,7 +198,7 @@ def _at(item: Note | Move) -> float:
 
 def _headline(run: RunRecord, groups: tuple[Group, ...], passed: int, total: int) -> str:
     counts = {group.key: group.count for group in groups}
-    parts = [f"{passed} of {plural(total, 'story', 'stories')} passed" if total else "a plain loop"]
+    parts = [f"{passed} of {counted(total, 'story')} passed" if total else "a plain loop"]
     if waiting := counts["waiting"]:
         parts.append(f"{waiting} {'waits' if waiting == 1 else 'wait'} for you")
     if failed := counts["failed"]:

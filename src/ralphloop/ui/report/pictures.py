@@ -12,9 +12,10 @@ from datetime import tzinfo
 from typing import NamedTuple
 
 from ralphloop.core.durations import format_duration
+from ralphloop.core.text import counted
 from ralphloop.ui.lines import money
 from ralphloop.ui.report.values import MOST_SPANS, Report, Span
-from ralphloop.ui.report.words import clock, moment, number, plural
+from ralphloop.ui.report.words import clock, moment, number
 
 # One unit is a pixel at most: text of 15 units is readable in two columns and on a phone.
 WIDTH = 560
@@ -122,7 +123,7 @@ def _stories_over_time(report: Report, zone: tzinfo | None) -> Picture:
     return Picture(
         "stories",
         title,
-        f"{plural(points[-1].count, 'story', 'stories')} passed in this run.",
+        f"{counted(points[-1].count, 'story')} passed in this run.",
         bottom + 28,
         lines=[_flat(bottom, "axis"), _flat(_TOP, "goal"), *ticks],
         texts=[*times, *labels],
@@ -149,7 +150,7 @@ def _per_iteration(report: Report) -> Picture:
     return Picture(
         "iterations",
         title,
-        f"{plural(report.spending.totals.starts, 'start')} in {plural(len(costs), 'bar')}.",
+        f"{counted(report.spending.totals.starts, 'start')} in {counted(len(costs), 'bar')}.",
         low + _PANEL + 28,
         bars=[*upper.bars, *lower.bars],
         lines=[*upper.lines, *lower.lines],
@@ -223,7 +224,7 @@ def _circuit(report: Report, zone: tzinfo | None) -> Picture:
     spans, changes = report.series.circuit, report.series.circuit_changes
     summary = f"It stayed {spans[-1].kind} all the time."
     if changes:
-        summary = f"It changed {plural(changes, 'time')} and ended {spans[-1].kind}."
+        summary = f"It changed {counted(changes, 'time')} and ended {spans[-1].kind}."
     picture = _lanes(_axis(report, zone), ("OPEN", "HALF_OPEN", "CLOSED"), spans if changes else ())
     rows = _span_rows(spans, zone)
     head = ("from", "state", "for", "why")
@@ -236,8 +237,9 @@ def _waits(report: Report, zone: tzinfo | None) -> Picture:
     summary = "It never had to wait."
     if waits:
         newest = "the newest " if len(waits) == MOST_SPANS else ""
-        counted = f"{newest}{plural(len(waits), 'wait')}"
-        summary = f"{counted}; {format_duration(quota)} for the usage limit."
+        summary = (
+            f"{newest}{counted(len(waits), 'wait')}; {format_duration(quota)} for the usage limit."
+        )
     picture = _lanes(_axis(report, zone), (), waits)
     rows = _span_rows(waits, zone)
     head = ("from", "what for", "for", "why")

@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from ralphloop.core.durations import format_duration
+from ralphloop.core.text import counted
 from ralphloop.ui.lines import money
 from ralphloop.ui.report.groups import ALWAYS
 from ralphloop.ui.report.pictures import pictures
 from ralphloop.ui.report.values import Report
-from ralphloop.ui.report.words import clock, moment, number, percent, plural, zone_name
+from ralphloop.ui.report.words import clock, moment, number, percent, zone_name
 
 _HERE = Path(__file__).parent
 # An underscore within a word is only itself.
@@ -69,7 +70,7 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         "money": money,
         "number": number,
         "percent": percent,
-        "plural": plural,
+        "counted": counted,
         "words": escaped,
         "code": code,
     }

@@ -23,10 +23,6 @@ class Teller:
         # Generously cut first: redaction must see whole secrets, not megabytes.
         return one_line(redact(str(text)[: limit * 8], self._secrets), limit)
 
-    def all(self, texts: Iterable[object], limit: int = 300) -> str:
-        """Several reasons as one."""
-        return self("; ".join(str(text) for text in texts), limit)
-
 
 def clock(at: float | None, zone: tzinfo | None = None) -> str:
     """A point in time as a person's wall clock shows it."""
@@ -58,11 +54,6 @@ def number(value: float) -> str:
 def percent(share: float | None) -> str:
     """A share as a person says it."""
     return "" if share is None else f"{share:.0%}"
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    """`1 story`, `3 stories`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def thinned(items: Sequence[_T], most: int) -> tuple[_T, ...]:
