@@ -6,13 +6,19 @@ as terminal control sequences, is taken off here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ralphloop.core.durations import format_duration
 from ralphloop.core.text import clean
 
 Event = Mapping[str, Any]
+_SIMPLE = {
+    "story_set_aside": "  ⊘ {story} is set aside: {reason}",
+    "story_reopened": "  ↻ {story} is open again: {reason}",
+    "circuit_changed": "  circuit {before} → {after}: {reason}",
+    "request_answered": "  {kind}: {answer}",
+}
 _QUIET = ("story_passed", "story_set_aside", "story_reopened", "circuit_changed", "run_finished")
 
 
@@ -23,9 +29,12 @@ def event_lines(event: Event, *, verbosity: int = 0) -> Iterator[str]:
         return
     if kind == "agent_event" and verbosity < 1:
         return
-    teller = _TELLERS.get(kind)
-    if teller is not None:
-        yield from (" ".join(clean(line).split("\n")) for line in teller(event))
+    told: Iterable[str] = ()
+    if kind in _SIMPLE:
+        told = (_SIMPLE[kind].format(**event),)
+    elif kind in _TELLERS:
+        told = _TELLERS[kind](event)
+    yield from (" ".join(clean(line).split("\n")) for line in told)
 
 
 def money(dollars: float) -> str:
@@ -97,26 +106,10 @@ def _story_passed(event: Event) -> Iterator[str]:
     yield f"  ✓ {event['story']} passed ({event['grade']}): {'; '.join(event['reasons'])}"
 
 
-def _story_set_aside(event: Event) -> Iterator[str]:
-    yield f"  ⊘ {event['story']} is set aside: {event['reason']}"
-
-
-def _story_reopened(event: Event) -> Iterator[str]:
-    yield f"  ↻ {event['story']} is open again: {event['reason']}"
-
-
-def _circuit_changed(event: Event) -> Iterator[str]:
-    yield f"  circuit {event['before']} → {event['after']}: {event['reason']}"
-
-
 def _waiting(event: Event) -> Iterator[str]:
     if event["until"] is None or event["seconds"] < 1:
         return
     yield f"  waiting {format_duration(event['seconds'])} until {event['until']}: {event['reason']}"
-
-
-def _request_answered(event: Event) -> Iterator[str]:
-    yield f"  {event['kind']}: {event['answer']}"
 
 
 def _run_finished(event: Event) -> Iterator[str]:
@@ -137,10 +130,6 @@ _TELLERS = {
     "agent_event": _agent_event,
     "iteration_finished": _iteration_finished,
     "story_passed": _story_passed,
-    "story_set_aside": _story_set_aside,
-    "story_reopened": _story_reopened,
-    "circuit_changed": _circuit_changed,
     "waiting": _waiting,
-    "request_answered": _request_answered,
     "run_finished": _run_finished,
 }

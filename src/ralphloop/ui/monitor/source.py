@@ -119,7 +119,8 @@ class Source:
 
     def _open(self, around: bool) -> JournalReader:
         """The journal; a file that came, went or was replaced is opened anew."""
-        if self._journal is not None and around and self._inode() != self._opened:
+        look = around or self._opened is None  # a run that begins is seen at once
+        if self._journal is not None and look and self._inode() != self._opened:
             self.close()
         if self._journal is None:
             self._opened = self._inode()
