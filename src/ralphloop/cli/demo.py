@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from importlib.resources import files
 from pathlib import Path
@@ -14,20 +10,9 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
+from ralphloop.cli.toy import make_repository, run_there, settings
 from ralphloop.errors import ExitCode, RepositoryError
 
-_CONFIG = """\
-[agent]
-name = "scripted"
-command = ["night.json"]
-[checks]
-commands = [{check}]
-[limits]
-backoff = "200ms"
-max_cost_usd = 2.0
-[session]
-keep_awake = false
-"""
 _FIRST_TEST = """\
 import unittest
 
@@ -60,46 +45,21 @@ def demo(keep: Path | None) -> int:
     if shutil.which("git") is None:
         raise RepositoryError("git is not installed", "Install git and try again.")
     place = keep or Path(tempfile.mkdtemp(prefix="ralph-demo-"))
-    _make_repository(place)
+    make_repository(place, _files())
     output.emit_lines(_INTRODUCTION.splitlines())
-    sys.stdout.flush()
-    ended = subprocess.run(
-        [sys.executable, "-m", "ralphloop", "run"], cwd=place, env=_environment(), check=False
-    )
-    if ended.returncode not in (ExitCode.COMPLETE, ExitCode.BLOCKED):
-        return ended.returncode
+    output.flush()
+    code = run_there(place)
+    if code not in (ExitCode.COMPLETE, ExitCode.BLOCKED):
+        return code
     output.emit_lines(_EPILOGUE.format(place=place).splitlines())
     return ExitCode.COMPLETE
 
 
-def _make_repository(place: Path) -> None:
-    place.mkdir(parents=True, exist_ok=True)
-    if any(place.iterdir()):
-        raise RepositoryError(f"{place} is not empty", "Name a new directory with --keep.")
-    source = files("ralphloop.demo")
-    for name in ("prd.json", "night.json"):
-        (place / name).write_text(source.joinpath(name).read_text(encoding="utf-8"))
-    check = json.dumps([sys.executable, "-m", "unittest", "-q"])
-    (place / "ralph.toml").write_text(_CONFIG.format(check=check))
-    (place / "test_start.py").write_text(_FIRST_TEST)
-    (place / ".gitignore").write_text(
-        ".ralph/\n.ralph-session.json\n.ralph-circuit-state.json\n__pycache__/\n"
-    )
-    for command in (
-        ("init", "--quiet", "--initial-branch=main"),
-        ("config", "user.name", "Ralph demo"),
-        ("config", "user.email", "demo@example.invalid"),
-        ("config", "commit.gpgSign", "false"),
-        ("add", "--all"),
-        ("commit", "--quiet", "--message", "A toy repository"),
-    ):
-        subprocess.run(["git", *command], cwd=place, check=True, capture_output=True)
-
-
-def _environment() -> dict[str, str]:
-    """Ours, without settings that are meant for another project."""
+def _files() -> dict[str, str]:
+    source, limits = files("ralphloop.demo"), 'backoff = "200ms"\nmax_cost_usd = 2.0\n'
     return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("RALPH_", "CB_", "GIT_"))
+        "prd.json": (source / "prd.json").read_text("utf-8"),
+        "night.json": (source / "night.json").read_text("utf-8"),
+        "ralph.toml": settings("night.json", "-m", "unittest", "-q", limits=limits),
+        "test_start.py": _FIRST_TEST,
     }

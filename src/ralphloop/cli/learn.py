@@ -52,13 +52,14 @@ def _aggregate(now: float) -> list[str]:
 
 
 def _simulate(directory: Path, *, null: bool) -> int:
+    from ralphloop.cli import learn_simulation as simulation
     from ralphloop.cli.stats import metric_lines, stat_lines, stats_of
-    from ralphloop.learning import simulation
+    from ralphloop.cli.toy import make_repository, run_there
     from ralphloop.project import Project
 
-    simulation.build(directory, null=null)
+    make_repository(directory, simulation.files(null=null))
     output.note(f"Simulation of {simulation.STORIES} stories in {directory}: no model is asked.")
-    code = simulation.play(directory)
+    code = run_there(directory, "--quiet")
     found = stats_of(Project(directory))
     output.emit_lines([*stat_lines(found), "", *metric_lines(found)])
     return code

@@ -9,12 +9,9 @@ attempt.  The *null* agent never looks at what it is given, so there must be no 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
-from ralphloop.errors import UsageError
+from ralphloop.cli.toy import settings
 
 STORIES = 20
 _AREAS = ("api", "database", "frontend", "cli")
@@ -38,37 +35,17 @@ sys.exit(bool(missing))
 '''
 
 
-def build(directory: Path, *, null: bool = False) -> None:
-    """Make the project: stories, checks, script, settings, one commit."""
-    if directory.exists() and any(directory.iterdir()):
-        raise UsageError(f"{directory} is not empty", "Name a new directory.")
-    directory.mkdir(parents=True, exist_ok=True)
-    numbers = range(1, STORIES + 1)
-    _write(directory / "prd.json", json.dumps(_prd(), indent=2))
-    script = {"stories": {_id(n): _starts(n, null=null) for n in numbers}}
-    _write(directory / "simulation.json", json.dumps(script, indent=1))
-    _write(directory / "tools/check.py", _CHECK)
-    for path in (f"src/{area}/{name}" for area in _AREAS for name in _LISTS):
-        _write(directory / path, "")
-    check = json.dumps([sys.executable, "tools/check.py"])
-    _write(
-        directory / "ralph.toml",
-        '# A simulation: a script plays the agent, no model is asked.\n[agent]\nname = "scripted"\n'
-        f'command = ["simulation.json"]\n[checks]\ncommands = [{check}]\n'
-        "[limits]\nmax_iterations = 0\ncalls_per_hour = 0\n[session]\nkeep_awake = false\n",
-    )
-    _write(directory / ".gitignore", ".ralph/\n.ralph-*.json\n")
-    _git(directory, "init", "--quiet", "--initial-branch=main")
-    for name, value in (("user.name", "simulation"), ("user.email", "simulation@localhost")):
-        _git(directory, "config", name, value)
-    _git(directory, "add", "--all")
-    _git(directory, "commit", "--quiet", "--message=A project to learn from")
-
-
-def play(directory: Path) -> int:
-    """Run all stories; returns the exit code of the run."""
-    command = [sys.executable, "-m", "ralphloop", "run", "--quiet"]
-    return subprocess.run(command, cwd=directory, check=False).returncode
+def files(*, null: bool) -> dict[str, str]:
+    """The project: stories, checks, script, settings."""
+    script = {"stories": {_id(n): _starts(n, null=null) for n in range(1, STORIES + 1)}}
+    limits = "max_iterations = 0\ncalls_per_hour = 0\n"
+    return {
+        "prd.json": json.dumps(_prd(), indent=2),
+        "simulation.json": json.dumps(script, indent=1),
+        "tools/check.py": _CHECK,
+        "ralph.toml": settings("simulation.json", "tools/check.py", limits=limits),
+        **{f"src/{area}/{name}": "" for area in _AREAS for name in _LISTS},
+    }
 
 
 def _prd() -> dict[str, Any]:
@@ -123,12 +100,3 @@ def _area(n: int) -> str:
 
 def _thing(n: int) -> str:
     return _THINGS[(n - 1) // len(_AREAS)]
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-
-
-def _git(directory: Path, *arguments: str) -> None:
-    subprocess.run(["git", *arguments], cwd=directory, check=True, capture_output=True)
