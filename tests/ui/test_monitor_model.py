@@ -124,7 +124,7 @@ def test_preflight_is_shown_as_a_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("decision", "state", "advice"),
     [
-        ("project_complete", "COMPLETE", "ralph report"),
+        ("project_complete", "COMPLETE", "git log"),
         ("blocked", "WAITS FOR YOU", "ralph run --continue"),
         ("circuit_open", "CIRCUIT OPEN", "--reset-circuit"),
         ("budget_exhausted", "LIMIT REACHED", "--max-cost"),

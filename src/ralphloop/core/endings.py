@@ -20,9 +20,7 @@ class Ending(NamedTuple):
 
 
 ENDINGS: dict[str, Ending] = {
-    ExitDecision.PROJECT_COMPLETE: Ending(
-        "all done", "Look at what was done (ralph report):", "git log --stat"
-    ),
+    ExitDecision.PROJECT_COMPLETE: Ending("all done", "Look at it:", "git log --stat"),
     ExitDecision.CIRCUIT_OPEN: Ending(
         "the circuit is open", "Look at why the circuit opened, then:", f"{_ON} --reset-circuit"
     ),
