@@ -264,6 +264,14 @@ def test_a_fallback_that_is_missing_is_a_warning(place: Place, run_ralph: RunRal
     assert found.code == 0
 
 
+def test_a_message_that_could_not_be_sent_is_a_warning(place: Place, run_ralph: RunRalph) -> None:
+    """Whoever relies on being told hears of it before the night."""
+    place.commit("ralph.toml", SETTINGS + '[notify]\ncommand = ["no-such-program"]\n')
+    found = Diagnosis(run_ralph, place)
+    assert "no-such-program was not found" in found.of("notify", "warning")[0]["message"]
+    assert found.code == 0
+
+
 def test_a_damaged_journal_is_70(place: Place, run_ralph: RunRalph) -> None:
     """A journal that cannot be read stops every run."""
     (place.root / ".ralph").mkdir()

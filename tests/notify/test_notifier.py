@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ralphloop.config.model import NotifySection
 from ralphloop.notify import Notifier
-from ralphloop.notify.channels import Command, Desktop, channels_for, check
+from ralphloop.notify.channels import Command, Desktop, channels_for, unsendable
 from ralphloop.notify.messages import Decider, Message
 from tests.loop.projects import sandbox, story
 from tests.notify.events import ended, quota, started, tool
@@ -183,10 +183,10 @@ def test_settings_choose_the_channels(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_known_before_the_night() -> None:
     """A program that is not there and an address that is none are said beforehand."""
-    found = check(NotifySection(command=("no-such-program",), webhook="nonsense"))
+    found = unsendable(NotifySection(command=("no-such-program",), webhook="nonsense"))
     assert found[0] == "notifications: no-such-program was not found"
     assert "http(s)://" in found[1]
-    assert check(NotifySection(command=("true",), webhook="https://example.com/")) == []
+    assert unsendable(NotifySection(command=("true",), webhook="https://example.com/")) == []
 
 
 JSON = st.recursive(

@@ -26,6 +26,7 @@ from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import RunRecord
 from ralphloop.loop.setup import relative
+from ralphloop.notify.channels import unsendable
 from ralphloop.project import Project
 from ralphloop.stories.model import StoryList
 from ralphloop.stories.names import label
@@ -77,6 +78,10 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     for finding in agents_seen(project, loaded.config.agent, env):
         yield Seen("agent", Level(finding.level), *finding[1:], code=ExitCode.AGENT_UNAVAILABLE)
     yield from _awake(loaded.config)
+    for problem in unsendable(loaded.config.notify):
+        yield Seen(
+            "notify", Level.WARNING, problem, "install it, or correct [notify] in ralph.toml"
+        )
     yield journal
     yield _lock(project)
 

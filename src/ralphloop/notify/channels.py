@@ -77,7 +77,7 @@ def channels_for(config: NotifySection, cwd: Path | None) -> list[Channel]:
     return found
 
 
-def check(config: NotifySection) -> list[str]:
+def unsendable(config: NotifySection) -> list[str]:
     """What would keep messages from being sent, as far as it can be known beforehand."""
     found = []
     bubble = "osascript" if sys.platform == "darwin" else "notify-send"
