@@ -78,7 +78,7 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     for finding in agents_seen(project, loaded.config.agent, env):
         yield Seen("agent", Level(finding.level), *finding[1:], code=ExitCode.AGENT_UNAVAILABLE)
     yield from _awake(loaded.config)
-    for problem in unsendable(loaded.config.notify):
+    for words in unsendable(loaded.config.notify):
         yield Seen(
             "notify", Level.WARNING, problem, "install it, or correct [notify] in ralph.toml"
         )
