@@ -79,9 +79,7 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
         yield Seen("agent", Level(finding.level), *finding[1:], code=ExitCode.AGENT_UNAVAILABLE)
     yield from _awake(loaded.config)
     for words in unsendable(loaded.config.notify):
-        yield Seen(
-            "notify", Level.WARNING, problem, "install it, or correct [notify] in ralph.toml"
-        )
+        yield Seen("notify", Level.WARNING, words, "install it, or correct [notify] in ralph.toml")
     yield journal
     yield _lock(project)
 
