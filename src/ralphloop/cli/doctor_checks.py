@@ -11,15 +11,18 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from ralphloop import __version__
+from ralphloop.agents.base import AGENTS, Problem, load_agent
+from ralphloop.agents.base import Level as Bad
+from ralphloop.agents.declared import declared_names
 from ralphloop.agents.programs import find_program
-from ralphloop.cli.doctor_agents import agents_seen
-from ralphloop.config.load import check_config
-from ralphloop.config.model import CommitPolicy, Config
+from ralphloop.config.load import agent_directories, check_config
+from ralphloop.config.model import AgentSection, CommitPolicy, Config
 from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode, RalphError, RepositoryError
 from ralphloop.journal.lock import live_holder
@@ -37,6 +40,7 @@ from ralphloop.workspace.preflight import Finding, disk_space, inspect
 from ralphloop.workspace.repo import Repository
 
 _MOST_PROBLEMS = 10
+_NEED_SETTINGS = frozenset({"command", "scripted"})  # nothing to look for unless they are chosen
 _AWAKE = ("systemd-inhibit", "caffeinate")
 _WAL_VERSION = b"\x02\x02"  # read and write version in the header of a SQLite file
 
@@ -75,8 +79,7 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     stories, seen = _stories(project, loaded.config)
     yield from seen
     yield from _checks(project, loaded.config, stories, env)
-    for finding in agents_seen(project, loaded.config.agent, env):
-        yield Seen("agent", Level(finding.level), *finding[1:], code=ExitCode.AGENT_UNAVAILABLE)
+    yield from _agents(project, loaded.config.agent, env)
     yield from _awake(loaded.config)
     for words in unsendable(loaded.config.notify):
         yield Seen("notify", Level.WARNING, words, "install it, or correct [notify] in ralph.toml")
@@ -147,6 +150,49 @@ def _checks(
         ):
             message = f"verify of {label(story.id)}: {story.verify[0]} was not found"
             yield Seen("checks", Level.WARNING, message, "unless the story itself makes it")
+
+
+def _agents(project: Project, config: AgentSection, env: Mapping[str, str]) -> Iterator[Seen]:
+    """The chosen agent first, then its fallbacks, then the others there are."""
+    chosen, places = str(config.name), agent_directories(project.root)
+    fallbacks = [str(name) for name in config.fallback if str(name) != chosen]
+    others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
+    names = list(dict.fromkeys([chosen, *fallbacks, *others]))
+
+    def ask(name: str) -> list[Problem]:
+        own = config if name == chosen else AgentSection()
+        try:
+            agent = load_agent(name, directories=places)
+            return agent.check(own, cwd=project.root, inherited=env)
+        except RalphError as error:
+            return [Problem(level=Bad.ERROR, message=error.message, fix=error.next_step)]
+
+    # Programs take their time to state their version; together they take the slowest one's.
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        for name, problems in zip(names, pool.map(ask, names), strict=True):
+            if name == chosen:
+                yield from _chosen_agent(name, problems)
+            else:
+                yield from _other_agent(problems, needed=name in fallbacks)
+
+
+def _chosen_agent(name: str, problems: list[Problem]) -> Iterator[Seen]:
+    if not problems:
+        yield Seen("agent", Level.OK, f"{name}, chosen")
+    for problem in problems:
+        level, words = Level(problem.level), problem.message
+        if problem.level is Bad.INFO:
+            level, words = Level.OK, f"{words}, chosen"
+        yield Seen("agent", level, words, problem.fix, ExitCode.AGENT_UNAVAILABLE)
+
+
+def _other_agent(problems: list[Problem], *, needed: bool) -> Iterator[Seen]:
+    """An agent that is not chosen stops nothing; a fallback that is missing is worth a word."""
+    for problem in problems if needed else problems[:1]:
+        missing = problem.level is Bad.ERROR
+        level = Level.WARNING if missing and needed else Level.INFO
+        words = f"{problem.message}, a fallback" if needed else problem.message
+        yield Seen("agent", level, words, problem.fix if missing else "")
 
 
 def _awake(config: Config) -> Iterator[Seen]:
