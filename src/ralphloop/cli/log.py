@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from ralphloop.agents.transcript import stderr_path
 from ralphloop.cli import output
 from ralphloop.cli.given import find_run
 from ralphloop.cli.layout import row
@@ -57,31 +55,13 @@ def log(
         if run is None:
             output.emit_lines(["Nothing was run here yet."])
             return
-        reader = _LogReader(project, journal, run, story, raw=raw, prompt=prompt, stderr=stderr)
+        part = "prompt.md" if prompt else "log.stderr" if stderr else "log"
+        reader = _LogReader(project, journal, run, story, part, plain=raw or part != "log")
         wanted = reader.wanted(iteration)
         if follow:
             reader.follow(wanted, only=iteration)
         else:
             reader.show_all(wanted)
-
-
-@dataclass(kw_only=True)
-class _Part:
-    """Which file of an iteration is shown."""
-
-    raw: bool
-    prompt: bool
-    stderr: bool
-
-    @property
-    def is_plain(self) -> bool:
-        return self.raw or self.prompt or self.stderr
-
-    def path(self, folder: Path, n: int) -> Path:
-        if self.prompt:
-            return folder / f"{n}.prompt.md"
-        transcript = folder / f"{n}.log"
-        return stderr_path(transcript) if self.stderr else transcript
 
 
 class _LogReader:
@@ -93,13 +73,15 @@ class _LogReader:
         journal: JournalReader,
         run: RunRecord,
         story: str | None,
-        **part: bool,
+        part: str,
+        *,
+        plain: bool,
     ) -> None:
         self._project = project
         self._journal = journal
         self._run = run
         self._story = story
-        self._part = _Part(**part)
+        self._part, self._plain = part, plain  # which file of an iteration, and whether as it is
         self._folder = project.transcripts / run.id
 
     def wanted(self, iteration: int | None) -> list[IterationRecord]:
@@ -150,7 +132,7 @@ class _LogReader:
 
     def _show(self, record: IterationRecord, *, is_over: Callable[[], bool]) -> None:
         path = self._path(record)
-        if self._part.is_plain:
+        if self._plain:
             for chunk in _pieces(path, is_over):
                 output.emit_bytes(chunk)
                 output.flush()
@@ -164,7 +146,7 @@ class _LogReader:
         output.emit_lines([*view.rest(now), *footer(now, live=self._is_live())])
 
     def _path(self, record: IterationRecord) -> Path:
-        return self._part.path(self._folder, record.n)
+        return self._folder / f"{record.n}.{self._part}"
 
     def _over(self, record: IterationRecord) -> Callable[[], bool]:
         def is_over() -> bool:
