@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import msgspec
-
 from ralphloop.core.model import Usage
 from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
@@ -19,7 +17,6 @@ from ralphloop.stories.model import StoryList
 from ralphloop.ui.monitor.values import Learned
 
 _BITE = 4 * 1024 * 1024
-_LARGEST_INDEX = 32 * 1024 * 1024
 Mark = tuple[int, int, int]
 
 
@@ -94,18 +91,11 @@ class StoryWatch:
             self.problem = one_line(error.message, 300)
 
 
-class _Pattern(msgspec.Struct):
-    category: str = "general"
-
-
-class _Index(msgspec.Struct):
-    patterns: list[_Pattern] = []
-
-
 class LearnedWatch:
     """What was learned, counted from the files."""
 
     def __init__(self, project: Project) -> None:
+        self._project = project
         self._folder = project.directory / "learnings"
         self._skills = (
             (project.root / ".claude" / "skills", "*-learned/SKILL.md"),
@@ -126,16 +116,11 @@ class LearnedWatch:
             skills = sum(1 for at, pattern in self._skills for _ in at.glob(pattern))
         except OSError:
             return False
-        self.learned = Learned(captured=captured, categories=_categories(index), skills=skills)
+        self.learned = Learned(captured=captured, categories=self._categories(), skills=skills)
         return True
 
+    def _categories(self) -> tuple[tuple[str, int], ...]:
+        from ralphloop.learning.store import load_index
 
-def _categories(index: Path) -> tuple[tuple[str, int], ...]:
-    try:
-        if index.stat().st_size > _LARGEST_INDEX:
-            return ()
-        found = msgspec.json.decode(index.read_bytes(), type=_Index)
-    except (OSError, msgspec.DecodeError):
-        return ()
-    counts = Counter(one_line(pattern.category, 20) for pattern in found.patterns)
-    return tuple(counts.most_common(4))
+        found = load_index(self._project).patterns
+        return tuple(Counter(one_line(pattern.category, 20) for pattern in found).most_common(4))
