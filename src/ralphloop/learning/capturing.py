@@ -101,7 +101,18 @@ def _capture(
     if outcome == "failed" and not notes:
         return Captured(outcome=outcome)  # the next attempt will have more to tell
     files = dict.fromkeys(path for one in (record, *earlier) for path in work_files(one))
-    learning = _learning(iteration, outcome, notes, commit, tuple(files)[:MAX_FILES])
+    learning = Learning(
+        task_id=iteration.story or "",
+        outcome=outcome,
+        timestamp=iso(iteration.finished_at or iteration.started_at),
+        notes=notes,
+        captured=any(item.startswith(_PROOF) for note in notes for item in note.evidence),
+        run=iteration.run,
+        iteration=iteration.n,
+        commit=commit,
+        files=tuple(files)[:MAX_FILES],
+        carried=tuple(iteration.told("learning", "ids") or ()),
+    )
     path = store.save(project, _name(story, iteration), learning)
     return Captured(name=path.name, outcome=outcome, notes=len(notes))
 
@@ -139,27 +150,6 @@ def _redacted(value: Any, secrets: tuple[str, ...]) -> Any:
     if isinstance(value, dict):
         return {key: _redacted(item, secrets) for key, item in value.items()}
     return [_redacted(item, secrets) for item in value] if isinstance(value, list) else value
-
-
-def _learning(
-    iteration: IterationRecord,
-    outcome: str,
-    notes: tuple[Note, ...],
-    commit: str,
-    files: tuple[str, ...],
-) -> Learning:
-    return Learning(
-        task_id=iteration.story or "",
-        outcome=outcome,
-        timestamp=iso(iteration.finished_at or iteration.started_at),
-        notes=notes,
-        captured=any(item.startswith(_PROOF) for note in notes for item in note.evidence),
-        run=iteration.run,
-        iteration=iteration.n,
-        commit=commit,
-        files=files,
-        carried=tuple(iteration.told("learning", "ids") or ()),
-    )
 
 
 def _name(story: Story, iteration: IterationRecord) -> str:
