@@ -29,7 +29,7 @@ def repository(root: Path, files: Mapping[str, object]) -> Path:
 
 def commands(detected: Detected) -> list[str]:
     """The check commands as one would type them."""
-    return [" ".join(check.argv) for check in detected.checks]
+    return [" ".join(argv) for argv in detected.checks]
 
 
 def node(**scripts: str) -> dict[str, object]:

@@ -89,10 +89,10 @@ def _found(root: Path, detected: Detected, agent: str, billing: Billing) -> Iter
 
 def _check_lines(root: Path, detected: Detected) -> Iterator[str]:
     label = "checks"
-    for check in detected.checks:
-        there = find_program(check.argv[0], os.environ, root) is not None
-        missing = "" if there else f" ({check.argv[0]} is not on PATH yet)"
-        yield from _row(label, f"{shlex.join(check.argv)}{missing}")
+    for argv in detected.checks:
+        there = find_program(argv[0], os.environ, root) is not None
+        missing = "" if there else f" ({argv[0]} is not on PATH yet)"
+        yield from _row(label, f"{shlex.join(argv)}{missing}")
         label = ""
     if not detected.checks:
         words = "none found: until ralph.toml names some, stories can only be `claimed`"
@@ -122,7 +122,8 @@ def _settle(file: Planned, *, asking: bool, overwrite: bool) -> bool:
     if fate == "exists" and not (overwrite and file.replaceable):
         question = f"{file.name} exists. Replace it?"
         if not (asking and click.confirm(question, default=False, err=True)):
-            output.emit_lines(_row("kept", f"{file.name}: it exists{_overwrite_hint(file)}"))
+            hint = " (--overwrite replaces it)" if file.replaceable else ""
+            output.emit_lines(_row("kept", f"{file.name}: it exists{hint}"))
             return False
     if fate == "same":
         output.emit_lines(_row("kept", f"{file.name}: it is up to date"))
@@ -131,10 +132,6 @@ def _settle(file: Planned, *, asking: bool, overwrite: bool) -> bool:
     verb = {"new": "created", "exists": "replaced", "grows": "extended"}[fate]
     output.emit_lines(_row(verb, f"{file.name}{file.remark}"))
     return True
-
-
-def _overwrite_hint(file: Planned) -> str:
-    return " (--overwrite replaces it)" if file.replaceable else ""
 
 
 def _kept_stories(stories: Stories) -> Iterator[str]:

@@ -6,8 +6,6 @@ Template and example are indented, so that an agent that echoes its prompt claim
 
 from __future__ import annotations
 
-import re
-
 STATUS_SECTION = """\
 ## RALPH_STATUS (mandatory)
 
@@ -58,9 +56,7 @@ is in the files, the commits and the notes below.
 4. Leave the work tree in a state that could be committed. You may commit; you need not.
 """
 
-_SECTION = re.compile(r"RALPH_STATUS", re.IGNORECASE)
-
 
 def has_status_section(text: str) -> bool:
     """True where a prompt file already explains the block itself."""
-    return _SECTION.search(text) is not None
+    return "RALPH_STATUS" in text.upper()

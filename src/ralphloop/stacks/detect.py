@@ -14,13 +14,6 @@ _MOST_DIRECTORIES = 100
 _SHOWN_BELOW = 5
 
 
-class Check(msgspec.Struct, frozen=True):
-    """A command that proves something."""
-
-    purpose: str
-    argv: tuple[str, ...]
-
-
 class Detected(msgspec.Struct, frozen=True, kw_only=True):
     """A repository, described."""
 
@@ -28,7 +21,7 @@ class Detected(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     stacks: tuple[str, ...] = ()  # their titles; empty: nothing was recognised
     tools: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[tuple[str, ...], ...] = ()  # commands that prove its work
     says: tuple[str, ...] = ()  # sentences for the prompt
     hints: tuple[str, ...] = ()  # sentences for the person
 
@@ -65,14 +58,14 @@ def _tool(stack: Stack, directory: Directory) -> Tool | None:
     return next((tool for tool in stack.tools if directory.meets(tool)), None)
 
 
-def _checks(stack: Stack, directory: Directory) -> Iterator[Check]:
+def _checks(stack: Stack, directory: Directory) -> Iterator[tuple[str, ...]]:
     tool = _tool(stack, directory)
     words = tool.words if tool else {}
     done: set[str] = set()
     for rule in stack.checks:
         if rule.purpose not in done and directory.meets(rule):
             done.add(rule.purpose)
-            yield Check(rule.purpose, tuple(_filled_in(rule.command, words)))
+            yield tuple(_filled_in(rule.command, words))
 
 
 def _filled_in(command: Sequence[str], words: dict[str, tuple[str, ...]]) -> Iterator[str]:
