@@ -38,6 +38,7 @@ green or which files are yours to touch. Use one where it fits the story and the
 _INVITE = f"""\
 If you learn something about this code base that a later run will need, say it in one line of your
 answer, before the status block: the word {INVITATION} and then the sentence."""
+_AROUND = len(_HEADING) + len(_INVITE) + 20  # the fence and empty lines
 
 
 def carry(project: Project, story: Story | None, *, config: LearningSection, agent: str) -> Carried:
@@ -48,7 +49,7 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
     if is_held_out(story, config.holdout):
         return _carried(_INVITE, loaded, names, config, held_out=True)
     patterns = _chosen(store.load_index(project), story, frozenset(loaded))
-    lines = _fitting(patterns, config.budget_tokens * CHARS_PER_TOKEN - _around())
+    lines = _fitting(patterns, config.budget_tokens * CHARS_PER_TOKEN - _AROUND)
     if not lines:
         return _carried(_INVITE, loaded, names, config)
     text = f"{_HEADING}\n{fenced(chr(10).join(lines.values()))}\n\n{_INVITE}"
@@ -79,10 +80,6 @@ def _carried(
     if tokens > config.budget_tokens:
         text, tokens = "", 0
     return Carried(text=text, ids=ids, skills=names, tokens=tokens, held_out=held_out)
-
-
-def _around() -> int:
-    return len(_HEADING) + len(_INVITE) + 20  # the fence and empty lines
 
 
 def _chosen(index: Index, story: Story | None, loaded: frozenset[str]) -> Iterator[Pattern]:

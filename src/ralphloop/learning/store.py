@@ -9,7 +9,6 @@ read is an error, not an empty list.  The newest `MAX_LEARNINGS` files are read,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -44,7 +43,8 @@ def load_all(project: Project) -> tuple[list[Learning], list[str]]:
     """All learnings, oldest first, and what could not be read, in words."""
     place = directory(project)
     known, found, problems = _load_parsed(place), dict[str, _Parsed](), list[str]()
-    for name in sorted(_names(place), key=_by_time)[-MAX_LEARNINGS:]:
+    names = (path.name for path in place.glob("learning-*.yaml"))
+    for name in sorted(names, key=_by_time)[-MAX_LEARNINGS:]:
         try:
             status = (place / name).stat()
             stamp = (status.st_mtime_ns, status.st_size)
@@ -75,8 +75,7 @@ def load_index(project: Project) -> Index:
     """The patterns as last aggregated; empty where there are none yet."""
     path = directory(project) / _INDEX
     try:
-        status = path.stat()
-        return _decoded(path, status.st_mtime_ns, status.st_size)
+        return msgspec.json.decode(path.read_bytes(), type=Index)
     except (OSError, msgspec.DecodeError):
         return Index()
 
@@ -112,15 +111,6 @@ def _load(path: Path) -> Learning:
     if len(data) > yaml_file.LARGEST:
         raise ValueError("is too large for a learning")
     return yaml_file.parse(data.decode())
-
-
-@lru_cache(maxsize=2)
-def _decoded(path: Path, changed: int, size: int) -> Index:  # noqa: ARG001 - part of the key
-    return msgspec.json.decode(path.read_bytes(), type=Index)
-
-
-def _names(place: Path) -> list[str]:
-    return [path.name for path in place.glob("learning-*.yaml")]
 
 
 def _by_time(name: str) -> tuple[list[str], str]:
