@@ -64,6 +64,7 @@ def build(
     waits = list(reversed(journal.waits(run.id, MOST_SPANS)))
     moves = _moves(journal, run, tally)
     frozen = journal.meta(f"frozen:{run.id}") or {}
+    extra = (journal.meta(f"desk:{run.id}") or {}).get("extra", {})  # what a person added
     librarian = Librarian(
         say,
         tally,
@@ -90,8 +91,8 @@ def build(
         total=total,
         groups=groups,
         next_steps=next_steps(groups, run.decision),
-        spending=_spending(journal, run, len(tally.passes)),
-        times=_times(journal, run, tally),
+        spending=_spending(run, extra, len(tally.passes)),
+        times=_times(run, extra, tally),
         decisions=tuple(decisions[-MOST_DECISIONS:]),
         decisions_left_out=max(0, len(decisions) - MOST_DECISIONS),
         near_misses=tally.near_misses(),
@@ -217,9 +218,8 @@ def _agent(run: RunRecord) -> str:
     return f"{agent.get('name', '')} {agent.get('model', '')}".strip()
 
 
-def _spending(journal: Queries, run: RunRecord, passes: int) -> Spending:
+def _spending(run: RunRecord, extra: Mapping[str, Any], passes: int) -> Spending:
     totals, limits = run.totals, run.config.get("limits", {})
-    extra = _extra(journal, run)
     most = float(limits.get("max_cost_usd", 0.0))
     most += float(extra.get("cost_usd", 0.0)) if most else 0.0
     return Spending(
@@ -232,7 +232,7 @@ def _spending(journal: Queries, run: RunRecord, passes: int) -> Spending:
     )
 
 
-def _times(journal: Queries, run: RunRecord, tally: Tally) -> Times:
+def _times(run: RunRecord, extra: Mapping[str, Any], tally: Tally) -> Times:
     total, waiting = run.totals.active_s, run.totals.waited_s
     most = float(run.config.get("limits", {}).get("max_time", 0.0))
     return Times(
@@ -241,14 +241,8 @@ def _times(journal: Queries, run: RunRecord, tally: Tally) -> Times:
         waiting_s=waiting,
         other_s=max(0.0, total - waiting - tally.working_s - tally.checking_s),
         total_s=total,
-        max_s=most + float(_extra(journal, run).get("time_s", 0.0)) if most else 0.0,
+        max_s=most + float(extra.get("time_s", 0.0)) if most else 0.0,
     )
-
-
-def _extra(journal: Queries, run: RunRecord) -> Mapping[str, Any]:
-    """What a person added to the budgets."""
-    found: Mapping[str, Any] = (journal.meta(f"desk:{run.id}") or {}).get("extra", {})
-    return found
 
 
 def _bars(spent: list[Cost]) -> Iterator[Cost]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ralphloop.core.durations import format_duration
 from ralphloop.core.text import counted
@@ -225,31 +225,29 @@ def _circuit(report: Report, zone: tzinfo | None) -> Picture:
     summary = f"It stayed {spans[-1].kind} all the time."
     if changes:
         summary = f"It changed {counted(changes, 'time')} and ended {spans[-1].kind}."
-    picture = _lanes(_axis(report, zone), ("OPEN", "HALF_OPEN", "CLOSED"), spans if changes else ())
-    rows = _span_rows(spans, zone)
-    head = ("from", "state", "for", "why")
-    return picture._replace(key="circuit", title="Circuit", summary=summary, head=head, rows=rows)
+    drawn = _lanes(_axis(report, zone), ("OPEN", "HALF_OPEN", "CLOSED"), spans if changes else ())
+    return drawn._replace(
+        key="circuit", title="Circuit", summary=summary, **_span_table("state", spans, zone)
+    )
 
 
 def _waits(report: Report, zone: tzinfo | None) -> Picture:
     waits = report.series.waits
     quota = sum(wait.end - wait.start for wait in waits if wait.kind == "quota")
-    summary = "It never had to wait."
-    if waits:
-        newest = "the newest " if len(waits) == MOST_SPANS else ""
-        summary = (
-            f"{newest}{counted(len(waits), 'wait')}; {format_duration(quota)} for the usage limit."
-        )
-    picture = _lanes(_axis(report, zone), (), waits)
-    rows = _span_rows(waits, zone)
-    head = ("from", "what for", "for", "why")
-    return picture._replace(key="waits", title="Waiting", summary=summary, head=head, rows=rows)
+    newest = "the newest " if len(waits) == MOST_SPANS else ""
+    told = f"{newest}{counted(len(waits), 'wait')}; {format_duration(quota)} for the usage limit."
+    summary = told if waits else "It never had to wait."
+    drawn = _lanes(_axis(report, zone), (), waits)
+    return drawn._replace(
+        key="waits", title="Waiting", summary=summary, **_span_table("what for", waits, zone)
+    )
 
 
-def _span_rows(spans: Iterable[Span], zone: tzinfo | None) -> list[tuple[str, ...]]:
-    return [
+def _span_table(kind: str, spans: Iterable[Span], zone: tzinfo | None) -> dict[str, Any]:
+    rows = [
         (clock(s.start, zone), s.kind, format_duration(s.end - s.start), s.reason) for s in spans
     ]
+    return {"head": ("from", kind, "for", "why"), "rows": rows}
 
 
 def _axis(report: Report, zone: tzinfo | None) -> _TimeAxis:

@@ -8,7 +8,7 @@ JSON that leaves out defaults: every key may be missing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ralphloop.core.model import Circuit, Outcome
@@ -178,15 +178,11 @@ def _flaky(it: IterationRecord) -> Iterator[str]:
             yield f"{check['name']}{': ' + tests if tests else ''}"
 
 
-def _tolerated(it: IterationRecord) -> Iterator[str]:
-    yield from it.record.get("tolerated", ())
+def _listed(key: str) -> Callable[[IterationRecord], Iterable[str]]:
+    return lambda it: it.told(key) or ()
 
 
-def _leftovers(it: IterationRecord) -> Iterator[str]:
-    yield from it.record.get("leftovers", ())
-
-
-_RULES: tuple[tuple[str, str, Callable[[IterationRecord], Iterator[str]]], ...] = (
+_RULES: tuple[tuple[str, str, Callable[[IterationRecord], Iterable[str]]], ...] = (
     ("false_done", "“Done” that was not, caught by the checks", _false_done),
     ("early_exit", "The agent wanted to end the run too early", _early_exit),
     ("half_open", "The circuit went half open", _half_open),
@@ -195,8 +191,8 @@ _RULES: tuple[tuple[str, str, Callable[[IterationRecord], Iterator[str]]], ...] 
     ("stopped", "Starts that had to be stopped", _stopped),
     ("denied", "Tools the agent was refused", _denied),
     ("flaky", "Flaky checks: red, then green", _flaky),
-    ("tolerated", "Tests that were red before and still are", _tolerated),
-    ("leftovers", "Processes left behind and stopped", _leftovers),
+    ("tolerated", "Tests that were red before and still are", _listed("tolerated")),
+    ("leftovers", "Processes left behind and stopped", _listed("leftovers")),
 )
 
 
