@@ -42,7 +42,8 @@ def validate(as_json: bool) -> int:
     """Check ralph.toml, your own settings and the environment; name every problem."""
     loaded, problems = check_config(find_project(Path.cwd()).root, env=os.environ)
     if as_json:
-        output.emit_json({"ok": not problems, "problems": [_problem(each) for each in problems]})
+        found = [{"place": each.place, "message": each.message} for each in problems]
+        output.emit_json({"ok": not problems, "problems": found})
     elif problems:
         _complain(problems)
     else:
@@ -74,10 +75,6 @@ def _visible(setting: Setting, loaded: Loaded) -> object:
     if setting.form is Form.VARIABLES and isinstance(value, dict):
         return dict.fromkeys(value, HIDDEN)
     return value
-
-
-def _problem(problem: Problem) -> dict[str, str]:
-    return {"place": problem.place, "message": problem.message}
 
 
 def _complain(problems: tuple[Problem, ...]) -> None:

@@ -30,13 +30,9 @@ def row(label: str, text: str, *styles: str, width: int = LABEL_WIDTH) -> Iterat
 
 def wrapped(text: str, *, indent: int = 0) -> list[str]:
     """The text as lines that fit beside an indentation; words and `commands` are left whole."""
-    shown = _COMMAND.sub(_glued, one_line(text, _LONGEST_TEXT))
+    shown = _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), one_line(text, _LONGEST_TEXT))
     lines = textwrap.wrap(shown, columns() - indent, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_GLUE, " ") for line in lines]
-
-
-def _glued(command: re.Match[str]) -> str:
-    return command[0].replace(" ", _GLUE)
 
 
 def columns() -> int:

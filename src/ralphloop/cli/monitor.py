@@ -34,17 +34,15 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
         with JournalReader.open(project.journal) as journal:
             found = find_run(journal, run)
         run = found.id if found else None
-    in_ascii = in_ascii or os.environ.get("TERM") in _ONLY_ASCII or not _speaks_unicode()
+    in_ascii = (
+        in_ascii or os.environ.get("TERM") in _ONLY_ASCII or not output.speaks_unicode(sys.stdout)
+    )
     if once or not _can_draw():
         _print_once(project, run, in_ascii=in_ascii)
         return
     from ralphloop.ui.monitor.app import Monitor
 
     Monitor(project, run=run, in_ascii=in_ascii, dark=theme == "dark").run()
-
-
-def _speaks_unicode() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _can_draw() -> bool:

@@ -32,7 +32,7 @@ def emit_json(value: object, *, indent: int | None = 2) -> None:
     import msgspec
 
     plain = msgspec.to_builtins(value, str_keys=True)
-    text = json.dumps(plain, indent=indent, ensure_ascii=not _speaks_unicode(sys.stdout))
+    text = json.dumps(plain, indent=indent, ensure_ascii=not speaks_unicode(sys.stdout))
     sys.stdout.write(text + "\n")
 
 
@@ -108,5 +108,6 @@ def _complain(label: str, message: str, next_step: str) -> None:
         sys.stderr.write(f"  next: {safe(next_step)}\n")
 
 
-def _speaks_unicode(stream: TextIO) -> bool:
+def speaks_unicode(stream: TextIO) -> bool:
+    """Whether the stream takes every character."""
     return (stream.encoding or "").lower().replace("-", "") == "utf8"

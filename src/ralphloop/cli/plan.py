@@ -47,7 +47,8 @@ def _first_prompt(setup: Setup, session: Session) -> Prompt | None:
 def _as_lines(setup: Setup, steps: list[Shown], prompt: Prompt | None) -> Iterator[str]:
     yield f"project  {setup.project.root}"
     yield f"agent    {setup.config.agent.name} {setup.config.agent.model}".rstrip()
-    yield f"checks   {_checks(setup) or 'none: stories can only be claimed'}"
+    checks = " · ".join(shlex.join(argv) for argv in setup.config.checks.commands)
+    yield f"checks   {checks or 'none: stories can only be claimed'}"
     if steps:
         yield "stories"
     for step in steps:
@@ -62,10 +63,6 @@ def _as_lines(setup: Setup, steps: list[Shown], prompt: Prompt | None) -> Iterat
         yield f"  left out: {part}"
     yield ""
     yield output.safe(prompt.text)
-
-
-def _checks(setup: Setup) -> str:
-    return " · ".join(shlex.join(argv) for argv in setup.config.checks.commands)
 
 
 def _as_data(setup: Setup, steps: list[Shown], prompt: Prompt | None) -> dict[str, Any]:

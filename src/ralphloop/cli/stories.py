@@ -90,7 +90,8 @@ def arranged(story_list: StoryList, states: Mapping[str, StoryState]) -> list[Sh
     passed = (story for story in story_list.stories if story.passes)
     for story in passed:
         state = states.get(story.id, StoryState())
-        listed.append(Shown(story, state, Standing.PASSED, None, _why_passed(state)))
+        why = state.reason if state.standing is Standing.PASSED else "marked by a person"
+        listed.append(Shown(story, state, Standing.PASSED, None, why))
     return listed
 
 
@@ -101,10 +102,6 @@ def _unavailable(states: Mapping[str, StoryState]) -> Iterator[tuple[str, str]]:
         elif state.standing is Standing.SET_ASIDE:
             chance = "" if state.second_chance else "; one more chance when all else is done"
             yield story, f"set aside: {state.reason or 'no reason was given'}{chance}"
-
-
-def _why_passed(state: StoryState) -> str:
-    return state.reason if state.standing is Standing.PASSED else "marked by a person"
 
 
 def _as_lines(story_list: StoryList, listed: list[Shown], root: Path) -> Iterator[str]:

@@ -165,15 +165,12 @@ def _in_words(problem: str, setting: Setting, raw: object) -> str:
         got = raw[int(item[1])] if item and isinstance(raw, list | tuple) else raw
         hint = did_you_mean(str(got), words)
         return f"expected one of {', '.join(words)}, got {shown(got)}{hint}"
-    expected = _TYPE.sub(_type_in_words, re.split(", got | - at ", problem)[0])
+    said = re.split(", got | - at ", problem)[0]
+    expected = _TYPE.sub(lambda found: _TYPE_WORDS.get(found[1], found[1]), said)
     where = f" as item {int(item[1]) + 1}" if item else ""
     # Variables may hold keys, and an error message may end up anywhere.
     got = "something else" if setting.form is Form.VARIABLES else shown(raw)
     return f"{expected[0].lower()}{expected[1:]}{where}, got {got}"
-
-
-def _type_in_words(match: re.Match[str]) -> str:
-    return _TYPE_WORDS.get(match[1], match[1])
 
 
 def _enum_words(kind: object) -> tuple[str, ...]:

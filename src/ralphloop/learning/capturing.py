@@ -8,7 +8,6 @@ the same iteration again writes the same file, so it can be done after a crash.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -122,7 +121,8 @@ def _notes(project: Project, story: Story, record: Record, earlier: list[Record]
     root = project.root.resolve()
 
     def exists(path: str) -> bool:
-        return is_plain_path(path) and _is_inside(root / path, root)
+        there = is_plain_path(path) and (root / path).is_file()
+        return there and (root / path).resolve().is_relative_to(root)
 
     measured = notes_of(record, earlier, story_text=text, exists=exists)
     checks = [check["name"] for check in record.get("evidence", {}).get("checks") or ()]
@@ -130,10 +130,6 @@ def _notes(project: Project, story: Story, record: Record, earlier: list[Record]
     told = [text, recommendation(record)]
     said = [judged(note, checks, exists) for note in asked if not is_copy(note.text, told)]
     return [*measured, *said]
-
-
-def _is_inside(path: Path, root: Path) -> bool:
-    return path.is_file() and path.resolve().is_relative_to(root)
 
 
 def _with_commit(note: Note, commit: str) -> Note:

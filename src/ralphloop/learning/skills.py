@@ -97,8 +97,9 @@ def render(name: str, patterns: Iterable[Pattern]) -> str:
         f"What earlier work in this repository taught about {about} ({where})."
         f" Use it when a task touches {about} or these files."
     )
+    quoted = msgspec.json.encode(description[:1000]).decode()
     sections = [
-        f"---\nname: {name}\ndescription: {_quoted(description)}\n---",
+        f"---\nname: {name}\ndescription: {quoted}\n---",
         f"# {about}: learned in this repository",
         _INTRODUCTION,
         f"## When to use\n\nThe task is about {about}, or touches one of: {where}.",
@@ -160,10 +161,6 @@ def _read(path: Path) -> str:
             return file.read(_LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _quoted(text: str) -> str:
-    return msgspec.json.encode(text[:1000]).decode()
 
 
 def _digest(body: str) -> str:
