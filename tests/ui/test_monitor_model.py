@@ -271,8 +271,11 @@ def test_learnings_are_counted_from_their_files(tmp_path: Path) -> None:
     folder.mkdir()
     for n in range(3):
         (folder / f"learning-US-00{n}-20261115-22000{n}.yaml").write_text("task_id: x\n")
-    patterns = [{"category": "testing"}, {"category": "testing"}, {"category": "api"}]
-    (folder / "index.json").write_text(json.dumps({"patterns": patterns}))
+    known = [
+        {"id": "x", "kind": "discovery", "text": "y", "category": category}
+        for category in ("testing", "testing", "api")
+    ]
+    (folder / "index.json").write_text(json.dumps({"patterns": known}))
     skill = tmp_path / ".claude" / "skills" / "testing-learned"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\n")
