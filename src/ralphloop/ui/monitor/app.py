@@ -280,40 +280,34 @@ class Monitor(App[None]):
         if self.value is not None:
             self._ask("resume" if self.value.is_paused else "pause")
 
-    def action_stop(self) -> None:
+    @work
+    async def action_stop(self) -> None:
         from ralphloop.ui.monitor.screens import Confirm
 
-        if self._is_live():
-            self.push_screen(Confirm(_STOP_WORDS, yes="Stop it"), self._stop_if)
-
-    def _stop_if(self, sure: bool | None) -> None:
-        if sure:
+        if self._is_live() and await self.push_screen_wait(Confirm(_STOP_WORDS, yes="Stop it")):
             self._ask("stop")
 
-    def action_note(self) -> None:
+    @work
+    async def action_note(self) -> None:
         words = "A note for the agent; it goes into the next prompt."
-        self._question(words, "use the v2 API", self._note)
-
-    def _note(self, text: str | None) -> None:
-        if text:
+        if text := await self._answer(words, "use the v2 API"):
             self._ask("note", {"text": text})
 
-    def action_budget(self) -> None:
-        self._question("Raise the budget by so much money or time.", "5.00 or 2h", self._budget)
-
-    def _question(self, words: str, hint: str, then: Callable[[str | None], None]) -> None:
-        from ralphloop.ui.monitor.screens import Question
-
-        if self._is_live():
-            self.push_screen(Question(words, hint=hint), then)
-
-    def _budget(self, text: str | None) -> None:
-        if text is None:
-            return
+    @work
+    async def action_budget(self) -> None:
+        words = "Raise the budget by so much money or time."
         try:
-            self._ask("budget", steering.budget_of(text))
+            if text := await self._answer(words, "5.00 or 2h"):
+                self._ask("budget", steering.budget_of(text))
         except ValueError as error:
             self._tell(f"Not a budget: {error}", bad=True)
+
+    async def _answer(self, question: str, hint: str) -> str | None:
+        from ralphloop.ui.monitor.screens import Question
+
+        return (
+            await self.push_screen_wait(Question(question, hint=hint)) if self._is_live() else None
+        )
 
     def action_story(self, kind: str) -> None:
         if self.value is None or self._story_view.cursor is None or not self.value.stories:
