@@ -16,7 +16,7 @@ from ralphloop.errors import ExitCode
 from ralphloop.project import find_project
 
 _COLOURS = {Level.OK: "green", Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
-_LEVEL_WIDTH, _AREA_WIDTH = 9, 12
+_INDENT = 21
 
 
 @click.command()
@@ -52,19 +52,12 @@ def _exit_code(seen: Sequence[Seen]) -> ExitCode:
 
 def _lines(seen: Sequence[Seen]) -> Iterator[str]:
     for each in seen:
-        level = output.paint(each.level, _COLOURS[each.level]) + " " * (
-            _LEVEL_WIDTH - len(each.level)
-        )
-        words = row(f"{'':<{_LEVEL_WIDTH}}{each.area}", each.message, width=_indent())
-        yield from (level + line[_LEVEL_WIDTH:] if n == 0 else line for n, line in enumerate(words))
+        label = f"{each.level:<9}{each.area}"
+        yield from row(label, each.message, _COLOURS[each.level], width=_INDENT)
         if each.fix:
-            yield from row("", f"fix: {each.fix}", width=_indent())
+            yield from row("", f"fix: {each.fix}", width=_INDENT)
     yield ""
     yield _summary(seen)
-
-
-def _indent() -> int:
-    return _LEVEL_WIDTH + _AREA_WIDTH
 
 
 def _summary(seen: Sequence[Seen]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.config.model import AgentName, Config, settings
-from ralphloop.config.sources import Given, Problem, from_environment, from_file, from_flags
+from ralphloop.config.sources import FLAG, Given, Problem, from_environment, from_file, from_flags
 from ralphloop.config.values import did_you_mean, read_value, shown
 from ralphloop.errors import InputError, RalphError, UsageError
 from ralphloop.project import CONFIG_NAME, RALPH_DIR
@@ -50,7 +50,7 @@ def check_config(
                 given.setting, given.raw, from_text=given.from_text
             )
         except ValueError as error:
-            problems.append(Problem(given.place, str(error), given.on_command_line))
+            problems.append(Problem(given.place, str(error), given.origin == FLAG))
         else:
             origins[given.setting.name] = given.origin
     config = _assemble(values)
@@ -115,7 +115,7 @@ def _unknown_agents(config: Config, origins: Mapping[str, str], root: Path) -> I
             yield Problem(
                 f"{origins[key]}: {key}",
                 f"expected one of {', '.join(words)}, got {shown(name)}{did_you_mean(name, words)}",
-                origins[key] == "flag",
+                origins[key] == FLAG,
             )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from ralphloop.config.model import Setting, sections, settings
 from ralphloop.config.values import did_you_mean, shown
 
+FLAG = "flag"  # the origin of what stands on the command line
 _LARGEST_FILE = 256 * 1024
 _MOST_PROBLEMS = 50
 _SEED_VARIABLES = {
@@ -44,7 +45,6 @@ class Given(msgspec.Struct, frozen=True):
     origin: str
     place: str
     from_text: bool = False
-    on_command_line: bool = False
 
 
 def from_file(path: Path, name: str, problems: list[Problem]) -> Iterator[Given]:
@@ -80,7 +80,7 @@ def from_flags(flags: Mapping[str, object], problems: list[Problem]) -> Iterator
         if name in settings():
             place = f"command line: {name}"
             text = isinstance(raw, str)
-            yield Given(settings()[name], raw, "flag", place, from_text=text, on_command_line=True)
+            yield Given(settings()[name], raw, FLAG, place, from_text=text)
         else:
             hint = did_you_mean(name, settings())
             problems.append(Problem("command line", f"unknown setting {name[:60]}{hint}", True))
