@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from ralphloop.cli import steering
+from ralphloop.cli.main import run
 from ralphloop.journal.records import Request
 from tests.cli.nights import RUN, Night
 from tests.conftest import RunRalph
@@ -70,13 +72,17 @@ def test_a_wish_reaches_the_run_and_its_answer_is_printed(
     assert [(request.kind, request.payload) for request in asked] == [(kind, payload)]
 
 
-def test_a_busy_run_answers_later(tmp_path: Path, run_ralph: RunRalph) -> None:
+def test_a_busy_run_answers_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Nobody has to wait for an iteration to end: the wish stays."""
     night = Night(tmp_path).begin()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(steering, "_PATIENCE_S", 0.2)
     with night.held():
-        done = run_ralph("pause", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "was asked to pause; it answers when this iteration ends" in done.stdout
+        assert run(["pause"]) == 0
+    shown = capsys.readouterr().out
+    assert "was asked to pause; it answers when this iteration ends" in shown
     assert [request.kind for request in night.journal.pending_requests(RUN)] == ["pause"]
 
 
