@@ -27,12 +27,12 @@ _STAMP = re.compile(
     r"|[\w.]{1,60} - (?=(?:ERROR|CRITICAL|FATAL)\b)|\w{1,30}\.(?=(?:ERROR|CRITICAL):)"
 )
 _TAG = re.compile(
-    r"\[(?!x\]|(?:[\d:.T -]+ )?(?i:error|fatal|critical|err|ftl|emerg|alert|crit)\])"
+    r"\[(?!x\]| *FAILED *\]|(?:[\d:.T -]+ )?(?i:error|fatal|critical|err|ftl|emerg|alert|crit)\])"
     r"[\w .:/@#-]{1,40}\]\s+"
 )
 _PROGRAM = re.compile(
     r"(?!(?i:feat|fix|chore|docs|test|refactor|perf|style|revert|expected|example|message|shows"
-    r"|prints|returns|before|old|error|fatal)\b)[\w./@+-]{1,60}:"
+    r"|prints|returns|before|old|\w*(?:error|exception)|fatal)\b)[\w./@+-]{1,60} ?:"
     r"(?:(?=error )| (?=\[(?:emerg|alert|crit|error)\] "
     r"|(?:[Ff]atal )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL)(?::|\[| [A-Z]| response from| [a-z]+ing )"
     r"|\.{0,2}/\S+:\d+:\d+: ))"
@@ -48,6 +48,7 @@ _PLACE = re.compile(
     r"(?::\[?\d+(?:[:,]\d+)*\]?(?:: ?|\s-\s|\s(?=[A-Za-z])|:(?=in ))"
     r"|\(\d+(?:,\d+)*\)\s?:\s+|: line \d+: )"
 )
+_COLUMN = re.compile(r"\d[:,]\d")
 _ESLINT = re.compile(r"\d+:\d+\s+(error)\s+")
 
 _MARKUP = r"\||#(?!\d|#\[)|<!--|</?\w|\[[xX]\]"
@@ -77,7 +78,13 @@ def core_of(line: str) -> Core:
     elif place:
         unmarked = unmarked[place.end() :]
     core = _dropped(_LEAD_IN, unmarked.strip())
-    return Core(core, place["file"] if place else "", logged, bulleted=bare != text)
+    return Core(
+        core,
+        place["file"] if place else "",
+        column=place is not None and _COLUMN.search(place[0]) is not None,
+        logged=logged,
+        bulleted=bare != text,
+    )
 
 
 def is_no_report(line: str) -> bool:

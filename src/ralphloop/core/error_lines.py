@@ -16,7 +16,7 @@ import re
 from typing import NamedTuple
 
 from ralphloop.core.error_decoration import core_of, is_no_report
-from ralphloop.core.error_prose import is_message, reported_error
+from ralphloop.core.error_prose import announces_failure, is_message, reported_error
 from ralphloop.core.error_shapes import Core, Rank, is_severe, rank_of
 from ralphloop.core.errors import MAX_TEXT, TRIGGER
 from ralphloop.core.text import clean
@@ -84,6 +84,7 @@ class _Scanner:
         self._in_diff = False
         self._frame_indent: int | None = None  # of the last `File "…", line n`
         self._head: str | None = None  # its message stands on the next line
+        self._announced = False  # "The build stops here:"; what comes next is why
         self._previous = ""
 
     def read(self, line: str) -> None:
@@ -95,7 +96,7 @@ class _Scanner:
 
     def _found_in(self, line: str) -> ErrorLine | None:
         waiting = self._in_diff or self._frame_indent is not None or self._head is not None
-        if not waiting and not TRIGGER.search(line.lower()):
+        if not (waiting or self._announced) and not TRIGGER.search(line.lower()):
             return None
         if line.isspace() or self._is_fence(line) or self._is_diff(line) or self._is_frame(line):
             return None
@@ -143,19 +144,29 @@ class _Scanner:
 
     def _reported(self, line: str) -> ErrorLine | None:
         head, self._head = self._head, None
+        announced, self._announced = self._announced, announces_failure(line)
         if is_no_report(line):
+            self._announced = announced and line.lstrip().startswith("$ ")
             return None
         core = core_of(line)
         if _MESSAGE_BELOW.match(core.text):
             self._head = core.text
             return None
         found = _error_in(line, core, in_code=self._in_code)
-        return _joined(head, core.text) if head and not found else found
+        if head and not found:
+            return _joined(head, core.text)
+        if announced and not (found or core.bulleted or self._in_code or self._announced):
+            return _told(core.text)
+        return found
 
 
 def _joined(head: str, message: str) -> ErrorLine | None:
     is_error = is_message(head.rstrip(":"), message)
     return ErrorLine(f"{head} {message}", Rank.SPECIFIC) if is_error else None
+
+
+def _told(text: str) -> ErrorLine | None:
+    return ErrorLine(text, Rank.TOLD) if _counts_failures(text) is None else None
 
 
 def _error_in(line: str, core: Core, *, in_code: bool) -> ErrorLine | None:

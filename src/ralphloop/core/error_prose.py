@@ -76,6 +76,21 @@ _LABEL = re.compile(
     r"(?i:\b(?:before|after|old|new|was|now|example|e\.g\.|expected|output)\W*:\W*$)"
 )
 
+# "The build stops here:", "make dies:", "Still red:"; what comes next is the tool's own word
+_ANNOUNCED = re.compile(
+    r"(?i:(?!\W*(?:where|how|why|what|which)\b)(?P<what>.{0,150})"
+    r"(?<!that )(?<!which )(?<!must )(?<!should )(?<!can )(?<!to )"
+    r"\b(?:fail(?:s|ed|ing)?|crash(?:es|ed)?|breaks|stops|stopped|dies|died|aborts|ends|red|broken"
+    r"|complains|exits"
+    r"|(?:cannot|can't|won't|doesn't|does not) (?:start|build|run|compile|link|pass))"
+    r"(?: (?:here|there|with|in|at|on|because of|this|that|the (?:same|following)|again|start"
+    r"|startup|as follows|as before|like this|an|error|output|message))*:[*_]{0,3}$)"
+)
+_MACHINERY = _words(
+    r"builds?|tests?|suite|run|compil\w+|lint\w*|checks?|ci|pipeline|job|install\w*|deploy\w*|it",
+    r"migrations?|step|make|npm|npx|yarn|pnpm|bun|cargo|go|docker|pytest|gradlew?|mvn|node|tsc|still",
+)
+
 _NOTHING = re.compile(
     r"[\"'`(\[{]*(?i:null|none|nil|undefined|false|no|n/a|-+|ok|0+(?:\.0+)?|zero|\[\]|\{\}|\"\"|'')"
     r"(?:[\"'`)\]},;.]*$|[,;] |\.\s| (?:errors?|failures?|found|so far|remaining)\b)"
@@ -108,6 +123,14 @@ def is_message(head: str, message: str) -> bool:
     if head == "error":  # the one head that is also a common key and parameter name
         return not (_TYPE.match(message) or _CODE_END.search(message))
     return not message.endswith((",", ";", "=>"))
+
+
+def announces_failure(line: str) -> bool:
+    """True where a line says that the build or the tests fail, and then comes how."""
+    said = _ANNOUNCED.match(line.strip())
+    if not said or not _MACHINERY.search(said["what"]) or _WORK.match(line):
+        return False
+    return not any(about.search(line) for about in (_SOLVED, _ON_PURPOSE, _CONDITION))
 
 
 def reported_error(line: str) -> str | None:

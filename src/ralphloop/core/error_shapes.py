@@ -34,7 +34,8 @@ _SYSTEM_SAYS = (
     r"|input/output error|invalid argument|disk quota exceeded|cannot execute binary file"
     r"|bad interpreter|operation timed out|access is denied"
     r"|the system cannot find the (?:file|path) specified|the network path was not found"
-    r"|the process cannot access the file because it is being used by another process)"
+    r"|the process cannot access the file because it is being used by another process"
+    r"|context deadline exceeded|unbound variable|ambiguous redirect|bad substitution)"
 )
 _ERRNO = (
     r"E(?:NOENT|ACCES|PERM|CONNREFUSED|CONNRESET|ADDRINUSE|TIMEDOUT|NOTFOUND|EXIST|ISDIR|NOTDIR"
@@ -46,9 +47,10 @@ class Rank(IntEnum):
     """How much a line says about which failure it is."""
 
     TALLY = 0  # how many failed
-    WRAPPER = 1  # something failed, somewhere
-    DETAIL = 2  # belongs to a failure that another line names
-    SPECIFIC = 3  # names the failure
+    TOLD = 1  # the agent announced a failure and then showed this
+    WRAPPER = 2  # something failed, somewhere
+    DETAIL = 3  # belongs to a failure that another line names
+    SPECIFIC = 4  # names the failure
 
 
 class Core(NamedTuple):
@@ -56,6 +58,7 @@ class Core(NamedTuple):
 
     text: str
     place: str = ""  # the file of a `file:line:` prefix
+    column: bool = False  # … that names a column too, as compilers do and listings do not
     logged: bool = False  # a timestamp, process id or logger name stood before it
     bulleted: bool = False
 
@@ -64,7 +67,9 @@ def _any(*patterns: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), flags)
 
 
-_HOW_IT_FAILED = r"(?: in [\d.]+ ?m?s\b.{0,40}| with (?:an? |\d+ |exit |code ).{0,40}| \([^)]*\))"
+_HOW_IT_FAILED = (
+    r"(?: in [\d.]+ ?m?s\b.{0,40}| with (?:an? |\d+ |exit |code ).{0,40}| \([^)]*\)|; see .{0,80})"
+)
 _WRAPPER = _any(
     r"make(?:\[\d+\])?: \*\*\* .*\bError \d+",
     r"ninja: build stopped|FAILED: \S+\.o\b",
@@ -75,7 +80,7 @@ _WRAPPER = _any(
     rf"{_HOW_IT_FAILED}?$",
     r"failure: build failed",
     r"(?:compilation|tests?|test (?:run|suite)|lint(?:ing)?|type ?check(?:ing)?|command|job"
-    r"|pipeline|deploy(?:ment)?) failed[.!]?"
+    r"|pipeline|deploy(?:ment)?|[\w-]{1,30} hook) failed[.!]?"
     rf"{_HOW_IT_FAILED}?$",
     r"error: (?:could not compile|aborting due to|test failed, to rerun|process didn't exit succ"
     r"|script \"[^\"]*\" exited)",
@@ -85,13 +90,14 @@ _WRAPPER = _any(
     r"(?:> )?task \S+ failed|execution failed for task",
     r"(?:error:? |##\[error\])?(?:process|command|script|step)\b.{0,120}"
     r"\b(?:exit(?:ed|s)?|completed|finished|failed|returned)\b.{0,30}"
-    r"\b(?:(?:exit )?(?:code|status):? [1-9]\d*|non-?zero exit (?:code|status))",
+    r"\b(?:exit )?(?:code|status):? [1-9]\d*",
+    r"command \S+ failed with a non-?zero exit (?:code|status)",
     r"(?:error: )?command failed(?::| with\b|[.!]?$)|elifecycle\b",
     r"exit (?:code|status):? [1-9]\d*[.!]?$|(?:tar: )?error is not recoverable",
     r"(?-i:[a-z./])[\w./-]*(?: [\w:./-]+){0,4} (?:exited|failed|terminated) (?:with |\()"
     r"(?:exit )?(?:code|status) [1-9]\d*\)?(?: \(\w+\))?[.!]?$",
-    r"\*\* (?-i:[A-Z]+ )+failed \*\*",  # Xcode
-    r".{0,200}\breturned non-zero exit status \d+",
+    r"\*\* (?-i:[A-Z]+ )+FAILED \*\*|job for \S+ failed because",  # Xcode, systemd
+    r".{0,200}\breturned (?:a )?non-zero (?:exit )?(?:status|code):? \d+",
     r"automatic merge failed|failures!$|failed \(\w+=\d+|(?-i:FAIL(?:ED)?)[.!]?$",
     r"\[error\] (?:failed to execute goal|compilation error|tests run:|there are test failures"
     r"|(?:failures|errors):? *$)",
@@ -125,10 +131,13 @@ _HEAD = _any(
     r"(?:##\[error\]|::error[^:]*::|\[[\d:.T -]+ (?:ERR|ERROR|FTL|FATAL)\] )\S",
     r"(?:\w+=(?:\"[^\"]*\"|[^\"\s]\S*)\s+)*level=(?:error|fatal|critical|panic)\b.*"
     r"\b(?:msg|message|err)=",
+    r"\(error\) [A-Z]{2,} \S|(?:An error|Error) occurred\b[^:]{1,160}: \S",  # Redis, AWS
+    r"[A-Z]{3,}(?: [A-Z]+){0,3} FAILED(?: TO [A-Z]+)?(?: at |:|[.!]?$)|-- [A-Z ]{3,40} -{5,}",
     r"\{.{0,300}\"level\"\s?:\s?\"(?:error|fatal|critical)\"",
 )
 _FAILING_TEST = _any(
-    r"FAILED:? \S*[./:\\]\S*|FAIL:? +(?:\S*[./:\\]\S*|\w+ \()|--- FAIL: \S|not ok \d+",
+    r"FAILED:? \S*[./:\\]\S*|FAILED: [A-Z]\w+ \S|\[ +FAILED +\] \S",
+    r"FAIL:? +(?:\S*[./:\\]\S*|\w+ \()|--- FAIL: \S|not ok \d+",
     r"(?:✘ )?● .*›|[✖✕✗✘×]\s+(?!0\b)\S|\d+\) \[\w+\] › \S",
     r"test \S+(?: - .{1,80})? \.\.\. FAILED|\S{1,200} > .{1,200} FAILED$",
     r"\S{1,200}::\S.{0,300} (?:FAILED|ERROR)(?:\s+\[ *\d+%\])?$|\w[\w -]{0,60}\.{3,}\s?Failed$",
@@ -143,13 +152,17 @@ _CRASH = _any(
 )
 _TOOL = _any(
     r"npm (?:ERR!|error) \S|ERR_PNPM_\w+|INTERNALERROR> \S|e: (?:file:|/|\w\S*\.kts?)",
-    r"CMake Error\b|make(?:\[\d+\])?: \*\*\* \S|syntax error(?:,| near| at| before| in|:) \S",
+    r"CMake Error\b|make(?:\[\d+\])?: \*\*\* \S",
+    r"[Ss]yntax error(?:,| near| at| before| in| compiling|:) \S|sudo: \S|OOMKilled\b",
     r"(?:\S*/)?ld(?:\.\w+)?: (?!warning)[a-z./\d]|Undefined symbols? for architecture",
     r"(?:\S{1,200}: ?){0,4}(?:in function \S{1,100}: )?undefined (?:reference|symbol)s? .{0,9}to\b",
     r"\S+: No module named \S|Module (?:not found|parse failed): \S",
     r"[Ff]ailed to \w+[^.]{0,200}?: \S|Failed to compile",
     r"(?:Cannot|Can't|Could not|Couldn't|Unable to) (?:connect to|reach) .{1,120} at \S*[:/.]\S",
     r".{1,100} is not recognized as (?:an internal or external command|the name of a cmdlet)",
+    r".{1,200} cannot be loaded because |Your requirements could not be resolved\b",
+    r"[A-Z][a-z]+-[A-Z]\w+ ?: (?:Cannot|Could not|Access|The term|No) \S",  # PowerShell
+    r"[A-Z]\w*(?: \w+){0,3} (?:verification|authentication|handshake|validation) failed[.!]?$",
     r"Can't locate (?:\S+ in @INC|object method)|! (?:Undefined|LaTeX|Package|Emergency) \S",
     r"CONFLICT \(\w|! \[(?:remote )?rejected\]\s+\S",
     rf"curl: \(\d+\) \S|ORA-\d{{5}}: \S|SQLSTATE\[\w+\]|Msg \d+, Level \d+|{_ERRNO}: \S",
@@ -157,7 +170,8 @@ _TOOL = _any(
 )
 _SPECIFIC = (_EXCEPTION, _HEAD, _FAILING_TEST, _CRASH, _TOOL)
 _PROGRAM_SAYS = re.compile(
-    r"(?P<program>[\w./@+\[\]-]{1,80}): (?!warning\b)(?:.{0,300}: )?"
+    r"(?P<program>(?:(?:dial|listen|lookup|exec|read|write) (?:\w+ )?)?[\w./:@+\[\]-]{1,80}):"
+    r" (?!warning\b)(?:.{0,300}: )?"
     rf"(?:(?:\d{{3}} )?{_SYSTEM_SAYS}(?:: .{{0,200}}| while .{{0,200}}|[.!]?)$"
     r"|(?:(?<=\]: )\w+ )?(?:unable to|could not|failed to) \w+ \S)",
     re.IGNORECASE,
@@ -167,7 +181,7 @@ _NO_PROGRAM = re.compile(
     r"|todo|warning)$"
 )
 _LED = re.compile(
-    rf"(?P<lead>(?:[A-Za-z][\w+#./-]* ){{1,3}})[Ee]rror{_CODE}"
+    rf"(?P<lead>(?:[A-Za-z][\w+#./-]* ){{1,3}})(?:[Ee]rror|Exception){_CODE}"
     r"(?: (?:near|at|on) line \d+| \([^)]{1,60}\))?:\s+\S"
 )
 # "Fixed error: …", "on error: …": the words before say that this reports no error.
@@ -180,6 +194,11 @@ _NO_LEAD = re.compile(
 )
 _LINT_CODE = re.compile(r"[A-Z]{1,4}\d{2,4}(?: \[\*\])? \S")
 _BARE_NAME = re.compile(rf"{NAME}$")
+_COMPLAINT = re.compile(
+    r"(?i:(?:\W*\w+\W+){0,3}?(?:(?:un)?expected|unknown|undefined|undeclared|missing|invalid"
+    r"|unresolved|cannot|can't|duplicate|redefinition|illegal|unterminated|mismatched|incompatible"
+    r"|not (?:found|defined|declared|assignable|allowed))\b)"
+)
 # Java names what was thrown without a message, on a line of its own above the frames.
 _THROWN = re.compile(r"(?:[a-z]\w*\.){2,8}[A-Z]\w*(?:Error|Exception)$")
 _NOT_SEVERE = re.compile(r"(?i:warning|warn|note|info|hint|help|remark|debug)\b")
@@ -226,5 +245,7 @@ def _rank_by_place(core: Core) -> Rank | None:
     if core.place.endswith("_test.go"):
         return Rank.DETAIL
     if core.place.endswith(".go") or (core.place and _LINT_CODE.match(core.text)):
+        return Rank.SPECIFIC
+    if core.column and _COMPLAINT.match(core.text):
         return Rank.SPECIFIC
     return None

@@ -30,7 +30,9 @@ TRIGGER = Pattern(
     r"|no space|not permitted|in use|broken pipe|busy|read-only|too many|memory|too long|no route"
     r"|unreach|not known|resolution|invalid argument|quota|interpreter|cross-device|eai_|enotfound"
     r"|\*\*\*|\*\* \(|rspec|problem|interrupted|wrong|unable|cannot|can't|could not"
-    r"|couldn't|recognized as|attempt to|\[emerg|\[alert|\[crit|non-?zero"
+    r"|couldn't|recognized as|deadline exceeded|sudo: "
+    r"|\b(?:stop(?:s|ped)|crash\w*|breaks|die[sd]|ends|complains|red|broken|won't|does ?n[o']t)"
+    r"[^\n]{0,60}:[*_]{0,3}\s*(?:\n|$)|attempt to|\[emerg|\[alert|\[crit|non-?zero"
     r"|```|~~~|@@ |diff --git|file \"|:\d+:\d+|-->"
 )
 
