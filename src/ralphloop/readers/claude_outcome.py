@@ -128,6 +128,7 @@ _FAILED_REQUEST: tuple[tuple[_Test, Outcome], ...] = (
     (lambda facts: facts.error in FATAL_ERRORS, Outcome.FATAL),
     (lambda facts: facts.api_word == "connection_failed", Outcome.TRANSIENT),
     (lambda facts: facts.error in _PASSING_ERRORS, Outcome.TRANSIENT),
+    (lambda facts: facts.error == "max_output_tokens", Outcome.LIMIT),
 )
 
 

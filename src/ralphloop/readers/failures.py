@@ -51,6 +51,7 @@ _SENTENCES: tuple[tuple[str, Outcome], ...] = (
     (rf"(?:Your )?OAuth token (?:has expired|has been revoked|revoked){_REST}", Outcome.FATAL),
     (rf"(?:.{{0,80}} )?usage allocation has been disabled by your admin{_REST}", Outcome.FATAL),
     (rf"(?:This|Your) (?:account|organization) has been disabled{_REST}", Outcome.FATAL),
+    (rf"Your organization has disabled [\w ]{{1,60}}{_REST}", Outcome.FATAL),
     (r"There['’]s an issue with the selected model .*", Outcome.FATAL),
     (r"Error: Reached max turns \(\d+\)", Outcome.LIMIT),
     (r"Error: Exceeded USD budget \(.*\)", Outcome.LIMIT),
@@ -64,24 +65,25 @@ _LIMIT_START = Pattern(
     r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits",
     re.IGNORECASE,
 )
-_API_ERROR = Pattern(r"API Error: .*", re.IGNORECASE)
+_API_ERROR = Pattern(r"API Error(?::| \() ?.*", re.IGNORECASE)
 _STATUS = Pattern(
-    r"API Error: (?:[A-Za-z ]{0,40}\()?(\d{3})\b|\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE
+    r"API Error:? (?:[A-Za-z ]{0,40}\()?(\d{3})\b|\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE
 )
 
 _USAGE_LIMIT = Pattern(
-    r"hit your usage limit|usage limit (?:has been )?reached|usage_limit_reached"
-    r"|\bdaily (?:quota|limit)|(?:\bper[- ]|requestsper)day|quota will reset",
+    r"(?:hit|reached) your (?:[\w-]+ ){0,2}usage limit|usage limit (?:has been )?reached"
+    r"|usage_limit_reached|\bdaily (?:quota|limit)|(?:\bper[- ]|requestsper)day|quota will reset",
     re.IGNORECASE,
 )
 _OWN_LIMIT = Pattern(
     r"context window|context[ _]length|maximum context|prompt is too long"
-    r"|maximum number of tokens|too many tokens|max session turns",
+    r"|maximum number of tokens|too many tokens|output token maximum|max session turns",
     re.IGNORECASE,
 )
 _BILLING = Pattern(
     r"insufficient[ _](?:quota|credits|balance)|exceeded your current quota|quota exceeded\. check"
-    r"|credit balance|payment required|billing details|billing_(?:hard_limit|not_active)",
+    r"|credit balance|\bplan, upgrade to|payment required|billing details"
+    r"|billing_(?:hard_limit|not_active)",
     re.IGNORECASE,
 )
 _AUTH = Pattern(
@@ -98,8 +100,8 @@ _MODEL = Pattern(
 )
 _PASSING = Pattern(
     r"\b(?:408|429|5\d\d)\b|too many requests|rate.?limit|overloaded|high demand|at capacity"
-    r"|disconnected|connect|network|timed? ?out|terminated|fetch failed|socket|econn|enotfound"
-    r"|eai_again|temporar|server error|internal error|unavailable|try again"
+    r"|disconnected|connect|stream error|network|timed? ?out|terminated|fetch failed|socket|econn"
+    r"|enotfound|eai_again|temporar|server error|internal error|unavailable|try again"
     r"|resource has been exhausted",
     re.IGNORECASE,
 )
