@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -238,11 +239,17 @@ def test_a_branch_switched_by_somebody_else_holds_the_run(tmp_path: Path) -> Non
     told_to = f'[session]\non_end = ["touch", "{tmp_path}/ended"]\n'
     (box.root / "ralph.toml").write_text(config.replace("[session]\n", told_to))
     box.git("commit", "-qam", "on_end")
-    process = box.start("--json", "--max-time", "8s")
+    process = box.start("--json", "--max-time", "12s")
     box.wait_for_start(1)
+    assert "pausing" in box.ralph("pause").text
+    while box.status()["state"] != "paused":
+        time.sleep(0.1)
+    starts = box.starts
     box.git("switch", "-q", "-c", "elsewhere")
+    box.ralph("resume")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 3, out + err
     assert "the branch is elsewhere now" in out
-    assert box.starts <= 2
+    assert "`git switch main`" in out
+    assert box.starts == starts
     assert (tmp_path / "ended").exists()

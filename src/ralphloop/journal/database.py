@@ -44,6 +44,7 @@ class Database:
         self.path = path
         self.note = note
         self._lock = threading.RLock()
+        self._file = _identity(path)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
         """All rows of a query; fetched at once, so that no read stays open."""
@@ -85,6 +86,29 @@ class Database:
     def run(self, sql: str, parameters: Parameters = ()) -> int:
         """Run one statement of a transaction; the number of rows it changed."""
         return self.connection.execute(sql, parameters).rowcount
+
+    @property
+    def is_in_place(self) -> bool:
+        """True while the path still names the file we have open."""
+        return self._file is not None and _identity(self.path) == self._file
+
+    def put_back(self) -> None:
+        """Write the file anew after somebody deleted it: while it is open, all of it is there."""
+        with self._lock, explained(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self.path.parent / temporary_name()
+            try:
+                _copy(self.connection, temporary)
+                # Closing removes the log by its name, so it comes before the name is used again.
+                self.connection.close()
+                for side in ("-wal", "-shm"):
+                    self.path.with_name(self.path.name + side).unlink(missing_ok=True)
+                temporary.replace(self.path)
+                sync_directory(self.path.parent)
+            finally:
+                temporary.unlink(missing_ok=True)
+            self.connection = open_for_writing(self.path, check=False).connection
+            self._file = _identity(self.path)
 
     def close(self) -> None:
         with self._lock:
@@ -181,6 +205,23 @@ def _build(temporary: Path) -> None:
         connection.execute("COMMIT")
     finally:
         connection.close()
+
+
+def _copy(connection: sqlite3.Connection, target: Path) -> None:
+    copy = sqlite3.connect(target, isolation_level=None)
+    try:
+        copy.execute("PRAGMA synchronous = FULL")
+        connection.backup(copy)
+    finally:
+        copy.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _put_in_place(temporary: Path, path: Path) -> None:

@@ -55,6 +55,16 @@ class RunLock:
         """What is unusual about this lock, in words; empty where nothing is."""
         return self._kernel.note
 
+    def renew_if_deleted(self, now: float) -> bool:
+        """Hold the project again where somebody deleted the lock; LockedError if taken by now."""
+        if not self._kernel.is_open or self._kernel.is_in_place():
+            return False
+        held = _take(self._directory, now=now)
+        self._kernel.release()
+        self._kernel = held
+        _write_holder(self._directory, self.holder)
+        return True
+
     def release(self) -> None:
         """Give the project back; doing it twice changes nothing."""
         if self._kernel.is_open:

@@ -86,6 +86,13 @@ class Journal(Queries):
         atomic.clean_leftovers(path.parent, now=time.time())
         return cls(database)
 
+    def put_back_if_deleted(self) -> bool:
+        """Write the journal anew where somebody deleted its file; True if that was needed."""
+        if self._db.is_in_place:
+            return False
+        self._db.put_back()
+        return True
+
     # --- runs --------------------------------------------------------------------------------
 
     def begin_run(self, new: NewRun) -> None:

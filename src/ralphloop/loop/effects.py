@@ -16,9 +16,8 @@ from ralphloop.core.model import CheckStatus
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
 from ralphloop.loop.recording import COMMIT, MARK, PROGRESS, SET_ASIDE, others_can_run
-from ralphloop.loop.requests import MAX_NOTES
+from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.session import save_desk
 from ralphloop.loop.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.workspace.checks import check_of, run_checks
 from ralphloop.workspace.measures import Snapshot
@@ -104,11 +103,8 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -
     state = runner.session.story(story)
     _keep(runner, story, msgspec.structs.replace(state, saved_ref=saved.ref, start_tree=""))
     if saved.problem:
-        note = f"changes of {story}, which was set aside, are still there: {saved.problem}"
-        runner.session.desk = msgspec.structs.replace(
-            runner.session.desk, notes=(*runner.session.desk.notes, note)[-MAX_NOTES:]
-        )
-        save_desk(runner.journal, runner.session)
+        still = f"changes of {story}, which was set aside, are still there: {saved.problem}"
+        add_note(runner, still)
 
 
 async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> None:
@@ -149,6 +145,8 @@ def _not_ours(runner: Runner) -> frozenset[str]:
     from ralphloop.workspace.commit import untouched_dirt
 
     start = Snapshot(tree=frozen.start_tree, head=frozen.start_head or None)
+    if isinstance(runner.measure, Snapshotter) and runner.measure.known(start) != start:
+        return frozenset(frozen.dirty)  # nobody can tell any more: it stays where it is
     changed = runner.measure.diff(start, runner.measure.tree())
     return untouched_dirt(frozen.dirty, changed.paths)
 

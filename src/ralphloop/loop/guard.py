@@ -15,10 +15,13 @@ def trouble(runner: Runner, now: Snapshot) -> str:
     repo, branch = runner.setup.repo, runner.session.frozen.branch
     if repo is None or not branch:
         return ""
-    if operation := repo.unfinished_operation():
-        return f"a {operation} is in progress"
+    if problem := repo.unfinished():
+        # One that the agent left is for the agent to end, as often as it has attempts.
+        theirs = problem.message == runner.session.left_open
+        return "" if theirs else f"{problem.message}: {problem.fix}"
     if now.branch != branch:
-        return f"the branch is {now.branch or 'detached'} now, the run works on {branch}"
+        there = now.branch or "detached"
+        return f"the branch is {there} now, the run works on {branch}: `git switch {branch}`"
     return ""
 
 

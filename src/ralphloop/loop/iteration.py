@@ -23,6 +23,7 @@ from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work
 from ralphloop.loop.limits import money_left
+from ralphloop.loop.putting_right import back_on_the_branch, left_open, put_back_own_files
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_list import read_back
 from ralphloop.loop.story_state import StoryState
@@ -63,6 +64,7 @@ class Worked(Value, kw_only=True):
     stories: StoryList | None  # as it is now, claims put back
     asked: tuple[Story, ...]  # stories as they were before an agent asked for less
     findings: tuple[str, ...] = ()
+    unfinished: str = ""  # a merge or the like that git is in the middle of
 
     @property
     def passes_set(self) -> bool:
@@ -153,8 +155,11 @@ async def work(runner: Runner, begun: Begun) -> Worked:
 
 def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
     """What is different now that the agent has ended."""
+    put_back_own_files(runner)
     listed = read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
-    after = runner.measured()
+    after = back_on_the_branch(runner, begun.before, runner.measured())
+    unfinished = left_open(runner)
+    remarks, runner.remarks = runner.remarks, ()
     return Worked(
         begun=begun,
         finished=_with_price(finished, begun),
@@ -164,7 +169,8 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
         changes=listed.changes,
         stories=listed.stories,
         asked=listed.asked,
-        findings=listed.findings,
+        findings=(*listed.findings, *remarks, *filter(None, [unfinished])),
+        unfinished=unfinished,
     )
 
 

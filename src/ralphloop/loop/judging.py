@@ -60,6 +60,8 @@ async def judge(runner: Runner, worked: Worked) -> Judged:
     verdict, findings, comparison = _verdict(runner, worked, claim, checks)
     if outcome.is_infrastructure:
         verdict = StoryVerdict(passed=False, reasons=(f"the start ended {outcome}",))
+    elif worked.unfinished and claim.story:
+        verdict = StoryVerdict(passed=False, reasons=(worked.unfinished,))
     evidence = msgspec.structs.replace(
         evidence, checks=checks or None, stories_passed=int(verdict.passed)
     )

@@ -74,8 +74,14 @@ def _note(runner: Runner, request: Request) -> str:
     text = one_line(str(request.payload.get("text", "")), 1_000)
     if not text:
         return "the note was empty"
-    _change_desk(runner, notes=(*runner.session.desk.notes, text)[-MAX_NOTES:])
+    add_note(runner, text)
     return "it goes into the next prompt"
+
+
+def add_note(runner: Runner, text: str) -> None:
+    """Something for the prompts to come, once."""
+    if text not in (notes := runner.session.desk.notes):
+        _change_desk(runner, notes=(*notes, text)[-MAX_NOTES:])
 
 
 def _budget(runner: Runner, request: Request) -> str:

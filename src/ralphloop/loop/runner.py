@@ -10,6 +10,7 @@ import msgspec
 
 from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.config.model import Config
+from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import Totals
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
@@ -64,6 +65,8 @@ class Runner(msgspec.Struct, kw_only=True):
     published: float = 0.0  # when the views were written last
     read: tuple[bytes, StoryList] | None = None  # the story file as it was read last
     checker: Checker | None = None  # instead of simply running them
+    lock: RunLock | None = None  # None: a session's turn holds the project
+    remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
 
     @property
     def config(self) -> Config:

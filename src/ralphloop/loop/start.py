@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -28,6 +28,7 @@ from ralphloop.loop.ending import Ended, end_run
 from ralphloop.loop.events import Bus, Sink
 from ralphloop.loop.memory import publish_learned
 from ralphloop.loop.preflight import Report, look_at_agents, preflight
+from ralphloop.loop.putting_right import put_back_own_files
 from ralphloop.loop.recovery import recover
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import run_loop
@@ -67,6 +68,7 @@ async def run_session(
             tell(journal.note)
         clean_leftovers(setup.project.root, now=now)
         runner = await open_runner(setup, journal, stop, sinks, tell, clock, run)
+        runner.lock = lock
         return await _carried(runner, tell)
 
 
@@ -112,7 +114,9 @@ async def _attend(runner: Runner) -> None:
     """Answer what is asked of the run, also while an agent works."""
     while True:
         await asyncio.sleep(_ATTENTION_S)
-        handle_requests(runner)
+        with suppress(RalphError):  # the loop meets it too, and says so
+            put_back_own_files(runner)
+            handle_requests(runner)
 
 
 async def open_runner(

@@ -109,6 +109,12 @@ class PrivateIndex:
         """The tree of what the index holds."""
         return self.git().line("write-tree", "--missing-ok")
 
+    def tree_of(self, commit: str | None) -> str:
+        """The tree of a commit without our own files, which this index then holds."""
+        self.git().run("read-tree", *([commit] if commit else ["--empty"]))
+        self._drop_own_files()
+        return self.write_tree()
+
     def write_tree_with(self, entries: dict[bytes, str]) -> str:
         """The tree of what the index holds, with some paths replaced by given blobs."""
         copy = self.path.with_name(f"{self.path.name}.placeholders")

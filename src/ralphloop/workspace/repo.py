@@ -109,10 +109,11 @@ class Repository(Value):
 
     def problems(self) -> tuple[RepositoryProblem, ...]:
         """What stands in the way of committing here."""
-        found = (self._unfinished(), self._detached(), self._locked())
+        found = (self.unfinished(), self._detached(), self._locked())
         return tuple(problem for problem in found if problem is not None)
 
-    def _unfinished(self) -> RepositoryProblem | None:
+    def unfinished(self) -> RepositoryProblem | None:
+        """The same, with the way out of it."""
         operation = self.unfinished_operation()
         if operation is None:
             return None

@@ -59,6 +59,7 @@ class _Aside:
     def leftovers(self) -> list[Change]:
         """What differs from the start and can be saved; the rest is noted in `left`."""
         now = self.measure.tree()
+        self.start = self.measure.known(self.start)
         if now.tree == self.start.tree:
             return []
         changes = self.measure.changes(self.start.tree, now.tree)

@@ -14,6 +14,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from ralphloop.errors import RepositoryError
 from ralphloop.workspace import object_store, placeholders
 from ralphloop.workspace.git import Git
@@ -64,7 +66,11 @@ class Snapshotter:
         """What differs between two moments."""
         if before.tree == after.tree:
             return Changed(insertions=0, deletions=0)
-        changes = self.changes(before.tree, after.tree)
+        try:
+            changes = self.changes(before.tree, after.tree)
+        except RepositoryError:
+            before = self.known(before)
+            changes = self.changes(before.tree, after.tree)
         few = len(changes) <= _MAX_COUNTED_LINES_IN
         lines = self._changed_lines((before.tree, after.tree)) if few else None
         return Changed(
@@ -73,6 +79,16 @@ class Snapshotter:
             insertions=lines[0] if lines else None,
             deletions=lines[1] if lines else None,
         )
+
+    def known(self, moment: Snapshot) -> Snapshot:
+        """The same moment; where what we kept of it was deleted, the commit it stood on."""
+        if self._index.git().attempt("cat-file", "-e", moment.tree).returncode == 0:
+            return moment
+        scratch = PrivateIndex(self._repo, self._store, self._own)
+        try:
+            return msgspec.structs.replace(moment, tree=scratch.tree_of(moment.head))
+        finally:
+            scratch.discard()
 
     def changes(self, before: str, after: str) -> list[Change]:
         """Every path in which two trees differ, however many there are."""
@@ -113,6 +129,11 @@ class Snapshotter:
         try:
             return self._measure()
         except RepositoryError:
+            if not self._repo.git_dir.exists():
+                raise RepositoryError(
+                    f"the repository is gone: {self._repo.git_dir} was there when the run began",
+                    "Bring it back from a backup or a clone, then: ralph run --continue",
+                ) from None
             # A damaged private index, or a lock a killed git left: ours to rebuild, once.
             self._index.discard()
             return self._measure()

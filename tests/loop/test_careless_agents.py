@@ -1,0 +1,177 @@
+"""Agents that break what is not theirs: the supervisor's own files, the branch, the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.loop.projects import sandbox, story
+
+GREEN = [["true"]]
+WORKS = "write(f'src/{STORY}-{START}.txt'); "
+
+
+@pytest.mark.parametrize(
+    "deletes",
+    ["subprocess.run(['git', 'clean', '-qfdx'])", "subprocess.run(['rm', '-rf', '.ralph'])"],
+)
+def test_a_deleted_journal_is_put_back_and_the_run_goes_on(tmp_path: Path, deletes: str) -> None:
+    """`git clean -fdx` takes .ralph with it; attempts, totals and the lock are still known."""
+    agent = f"""
+        if START == 2:
+            assert pathlib.Path('.ralph/journal.db').exists()
+            {deletes}
+            assert not pathlib.Path('.ralph/journal.db').exists()
+        {WORKS}
+        done() if START > 1 else status()
+    """
+    box = sandbox(tmp_path, agent, stories=2, checks=GREEN)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert box.passes() == {"US-1": True, "US-2": True}
+    assert len(box.records()) == 3
+    assert box.status()["run"]["starts"] == 3
+    assert ".ralph was deleted" in done.text
+
+
+def test_the_project_stays_locked_although_the_lock_file_was_deleted(tmp_path: Path) -> None:
+    """A second run must not start beside the first because an agent removed the lock."""
+    agent = f"""
+        subprocess.run(['rm', '-rf', '.ralph'])
+        while not pathlib.Path('.ralph/journal.db').exists():
+            time.sleep(0.05)
+        (STATE / 'back').touch()
+        while not (STATE / 'tried').exists():
+            time.sleep(0.05)
+        {WORKS}
+        done()
+    """
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    first = box.start()
+    _wait_until((box.state / "back").exists)
+    assert box.run().code == 75
+    (box.state / "tried").touch()
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 0, out + err
+
+
+def test_set_aside_works_although_the_snapshots_were_deleted(tmp_path: Path) -> None:
+    """What a story began with is gone: the commit it began on stands in."""
+    agent = f"""
+        if STORY == 'US-1':
+            {WORKS}
+            if START == 2:
+                subprocess.run(['rm', '-rf', '.ralph'])
+            done(words=f'Try {{START}}.')
+        else:
+            write('green'); done()
+    """
+    box = sandbox(tmp_path, agent, stories=2, checks=[["test", "-e", "green"]], files={})
+    done = box.run("--allow-red", "--max-iterations", "5")
+    assert "US-1 is set aside" in done.text, done.text
+    assert box.passes()["US-2"]
+
+
+def test_a_branch_the_agent_made_becomes_the_branch_of_the_run_again(tmp_path: Path) -> None:
+    """Agents like feature branches: their commits belong where the run was promised to commit."""
+    agent = f"""
+        if START == 1:
+            subprocess.run(['git', 'switch', '-qc', 'feature/x'], check=True)
+            write('committed.txt')
+            subprocess.run(['git', 'add', 'committed.txt'], check=True)
+            subprocess.run(['git', 'commit', '-qm', 'on my own branch'], check=True)
+        if START == 2:
+            subprocess.run(['git', 'checkout', '-q', '--detach'], check=True)
+        {WORKS}
+        done()
+    """
+    box = sandbox(tmp_path, agent, stories=3, checks=GREEN)
+    before = box.git("branch", "--show-current")
+    done = box.run("--max-time", "30s")
+    assert done.code == 0, done.text
+    assert box.git("branch", "--show-current") == before
+    assert box.subjects()[1:] == [
+        "on my own branch",
+        "US-1: Do US-1",
+        "US-2: Do US-2",
+        "US-3: Do US-3",
+    ]
+    assert box.git("status", "--porcelain") == ""
+    assert f"switched from {before} to feature/x" in done.text
+    assert f"stay on {before}" in box.prompt(2)
+
+
+def test_a_branch_that_is_no_descendant_is_left_alone(tmp_path: Path) -> None:
+    """What another branch holds is not the work of this run: it holds until a person looks."""
+    agent = "subprocess.run(['git', 'switch', '-q', 'old'], check=True); status()"
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    branch = box.git("branch", "--show-current")
+    box.git("branch", "old")
+    box.git("commit", "-q", "--allow-empty", "-m", "newer")
+    newest = box.git("rev-parse", branch)
+    done = box.run("--max-time", "3s")
+    assert done.code == 3, done.text
+    assert f"git switch {branch}" in done.text
+    assert box.git("rev-parse", branch) == newest
+
+
+def test_a_merge_the_agent_left_open_goes_back_to_the_agent(tmp_path: Path) -> None:
+    """A half-done merge is not done, is told to the next start, and does not stop the night."""
+    agent = """
+        def git(*args):
+            subprocess.run(['git', *args], check=False, stdout=subprocess.DEVNULL)
+        if START == 1:
+            git('switch', '-qc', 'other'); write('shared.txt', 'theirs'); git('add', '-A')
+            git('commit', '-qm', 'theirs'); git('switch', '-q', '-'); write('shared.txt', 'ours')
+            git('add', '-A'); git('commit', '-qm', 'ours'); git('merge', '-q', 'other')
+        else:
+            assert pathlib.Path('.git/MERGE_HEAD').exists()
+            write('shared.txt', 'both'); git('add', 'shared.txt')
+            git('commit', '-qm', 'merged')
+        done()
+    """
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    done = box.run("--max-time", "30s")
+    assert done.code == 0, done.text
+    assert "it says done, but a merge is in progress" in done.text
+    assert "a merge is in progress" in box.prompt(2)
+    assert "merged" in box.subjects()
+
+
+def test_a_merge_nobody_ends_does_not_burn_the_night(tmp_path: Path) -> None:
+    """An agent that never ends its merge wears its attempts out; the run ends by its own rules."""
+    agent = """
+        def git(*args):
+            subprocess.run(['git', *args], check=False, stdout=subprocess.DEVNULL)
+        if START == 1:
+            git('switch', '-qc', 'other'); write('shared.txt', 'theirs'); git('add', '-A')
+            git('commit', '-qm', 'theirs'); git('switch', '-q', '-'); write('shared.txt', 'ours')
+            git('add', '-A'); git('commit', '-qm', 'ours'); git('merge', '-q', 'other')
+        done(words=f'Try {START}.')
+    """
+    box = sandbox(tmp_path, agent, stories=[story("US-1"), story("US-2")], checks=GREEN)
+    done = box.run("--max-time", "60s")
+    assert done.code == 1, done.text
+    assert box.starts <= 8
+    assert not any(box.passes().values())
+
+
+def test_a_deleted_repository_is_named(tmp_path: Path) -> None:
+    """Without .git nothing can be measured or committed: say so, and what to do."""
+    agent = WORKS + "subprocess.run(['rm', '-rf', '.git']); done()"
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    done = box.run()
+    assert done.code == 66
+    assert "the repository is gone" in done.err
+    assert "next:" in done.err
+
+
+def _wait_until(happened: object, timeout: float = 20) -> None:
+    import time
+
+    assert callable(happened)
+    deadline = time.monotonic() + timeout
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
