@@ -157,6 +157,23 @@ def test_a_merge_nobody_ends_does_not_burn_the_night(tmp_path: Path) -> None:
     assert not any(box.passes().values())
 
 
+def test_a_hook_that_refuses_everything_does_not_burn_the_night(tmp_path: Path) -> None:
+    """Two stories in a row that cannot be committed are no fault of a story: the circuit opens."""
+    agent = WORKS + "done(words=f'Try {START}.')"
+    box = sandbox(tmp_path, agent, stories=20, checks=GREEN)
+    hook = box.root / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\necho npx: not found >&2\nexit 1\n")
+    hook.chmod(0o755)
+    done = box.run("--max-time", "120s")
+    assert done.code == 1, done.text
+    assert box.starts == 6
+    assert "the commit was refused: the pre-commit hook failed: npx: not found" in done.text
+    assert "two stories in a row could not be committed" in done.text
+    hook.unlink()
+    again = box.run("--continue", "--max-iterations", "7")
+    assert again.code == 1, again.text  # OPEN outlives the run, until a person resets it
+
+
 def test_a_deleted_repository_is_named(tmp_path: Path) -> None:
     """Without .git nothing can be measured or committed: say so, and what to do."""
     agent = WORKS + "subprocess.run(['rm', '-rf', '.git']); done()"

@@ -12,7 +12,10 @@ from typing import Any
 import msgspec
 
 from ralphloop.atomic import kill_point
+from ralphloop.core import breaker
 from ralphloop.core.model import CheckStatus
+from ralphloop.core.text import one_line
+from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
 from ralphloop.loop.recording import COMMIT, MARK, PROGRESS, SET_ASIDE, others_can_run
@@ -30,6 +33,7 @@ KILL_POINTS = tuple(
     for kind in (MARK, PROGRESS, SET_ASIDE, COMMIT)
     for moment in ("before", "after")
 )
+MOST_REFUSED = 2  # stories in a row
 _Effect = dict[str, Any]
 
 
@@ -126,9 +130,11 @@ async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> N
         paths=PathsPolicy(own=_private(runner, repo), leave=_not_ours(runner)),
     )
     if result.status is CommitStatus.REFUSED:
-        said = f"the commit was refused:\n{result.feedback}"
+        said = f"the commit was refused: {result.feedback}"
         await _reopen(runner, record, effect["story"], said)
-    elif result.rewritten and (failure := await _recheck(runner)):
+        return
+    runner.session.refused = 0
+    if result.rewritten and (failure := await _recheck(runner)):
         said = f"a commit hook changed files; then:\n{failure}"
         await _reopen(runner, record, effect["story"], said)
 
@@ -175,13 +181,26 @@ async def _reopen(runner: Runner, record: IterationRecord, story: str, failure: 
         grade="",
         attempts=state.attempts + 1,
         failure=failure[-MAX_FAILURE_CHARS:],
-        reason=failure.split("\n", 1)[0],
+        reason=one_line(failure, 160),
     )
     state = _worn_out(runner, story, state)
     _keep(runner, story, state)
     if state.standing is Standing.SET_ASIDE:
+        _open_if_always_refused(runner, state.reason)
         leftovers = {"story": story, "tree": state.start_tree, "head": state.start_head}
         await _set_aside(runner, record, leftovers)
+
+
+def _open_if_always_refused(runner: Runner, reason: str) -> None:
+    """A second story in a row that cannot be committed: no third one could be, so stop paying."""
+    runner.session.refused += 1
+    if runner.session.refused < MOST_REFUSED:
+        return
+    state = runner.session.state
+    words = f"two stories in a row could not be committed; the last: {reason}"
+    opened = breaker.open_now(state.breaker, words, iteration=state.starts, at=runner.clock())
+    runner.session.state = msgspec.structs.replace(state, breaker=opened)
+    save_circuit(runner.journal, opened)
 
 
 def _worn_out(runner: Runner, story: str, state: StoryState) -> StoryState:

@@ -9,7 +9,7 @@ import msgspec
 
 from ralphloop.core.durations import format_duration, parse_duration
 from ralphloop.core.run_state import reset_circuit
-from ralphloop.core.text import one_line
+from ralphloop.core.text import counted, one_line
 from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.records import Request
 from ralphloop.loop import events
@@ -101,7 +101,12 @@ def _budget(runner: Runner, request: Request) -> str:
         iterations=extra.iterations + iterations,
     )
     _change_desk(runner, extra=extra)
-    return f"raised by ${dollars:.2f}, {format_duration(seconds)}, {iterations} iterations"
+    raised = (
+        f"${dollars:.2f}" if dollars else "",
+        format_duration(seconds) if seconds else "",
+        counted(iterations, "iteration") if iterations else "",
+    )
+    return f"raised by {', '.join(filter(None, raised)) or 'nothing'}"
 
 
 _HANDLERS: dict[str, Callable[[Runner, Request], str]] = {

@@ -63,6 +63,7 @@ async def _before(runner: Runner) -> Decision | None:
             runner.session.expected_head = now.head or ""  # meant, once a person resumes
             pause(runner, f"{moved}; `ralph resume` goes on from there")
         else:
+            runner.held_for = ""
             return None
 
 
@@ -189,7 +190,8 @@ def interrupted(runner: Runner) -> Decision:
 
 
 def _complete(runner: Runner, stories: StoryList) -> Decision:
-    reasons = [f"all {stories.total} stories have passed"]
+    everything = "the only story has" if stories.total == 1 else f"all {stories.total} stories have"
+    reasons = [f"{everything} passed"]
     if (rest := stories.total - stories.passed) > 0:
         reasons = [f"{runner.setup.options.only} has passed, {rest} other stories are open"]
     newest = runner.journal.latest_iterations(runner.run, 1)

@@ -56,6 +56,7 @@ class Session(msgspec.Struct):
         default_factory=dict
     )  # agent -> when it may start again
     expected_head: str = ""  # where we left HEAD; empty: not known yet
+    refused: int = 0  # stories in a row that were set aside because nothing can be committed
     left_open: str = ""  # a merge or the like that the agent began and did not end
 
     def story(self, story_id: str | None) -> StoryState:

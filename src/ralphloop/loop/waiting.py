@@ -75,7 +75,8 @@ async def hold(runner: Runner, reason: str) -> Decision | None:
     """Wait a little for something that is wrong to be put right, and say what it is."""
     left = time_left(runner.config.limits, runner.totals(), runner.session.desk.extra)
     until = runner.clock() + min(_LOOK_AGAIN_S, _LOOK_AGAIN_S if left is None else left)
-    return await _wait(runner, Kind.PAUSE, reason, until)
+    said, runner.held_for = runner.held_for, reason
+    return await _wait(runner, Kind.PAUSE, reason, until, aloud=reason != said)
 
 
 async def _calls(runner: Runner) -> Decision | None:
@@ -90,7 +91,13 @@ async def _calls(runner: Runner) -> Decision | None:
 
 
 async def _wait(
-    runner: Runner, kind: str, reason: str, until: float, *, while_paused: bool = False
+    runner: Runner,
+    kind: str,
+    reason: str,
+    until: float,
+    *,
+    while_paused: bool = False,
+    aloud: bool = True,
 ) -> Decision | None:
     now = runner.clock()
     if until <= now:
@@ -99,9 +106,10 @@ async def _wait(
     if kind != Kind.PAUSE and (decision := _refuse(runner, kind, reason, until - now)):
         return decision
     runner.journal.begin_wait(runner.run, kind=kind, reason=reason, now=now, until=until)
-    runner.bus.emit(
-        events.WAITING, None, kind=kind, reason=reason, until=iso(until), seconds=until - now
-    )
+    if aloud:
+        runner.bus.emit(
+            events.WAITING, None, kind=kind, reason=reason, until=iso(until), seconds=until - now
+        )
     decision = await _sleep(runner, until, while_paused=while_paused)
     runner.journal.end_wait(runner.run, now=runner.clock())
     runner.bus.emit(events.WAITING, None, kind=kind, reason="over", until=None, seconds=0.0)

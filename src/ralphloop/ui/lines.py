@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ralphloop.core.durations import format_duration
-from ralphloop.core.text import clean
+from ralphloop.core.text import clean, counted
 
 Event = Mapping[str, Any]
 _SIMPLE = {
@@ -99,7 +99,9 @@ def _iteration_finished(event: Event) -> Iterator[str]:
 
 def _work(event: Event) -> str:
     files, commits = event["files_changed"], event["commits"]
-    return f"{files} files changed, {commits} commits" if files or commits else "nothing changed"
+    if not files and not commits:
+        return "nothing changed"
+    return f"{counted(files, 'file')} changed, {counted(commits, 'commit')}"
 
 
 def _story_passed(event: Event) -> Iterator[str]:
@@ -108,6 +110,9 @@ def _story_passed(event: Event) -> Iterator[str]:
 
 def _waiting(event: Event) -> Iterator[str]:
     if event["until"] is None or event["seconds"] < 1:
+        return
+    if event["kind"] == "pause":
+        yield f"  on hold: {event['reason']}"
         return
     yield f"  waiting {format_duration(event['seconds'])} until {event['until']}: {event['reason']}"
 
