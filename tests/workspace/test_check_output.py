@@ -300,8 +300,8 @@ def test_any_output_can_be_read(output: bytes) -> None:
 def test_hostile_output_is_read_in_linear_time(piece: str) -> None:
     """Half a megabyte of anything takes a moment, not minutes."""
     text = piece * (500_000 // len(piece))
-    started = time.perf_counter()
+    started = time.process_time()
     failing_tests(text)
     collected_nothing(text, 0)
     plain_text(text.encode())
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
