@@ -159,6 +159,15 @@ def test_a_transcript_that_was_cleaned_away_is_named(night: Night, run_ralph: Ru
     assert "transcript of iteration 3" in done.stderr
 
 
+def test_a_run_inside_a_session_has_no_transcripts(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """Nothing is gone: the words are in the session that carried the loop."""
+    Night(tmp_path).begin(mode="hook").iterate(transcript=None)
+    done = run_ralph("log", cwd=tmp_path)
+    assert done.returncode == 65
+    assert "inside an agent session" in done.stderr
+    assert "ralph report" in done.stderr
+
+
 def test_an_older_run_can_be_asked_for(night: Night, run_ralph: RunRalph) -> None:
     """--run goes back to earlier nights."""
     night.end().begin("20260118-220000-def456").iterate("S-4", transcript=b"newer\n")

@@ -17,6 +17,7 @@ from ralphloop.cli.given import find_run
 from ralphloop.cli.layout import row
 from ralphloop.cli.log_view import LogView, footer, header
 from ralphloop.core.durations import format_duration, iso
+from ralphloop.core.policy import Mode
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
@@ -185,6 +186,11 @@ class _LogReader:
         raise UsageError(f"run {self._run.id} has no iteration {iteration}", there)
 
     def _gone(self, record: IterationRecord) -> InputError:
+        if self._run.mode == Mode.HOOK:
+            return InputError(
+                f"run {record.run} went on inside an agent session, which keeps its own words",
+                f"Open session {self._run.session}; what came of each turn: `ralph report`.",
+            )
         return InputError(
             f"the transcript of iteration {record.n} of run {record.run} is gone",
             "`ralph clean` removes old ones; the journal still knows: `ralph status --json`.",

@@ -102,7 +102,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Also: --mode script (run), --cb-status and --cb-reset (circuit).",
+    epilog="Also: --mode script (run), --cb-status and --cb-reset (circuit), --aggregate (learn).",
 )
 @click.version_option(__version__, message="ralph %(version)s")
 @click.pass_context

@@ -120,7 +120,7 @@ def _waiting(event: Event) -> Iterator[str]:
 def _run_finished(event: Event) -> Iterator[str]:
     stories = f"{event['passed']} of {event['total']} stories passed, " if event["total"] else ""
     yield (
-        f"run ended: {event['decision']}. {stories}{event['iterations']} iterations,"
+        f"run ended: {event['decision']}. {stories}{counted(event['iterations'], 'iteration')},"
         f" {money(event['cost_usd'])}, {event['tokens']:,} tokens,"
         f" {format_duration(event['duration_s'])}"
     )
