@@ -174,6 +174,24 @@ def test_a_hook_that_refuses_everything_does_not_burn_the_night(tmp_path: Path) 
     assert again.code == 1, again.text  # OPEN outlives the run, until a person resets it
 
 
+def test_open_stories_that_an_agent_removed_are_not_done(tmp_path: Path) -> None:
+    """A list without its open stories is no finished project, until a person goes on without."""
+    agent = """
+        data = json.loads(pathlib.Path('prd.json').read_text())
+        data['userStories'] = data['userStories'][:1]
+        write('prd.json', json.dumps(data))
+        write(f'{START}.txt'); done(signal='true')
+    """
+    box = sandbox(tmp_path, agent, stories=2, checks=GREEN)
+    done = box.run()
+    assert done.code == 2, done.text
+    assert "US-2 waits for a person: it was removed from the list" in done.text
+    starts = box.starts
+    again = box.run("--continue")
+    assert again.code == 0, again.text
+    assert box.starts == starts
+
+
 def test_a_deleted_repository_is_named(tmp_path: Path) -> None:
     """Without .git nothing can be measured or committed: say so, and what to do."""
     agent = WORKS + "subprocess.run(['rm', '-rf', '.git']); done()"

@@ -184,6 +184,21 @@ def _unless_done(runner: Runner, limit: Decision) -> Decision:
     return nothing_to_run(runner, stories)
 
 
+def unless_taken_away(runner: Runner, decision: Decision) -> Decision:
+    """A list that an agent made shorter is not complete before a person says so."""
+    stories = runner.story_list()
+    if decision.word is not ExitDecision.PROJECT_COMPLETE or stories is None:
+        return decision
+    asked = (story for state in runner.session.stories.values() for story in state.asked)
+    gone = {story.id for story in asked if not story.passes and stories.get(story.id) is None}
+    words = tuple(
+        f"{story} waits for a person: it was removed from the list while an agent worked;"
+        " put it back, or go on without it"
+        for story in sorted(gone)
+    )
+    return Decision(word=ExitDecision.BLOCKED, reasons=words) if words else decision
+
+
 def interrupted(runner: Runner) -> Decision:
     """A person, or a signal, ended the run."""
     return Decision(word=ExitDecision.INTERRUPTED, reasons=(runner.stop.reason or "stopped",))

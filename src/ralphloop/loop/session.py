@@ -120,12 +120,14 @@ def reopened(stories: dict[str, StoryState]) -> dict[str, StoryState]:
 def reopen_waiting(stories: dict[str, StoryState]) -> dict[str, StoryState]:
     """Only those that waited for a person are open again."""
     return {
-        story: _reopened(state) if state.standing is Standing.BLOCKED else state
+        story: state if state.standing is Standing.SET_ASIDE else _reopened(state)
         for story, state in stories.items()
     }
 
 
 def _reopened(state: StoryState) -> StoryState:
+    if state.standing is Standing.PASSED:
+        return msgspec.structs.replace(state, asked=())  # a person has seen what it took away
     if state.standing not in (Standing.BLOCKED, Standing.SET_ASIDE):
         return state
     standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing

@@ -31,7 +31,7 @@ from ralphloop.loop.preflight import Report, look_at_agents, preflight
 from ralphloop.loop.putting_right import put_back_own_files
 from ralphloop.loop.recovery import recover
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.run import run_loop
+from ralphloop.loop.run import run_loop, unless_taken_away
 from ralphloop.loop.runner import Checker, Runner, measure_of
 from ralphloop.loop.session import (
     Session,
@@ -100,7 +100,7 @@ async def _carried(runner: Runner, tell: Callable[[str], None]) -> Ended:
     """The loop with its end: whatever happens is written down."""
     attending = asyncio.create_task(_attend(runner))
     try:
-        decision = await run_loop(runner)
+        decision = unless_taken_away(runner, await run_loop(runner))
     except RalphError as error:
         end_run(runner, Decision(word=ExitDecision.ERROR, reasons=(error.message,)))
         raise
