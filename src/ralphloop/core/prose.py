@@ -57,8 +57,9 @@ _ABBREVIATION = Pattern(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|incl)\.$", re.IGN
 _WISHES = Pattern(
     r"\b(?:remaining|remains?|to[ -]?dos?|next|left|criteri(?:a|on)|requirements?|definition|plan"
     r"|goals?|missing|pending|open|if|when|once|until|unless|before|must|should|will|would|needs?"
-    r"|examples?|e\.g|patterns?|phrases?|words?|strings?|messages?|labels?|stat(?:es?|us|uses)"
-    r"|values?|options?|either|checklist|expect(?:s|ed)?|conditions?|looks? for|prompt|says?)\b",
+    r"|examples?|e\.g|patterns?|phrases?|words?|strings?|messages?|labels?|states|statuses"
+    r"|goes through|can be|one of|values?|options?|either|checklist|expect(?:s|ed)?|conditions?"
+    r"|looks? for|prompt|says?)\b",
     re.IGNORECASE,
 )
 _WRAPPED = 50  # a line at least this long may have been wrapped in mid-sentence

@@ -85,7 +85,7 @@ _TEST = re.compile(
 )
 _VERBOSE_TEST = re.compile(r"(?P<id>\S+::[^\s\[]+)(?:\[.*\])? (?P<verb>FAILED|ERROR)\b(?P<rest>)")
 _NAMED_TEST = re.compile(
-    r"--- FAIL: |● |[✖✕✗✘×] |not ok |test \S+ .*FAILED$|.* > .* FAILED$|FAIL: "
+    r"--- FAIL: |● |[✖✕✗✘×] (?!\d+ problems?\b)|not ok |test \S+ .*FAILED$|.* > .* FAILED$|FAIL: "
 )
 _TEST_NOISE = re.compile(r"(?<=^not ok) \d+|\s*\(?\b\d+(?:\.\d+)? ?m?s\)?\s*$")
 _PLURAL = re.compile(r"(?<=<n> )(error|failure|problem|test|example|file|suite|warning)s\b")

@@ -136,6 +136,7 @@ _ASKED_FOR = r"(?:what|everything) (?:it|(?:the|this) (?:story|task)) asks for"
 
 PIECE = _one_of(
     rf"{_THIS}{_BE}{_FULLY} (?:{_OVER}|in place)",
+    rf"(?:the|all|my) work (?:for|on) {_THIS}{_BE}{_FULLY} {_OVER}|(?:done|finished) with {_THIS}",
     rf"{_ID}(?::| [-–—]) [^,;.:]{{1,80}}? (?:is|are|has been){_FULLY} {_DONE}",
     rf"{_ID}(?: now)? passe[sd]",
     rf"(?:it|this|that)(?: is|'s| has been){_FULLY} (?:completed?|done|finished|fully implemented)",
