@@ -14,12 +14,16 @@ _ANSI = re.compile(
     r"|\x1b[@-Z\\-_]"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-_SPACES = "\u00a0\u2007\u202f\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u3000"
+_SPACES = (
+    "\u0085\u00a0\u2007\u202f\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u3000"
+)
 _INVISIBLE = (
     "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # zero-width, byte order mark, soft hyphen
     "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # direction marks
 )
-_CONTROL = "".join(chr(code) for code in range(32) if chr(code) not in "\t\n") + "\x7f"
+_CONTROL = "".join(  # but tab, newline and next line
+    map(chr, (*range(9), *range(11, 32), *range(0x7F, 0x85), *range(0x86, 0xA0)))
+)
 _ODD = re.compile(f"[{_SPACES}{_INVISIBLE}{re.escape(_CONTROL)}]")
 _TABLE = {ord(char): " " for char in _SPACES} | {ord(char): None for char in _INVISIBLE + _CONTROL}
 
