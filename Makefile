@@ -41,8 +41,11 @@ imports: $(READY) types
 # A test that fails is run once more, alone, before it counts: clocks and loaded machines lie.
 AGAIN = || { test $$? -eq 1 && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
+# Tests wait for processes about as long as they compute: three workers keep two cores busy.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
+
 pytest: $(READY) imports
-	$(BIN)/python -m pytest -n auto $(AGAIN); }
+	$(BIN)/python -m pytest -n $(WORKERS) $(AGAIN); }
 
 fix: $(READY) ## Format and repair what ruff can repair
 	$(BIN)/ruff format .
