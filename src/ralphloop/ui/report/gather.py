@@ -35,11 +35,6 @@ def gather(project: Project, journal: Queries, run: RunRecord) -> Report:
     return build(journal, _stories(project, run), run, outside)
 
 
-def report_path(project: Project, run: str, kind: str) -> Path:
-    """Where the report of a run is kept."""
-    return project.directory / "reports" / f"{run}.{kind}"
-
-
 def write_report(project: Project, journal: Queries, run: str) -> list[Path]:
     """Write the HTML and the Markdown report of a run; returns what was written, never raises."""
     try:
@@ -55,7 +50,7 @@ def write(project: Project, report: Report) -> list[Path]:
 
     written = []
     for kind, text in (("html", as_html(report)), ("md", as_markdown(report))):
-        path = report_path(project, report.run, kind)
+        path = project.directory / "reports" / f"{report.run}.{kind}"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text.encode("utf-8", "replace"), within=project.root, durable=False)
         written.append(path)
