@@ -85,7 +85,7 @@ def test_a_run_whose_process_is_gone_has_died(tmp_path: Path) -> None:
     screen = screen_of(nights.running(tmp_path), live=False)
     assert "DIED" in head(screen)
     assert "ralph run --continue" in said(screen.now)
-    assert not screen.is_live
+    assert not screen.facts.live
 
 
 def test_waiting_for_quota_counts_down(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_pausing_and_paused_are_two_things(tmp_path: Path) -> None:
     night.journal.begin_wait(RUN, kind="pause", reason="paused", now=night.clock(), until=until)
     screen = screen_of(night)
     assert "PAUSED" in head(screen)
-    assert screen.is_paused
+    assert screen.facts.is_paused
     assert "wait" not in head(screen)  # nobody knows how long a person takes
 
 
@@ -193,7 +193,7 @@ def test_money_is_shown_against_the_raised_budget(tmp_path: Path) -> None:
 
 def test_each_story_has_its_state_attempts_grade_and_verdict(tmp_path: Path) -> None:
     """One row says where a story stands and why."""
-    rows = {row.key: row for row in screen_of(nights.running(tmp_path)).stories}
+    rows = {row.key: row for row in screen_of(nights.running(tmp_path)).facts.stories}
     assert (rows["US-001"].standing, rows["US-001"].tone) == ("verified", Tone.GOOD)
     assert rows["US-003"].standing == "checked"
     assert rows["US-004"].standing == "running"
@@ -204,7 +204,9 @@ def test_each_story_has_its_state_attempts_grade_and_verdict(tmp_path: Path) -> 
 
 def test_weak_grades_are_not_green(tmp_path: Path) -> None:
     """Claimed and to be reviewed are told apart from proven."""
-    rows = {row.standing: row for row in screen_of(nights.finished(tmp_path), live=False).stories}
+    rows = {
+        row.standing: row for row in screen_of(nights.finished(tmp_path), live=False).facts.stories
+    }
     assert rows["claimed"].tone is Tone.WARN
     assert (rows["needs review"].tone, rows["needs review"].mark) == (Tone.WARN, "!")
 
@@ -214,7 +216,7 @@ def test_a_story_that_left_the_list_is_still_shown(tmp_path: Path) -> None:
     night = nights.running(tmp_path)
     night.titles.pop("US-001")
     night.write_stories("US-002", "US-003")
-    rows = screen_of(night).stories
+    rows = screen_of(night).facts.stories
     assert (rows[-1].key, rows[-1].title) == ("US-001", "no longer in the story list")
 
 
@@ -235,7 +237,7 @@ def test_the_plain_loop_has_one_row(tmp_path: Path) -> None:
     night.start("")
     night.finish("", state={"attempts": 1})
     screen = screen_of(night)
-    assert [row.title for row in screen.stories] == ["the prompt"]
+    assert [row.title for row in screen.facts.stories] == ["the prompt"]
     assert screen.stories_note == "Enter opens one"
     assert "left" not in head(screen)
 
@@ -362,7 +364,7 @@ def test_an_earlier_run_can_be_looked_at(tmp_path: Path) -> None:
     night.journal.append_events(events)
     screen = screen_of(night, live=False, run=RUN)
     assert "COMPLETE" in head(screen)
-    assert screen.log[-1].text.endswith("tests were added and all is green")
+    assert screen.facts.log[-1].text.endswith("tests were added and all is green")
 
 
 def test_the_log_of_a_long_run_is_bounded(tmp_path: Path) -> None:
@@ -402,7 +404,7 @@ def test_events_of_another_version_do_not_matter(tmp_path: Path) -> None:
     night = nights.running(tmp_path)
     night.tell("iteration_finished", night.n, left_out=70_000)
     night.tell("agent_event", night.n)
-    assert screen_of(night).log[-1].text == "iteration_finished"
+    assert screen_of(night).facts.log[-1].text == "iteration_finished"
 
 
 def test_records_of_another_version_do_not_matter(tmp_path: Path) -> None:
@@ -418,7 +420,7 @@ def test_hostile_titles_are_one_line_of_harmless_text(tmp_path: Path) -> None:
     """No control sequence, no markup, no line break reaches the screen."""
     titles = ("\x1b[2J\x1b]0;gone\x07red\nsecond line", "[bold]markup[/] \u202eevil", "x" * 10_000)
     night = Night(tmp_path, titles=titles)
-    shown = [row.title for row in screen_of(night, live=False).stories]
+    shown = [row.title for row in screen_of(night, live=False).facts.stories]
     assert shown[:2] == ["red second line", "[bold]markup[/] evil"]
     assert len(shown[2]) == 200
 

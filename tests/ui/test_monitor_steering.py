@@ -173,7 +173,9 @@ def test_a_write_is_on_the_screen_at_once(tmp_path: Path) -> None:
 
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
         night.acts("Read docs/api.md", every=0.0)
-        await until(pilot, lambda: app.value and app.value.log[-1].text == "  Read docs/api.md")
+        await until(
+            pilot, lambda: app.value and app.value.facts.log[-1].text == "  Read docs/api.md"
+        )
         assert "Read docs/api.md" in await words(app, pilot)
 
     steered(nights.running(tmp_path), steps)
@@ -185,7 +187,7 @@ def test_the_log_follows_until_a_person_looks_back(tmp_path: Path) -> None:
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
         await press(app, pilot, "tab", "pageup")
         night.acts("Read later.md", every=0.0)
-        await until(pilot, lambda: app.value and "later" in app.value.log[-1].text)
+        await until(pilot, lambda: app.value and "later" in app.value.facts.log[-1].text)
         shown = await words(app, pilot)
         assert "f follows" in shown
         assert "Read later.md" not in shown.split("Log")[1]

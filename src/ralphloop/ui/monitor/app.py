@@ -94,7 +94,7 @@ class Monitor(App[None]):
         self.project = project
         self.source = Source(project, run=run, clock=clock)
         self.value: Screen | None = None
-        self._facts: Facts | None = None
+        self._facts = Facts(project=project.root.name)  # until the first look
         self._in_ascii, self._zone = in_ascii, zone
         self._clock = clock
         self._room = Size(80, 24)
@@ -152,25 +152,27 @@ class Monitor(App[None]):
     # --- drawing -----------------------------------------------------------------------------
 
     def _fresh(self, facts: Facts) -> None:
-        before, self._facts = self._facts, facts
-        self._tick()
-        if before is None or before.stories is not facts.stories:
+        first, before, self._facts = self.value is None, self._facts, facts
+        self._draw()
+        if first or before.stories is not facts.stories:
             self._show_stories(facts)
-        if before is None or before.log is not facts.log:
+        if first or before.log is not facts.log:
             lines, zone = facts.log, self._zone
             self._log_view.fill(len(lines), lambda at, width: log_line(lines[at], width, zone))
             self._tell_follow()
 
     def _tick(self) -> None:
-        if self._facts is None:
-            return
+        if self.value is not None:
+            self._draw()
+
+    def _draw(self) -> None:
         before = self.value
         self.value = screen = build(self._facts, self._clock(), self._zone)
         width = self._header.content_size.width
         rows = tuple(beside(left, right, width) for left, right in screen.header)
         self._header.show(rows)
-        self._panels["now"].set_class(not screen.is_working, "-idle")
-        if before is None or before.is_readable is not screen.is_readable:
+        self._panels["now"].set_class(not self._facts.is_working, "-idle")
+        if before is None or before.facts.trouble != self._facts.trouble:
             self._choose_layout()
         for name, panel in self._panels.items():
             panel.show(getattr(screen, name))
@@ -188,7 +190,7 @@ class Monitor(App[None]):
             "-wide": width >= 110 and height >= 34,
             "-half": 72 <= width < 110 and height >= 50,
             "-slim": width < 72,
-            "-unreadable": self.value is not None and not self.value.is_readable,
+            "-unreadable": bool(self._facts.trouble),
         }
         self.screen_stack[0].set_classes(" ".join(name for name, fits in fitting.items() if fits))
 
@@ -213,10 +215,10 @@ class Monitor(App[None]):
     def _open_story(self, event: Rows.Chosen) -> None:
         from ralphloop.ui.monitor.details import story_pages
 
-        if self.value is not None and event.index < len(self.value.stories):
-            row = self.value.stories[event.index]
+        if event.index < len(self._facts.stories):
+            row = self._facts.stories[event.index]
             story = self.source.story(row.key)
-            load = partial(story_pages, self.project, self.value.run, story)
+            load = partial(story_pages, self.project, self._facts.run_id, story)
             self._read(load, f"{row.id} {row.title}")
 
     def _open_iteration(self, run: str, n: int) -> None:
@@ -235,16 +237,15 @@ class Monitor(App[None]):
         self.push_screen(Reading(load, title=name, follow=follow, in_ascii=self._in_ascii))
 
     def action_iteration(self) -> None:
-        if self.value is not None and self.value.iteration:
-            self._open_iteration(self.value.run, self.value.iteration)
+        if newest := self._facts.newest:
+            self._open_iteration(newest.run, newest.n)
 
     @on(Click, "#working")
     def _now_clicked(self) -> None:
         self.action_iteration()
 
     def action_history(self) -> None:
-        if self.value is not None:
-            self._open_iteration(self.value.run, 0)
+        self._open_iteration(self._facts.run_id, 0)
 
     def action_help(self) -> None:
         from ralphloop.ui.monitor.help import HELP
@@ -277,8 +278,7 @@ class Monitor(App[None]):
     # --- steering ----------------------------------------------------------------------------
 
     def action_pause(self) -> None:
-        if self.value is not None:
-            self._ask("resume" if self.value.is_paused else "pause")
+        self._ask("resume" if self._facts.is_paused else "pause")
 
     @work
     async def action_stop(self) -> None:
@@ -310,25 +310,23 @@ class Monitor(App[None]):
         )
 
     def action_story(self, kind: str) -> None:
-        if self.value is None or self._story_view.cursor is None or not self.value.stories:
-            return
-        self._ask(kind, {"story": self.value.stories[self._story_view.cursor].key})
+        if self._story_view.cursor is not None and self._facts.stories:
+            self._ask(kind, {"story": self._facts.stories[self._story_view.cursor].key})
 
     def action_reset(self) -> None:
-        if self.value is not None and not self.value.is_live:
+        if not self._facts.live:
             self._tell("No run is going on. In a shell: ralph circuit reset")
             return
         self._ask("reset_circuit")
 
     def _is_live(self) -> bool:
-        if self.value is not None and self.value.is_live:
-            return True
-        self._tell("No run is going on; there is nobody to ask.", bad=True)
-        return False
+        if not self._facts.live:
+            self._tell("No run is going on; there is nobody to ask.", bad=True)
+        return self._facts.live
 
     def _ask(self, kind: str, payload: steering.Payload | None = None) -> None:
-        if self.value is not None and self._is_live():
-            self._write_request(self.value.run, kind, payload or {})
+        if self._is_live():
+            self._write_request(self._facts.run_id, kind, payload or {})
 
     @work(thread=True)
     def _write_request(self, run: str, kind: str, payload: steering.Payload) -> None:

@@ -47,15 +47,8 @@ def build(facts: Facts, now: float, zone: tzinfo | None = None) -> Screen:
         quota=tuple(panels.quota(facts, now, zone)),
         learned=tuple(panels.learned(facts)),
         health=tuple(panels.health(facts, now, zone)),
-        stories=facts.stories,
+        facts=facts,
         stories_note=facts.list_problem or _standings(facts) or "Enter opens one",
-        log=facts.log,
-        run=facts.run.id if facts.run else "",
-        iteration=facts.newest.n if facts.newest else 0,
-        is_readable=not facts.trouble,
-        is_live=facts.live,
-        is_paused=bool(facts.paused or (facts.wait and facts.wait.kind == "pause")),
-        is_working=facts.is_working,
     )
 
 
@@ -64,13 +57,13 @@ def snapshot(screen: Screen, width: int, zone: tzinfo | None = None) -> Iterator
     for left, right in screen.header:
         yield plain(paint.beside(left, right, width)).rstrip()
     for title, rows in (
-        ("Stories", (paint.story_line(row, width - 2) for row in screen.stories[:200])),
+        ("Stories", (paint.story_line(row, width - 2) for row in screen.facts.stories[:200])),
         ("Now", (*screen.now, *screen.actions[-5:])),
         ("Checks", screen.checks),
         ("Circuit", screen.circuit),
         ("Quota", screen.quota),
         ("Learnings", screen.learned),
-        ("Log", (paint.log_line(entry, width - 2, zone) for entry in screen.log[-20:])),
+        ("Log", (paint.log_line(entry, width - 2, zone) for entry in screen.facts.log[-20:])),
     ):
         yield f"\n{title}:"
         yield from (f"  {plain(row).rstrip()}" for row in rows)

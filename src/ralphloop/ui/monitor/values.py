@@ -119,6 +119,14 @@ class Facts(Shown):
         """An agent runs now."""
         return self.live and self.newest is not None and self.newest.finished_at is None
 
+    @property
+    def is_paused(self) -> bool:
+        return bool(self.paused or (self.wait and self.wait.kind == "pause"))
+
+    @property
+    def run_id(self) -> str:
+        return self.run.id if self.run else ""
+
     def count(self, *marks: str) -> int:
         """Stories with these marks."""
         return sum(row.mark in marks for row in self.stories)
@@ -132,7 +140,7 @@ class Facts(Shown):
 
 
 class Screen(Shown):
-    """Everything on the screen, computed."""
+    """What is computed for the screen, and what it was computed of."""
 
     header: tuple[tuple[Line, Line], ...]  # what stands left and right in each of its lines
     now: tuple[Line, ...]
@@ -142,12 +150,5 @@ class Screen(Shown):
     quota: tuple[Line, ...]
     learned: tuple[Line, ...]
     health: tuple[Line, ...]  # the last four in short, for narrow windows
-    stories: tuple[StoryRow, ...]
     stories_note: str
-    log: tuple[LogLine, ...]
-    run: str
-    iteration: int
-    is_readable: bool
-    is_live: bool
-    is_paused: bool
-    is_working: bool
+    facts: Facts
