@@ -5,7 +5,7 @@ is that there are as many as before, that they still run and still assert.  Movi
 regrouping tests is therefore no finding; losing, skipping or emptying them is.  What the checks are
 told to do (their configuration and scripts) is compared by `weakened`.
 
-A finding with severity `challenge` is put to the agent once; a `note` is only reported.
+Every finding is put to the agent once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ralphloop.core.model import Value
 from ralphloop.core.test_paths import is_test_path
 from ralphloop.workspace.census import EMPTY, Case, Census, count, is_countable, suffix
 from ralphloop.workspace.measures import Change, Measure, Snapshot, printable
-from ralphloop.workspace.weakened import Weakening, is_configuration, weakenings
+from ralphloop.workspace.weakened import is_configuration, weakenings
 
 MAX_FILES = 1_000
 _SHOWN_NAMES = 5
@@ -30,10 +30,9 @@ _DATA = frozenset(
 class Finding(Value, frozen=True, kw_only=True):
     """One sign that a check was weakened."""
 
-    kind: str  # tests_removed, tests_skipped, tests_emptied, asserts_removed, config, check, ci …
+    kind: str  # tests_removed, tests_skipped, tests_emptied, asserts_removed, config, check
     path: str
     message: str
-    severity: str = "challenge"  # or "note"
 
 
 class Review(Value, frozen=True, kw_only=True):
@@ -44,8 +43,8 @@ class Review(Value, frozen=True, kw_only=True):
 
     @property
     def challenges(self) -> tuple[str, ...]:
-        """Findings the agent has to answer for, as sentences."""
-        return tuple(found.message for found in self.findings if found.severity == "challenge")
+        """What the agent has to answer for, as sentences."""
+        return tuple(found.message for found in self.findings)
 
 
 class _File:
@@ -71,23 +70,13 @@ def review(
 ) -> Review:
     """Look at everything that changed; `checks` are the command lines that prove stories."""
     scripts = _scripts(checks)
-    changes = [c for c in measure.diff(before, after).changes if _matters(c.path, scripts)]
-    looked_at = changes[:MAX_FILES]
+    changed = measure.diff(before, after).changes
+    looked_at = [c for c in changed if _matters(c.path, scripts)][:MAX_FILES]
     names = [name for c in looked_at for name in (c.before, c.after) if name is not None]
     contents = measure.contents(names)
     files = [_File(change, contents) for change in looked_at]
-    findings = [*_suite_findings(files), *_file_findings(files, scripts)]
-    if len(changes) > MAX_FILES:
-        unseen = len(changes) - MAX_FILES
-        findings.append(
-            Finding(
-                kind="unseen",
-                path="",
-                message=f"{unseen} changed files were too many to look at",
-                severity="note",
-            )
-        )
-    return Review(findings=tuple(findings), tests_added=_added(files))
+    findings = (*_suite_findings(files), *_file_findings(files, scripts))
+    return Review(findings=findings, tests_added=_added(files))
 
 
 def _matters(path: str, scripts: frozenset[str]) -> bool:
@@ -227,7 +216,11 @@ def _file_findings(files: list[_File], scripts: frozenset[str]) -> list[Finding]
         if _is_lost_test_file(file) and file.before not in added:
             message = f"the test file {file.path} was deleted"
             findings.append(Finding(kind="tests_removed", path=file.path, message=message))
-        findings += [_from(weakening, file.path) for weakening in _weakenings(file)]
+        if file.before is not None and is_configuration(file.path):
+            findings += [
+                Finding(kind="config", path=file.path, message=f"{file.path}: {words}")
+                for words in weakenings(file.path, file.before, file.after)
+            ]
         if file.path in scripts and file.before is not None and not is_test_path(file.path):
             what = "deleted" if file.is_deleted else "changed"
             message = f"{file.path}, which a check runs, was {what}"
@@ -239,21 +232,6 @@ def _is_lost_test_file(file: _File) -> bool:
     """A deleted test in a language whose tests cannot be counted."""
     readable = is_countable(file.path) or suffix(file.path) in _DATA
     return file.is_deleted and is_test_path(file.path) and not readable
-
-
-def _weakenings(file: _File) -> list[Weakening]:
-    if file.before is None or not is_configuration(file.path):
-        return []
-    return weakenings(file.path, file.before, file.after)
-
-
-def _from(weakening: Weakening, path: str) -> Finding:
-    return Finding(
-        kind=weakening.kind,
-        path=path,
-        message=f"{path}: {weakening.message}",
-        severity=weakening.severity,
-    )
 
 
 def _listed(names: Sequence[str]) -> str:
