@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ralphloop.agents.base import AgentRequest, Launch, Level, Problem, load_agent, mark_of
+from ralphloop.agents.base import AgentRequest, Launch, load_agent, mark_of
 from ralphloop.agents.declared import declared_names, load_declared
 from ralphloop.agents.processes import MARK_VARIABLE
 from ralphloop.config.model import AgentName, AgentSection, ReaderName, Safety
 from ralphloop.errors import AgentUnavailable, InputError
+from ralphloop.findings import Finding, Level
 
 SESSION = str(uuid.UUID(int=7))
 
@@ -238,7 +239,7 @@ def _fake_claude(
     return path
 
 
-def _check(name: AgentName, tmp_path: Path, **fields: Any) -> list[Problem]:
+def _check(name: AgentName, tmp_path: Path, **fields: Any) -> list[Finding]:
     inherited = {
         "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
         **fields.pop("inherited", {}),
@@ -250,7 +251,7 @@ def test_a_healthy_claude_has_no_problem(tmp_path: Path) -> None:
     """Found and logged in: its version is all there is to tell."""
     _fake_claude(tmp_path)
     [info] = _check(AgentName.CLAUDE, tmp_path)
-    assert info == Problem(level=Level.INFO, message="claude 2.1.325")
+    assert info == Finding(level=Level.INFO, message="claude 2.1.325")
 
 
 def test_a_version_we_did_not_test_with_is_told(tmp_path: Path) -> None:

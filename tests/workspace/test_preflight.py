@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from ralphloop.findings import Finding, Level
 from ralphloop.workspace.own_files import never_progress
-from ralphloop.workspace.preflight import Finding, Level, disk_space, inspect
+from ralphloop.workspace.preflight import disk_space, inspect
 from tests.workspace.sandbox import Sandbox
 
 

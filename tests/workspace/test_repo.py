@@ -41,7 +41,7 @@ def test_an_unborn_branch_has_a_name_and_no_head(unborn: Sandbox) -> None:
     repo = unborn.repository()
     assert repo.head() is None
     assert repo.branch() == "main"
-    assert repo.problems() == ()
+    assert not list(repo.problems())
 
 
 def test_no_repository_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import InputError
+from ralphloop.findings import Finding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,21 +65,6 @@ class Launch:
     notes: tuple[str, ...] = ()  # said plainly at the start of a run
 
 
-class Level(StrEnum):
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
-    """Something found out about an agent before it is started, with its fix."""
-
-    level: Level
-    message: str
-    fix: str = ""
-
-
 class Agent(Protocol):
     """How one kind of agent is started and asked about itself."""
 
@@ -92,7 +77,7 @@ class Agent(Protocol):
 
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
-    ) -> list[Problem]:
+    ) -> list[Finding]:
         """Found, executable, which version, logged in where that can be asked."""
         ...
 

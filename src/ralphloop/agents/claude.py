@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.base import AgentRequest, Launch, Level, Problem
+from ralphloop.agents.base import AgentRequest, Launch
 from ralphloop.agents.claude_settings import write_settings
 from ralphloop.agents.environment import (
     agent_environment,
@@ -35,6 +35,7 @@ from ralphloop.agents.programs import (
 )
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import AgentUnavailable
+from ralphloop.findings import Finding, Level
 
 TESTED = ("2.1",)
 
@@ -91,7 +92,7 @@ class ClaudeAgent:
 
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
-    ) -> list[Problem]:
+    ) -> list[Finding]:
         env = {**clean_environment(config, inherited, drop_keys=True), **config.env}
         program = find_program(program_of(config.binary, "claude"), env, cwd)
         if program is None:
@@ -147,28 +148,28 @@ def _refused_to_root(env: Mapping[str, str]) -> bool:
     return os.geteuid() == 0 and not _in_sandbox(env)
 
 
-def _safety_problems(safety: Safety, env: Mapping[str, str]) -> list[Problem]:
+def _safety_problems(safety: Safety, env: Mapping[str, str]) -> list[Finding]:
     if safety is Safety.MINIMAL and _refused_to_root(env):
-        return [Problem(level=Level.ERROR, message=_ROOT_MESSAGE, fix=_ROOT_FIX)]
+        return [Finding(Level.ERROR, _ROOT_MESSAGE, _ROOT_FIX)]
     if safety is Safety.STRICT and sys.platform == "linux" and not _in_sandbox(env):
         missing = [name for name in ("bwrap", "socat") if not shutil.which(name)]
         if missing:
             verb = "is" if len(missing) == 1 else "are"
             message = f'safety = "strict" needs a sandbox: {" and ".join(missing)} {verb} missing'
             fix = f"install bubblewrap and socat with your package manager, or {_OUTER_SANDBOX}"
-            return [Problem(level=Level.ERROR, message=message, fix=fix)]
+            return [Finding(Level.ERROR, message, fix)]
     return []
 
 
 def _login_problems(
     program: str, config: AgentSection, env: Mapping[str, str], inherited: Mapping[str, str]
-) -> list[Problem]:
+) -> list[Finding]:
     if _logged_in(program, env) is not False:
         return []
     fix = "run `claude` once and log in"
     if names := withheld_keys(config, inherited, _KEYS):
         fix += f', or pass your key on: agent.pass_env = ["{names[0]}"]'
-    return [Problem(level=Level.ERROR, message="claude is not logged in", fix=fix)]
+    return [Finding(Level.ERROR, "claude is not logged in", fix)]
 
 
 def _logged_in(program: str, env: Mapping[str, str]) -> bool | None:

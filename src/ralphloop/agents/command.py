@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ralphloop.agents.base import AgentRequest, Launch, Level, Problem
+from ralphloop.agents.base import AgentRequest, Launch
 from ralphloop.agents.environment import agent_environment, clean_environment
 from ralphloop.agents.programs import find_program, missing_program
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import InputError
+from ralphloop.findings import Finding, Level
 
 _EXAMPLE = 'set it in ralph.toml, for example: command = ["./my-agent", "--quiet"]'
 
@@ -35,10 +36,10 @@ class CommandAgent:
 
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
-    ) -> list[Problem]:
+    ) -> list[Finding]:
         if not config.command:
             message = 'the agent "command" has no command'
-            return [Problem(level=Level.ERROR, message=message, fix=_EXAMPLE)]
+            return [Finding(Level.ERROR, message, _EXAMPLE)]
         program = config.command[0]
         env = {**clean_environment(config, inherited, drop_keys=False), **config.env}
         if find_program(program, env, cwd) is None:

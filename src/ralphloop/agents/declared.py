@@ -32,7 +32,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.base import AgentRequest, Launch, Level, Problem
+from ralphloop.agents.base import AgentRequest, Launch
 from ralphloop.agents.environment import (
     agent_environment,
     clean_environment,
@@ -49,6 +49,7 @@ from ralphloop.agents.programs import (
 )
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import AgentUnavailable, InputError
+from ralphloop.findings import Finding, Level
 
 Words = tuple[str, ...]
 
@@ -118,7 +119,7 @@ class DeclaredAgent:
 
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
-    ) -> list[Problem]:
+    ) -> list[Finding]:
         env = {**clean_environment(config, inherited, drop_keys=True), **config.env}
         program = find_program(program_of(config.binary, self._it.program), env, cwd)
         if program is None:
@@ -128,7 +129,7 @@ class DeclaredAgent:
         try:
             self._demand(config.safety)
         except AgentUnavailable as error:
-            return [Problem(level=Level.ERROR, message=error.message, fix=error.next_step)]
+            return [Finding(Level.ERROR, error.message, error.next_step)]
         return [
             version_problem(self._it.name, version, self._it.tested),
             *self._login_problems(program, env),
@@ -161,15 +162,13 @@ class DeclaredAgent:
             notes.append(withheld_note(names))
         return tuple(notes)
 
-    def _login_problems(self, program: str, env: Mapping[str, str]) -> list[Problem]:
+    def _login_problems(self, program: str, env: Mapping[str, str]) -> list[Finding]:
         login = self._it.login
         answer = ask([program, *login.ask], env) if login else None
         if login is None or answer is None or answer.exit_code == 0:
             return []
         # Only a warning: with a provider of one's own no login is needed, and nobody can tell.
-        return [
-            Problem(level=Level.WARNING, message=f"{self.name} is not logged in", fix=login.fix)
-        ]
+        return [Finding(Level.WARNING, f"{self.name} is not logged in", login.fix)]
 
 
 def _with_value(flags: Words, value: str) -> Words:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralphloop.agents.base import Level, Problem
+from ralphloop.findings import Finding, Level
 
 _PATIENCE_S = 20.0
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
@@ -37,15 +37,13 @@ def find_program(program: str, env: Mapping[str, str], cwd: Path) -> str | None:
     return shutil.which(program, path=env.get("PATH"))
 
 
-def missing_program(program: str, install: str, cwd: Path) -> Problem:
+def missing_program(program: str, install: str, cwd: Path) -> Finding:
     """Why a program cannot be started, and what to do."""
     path = cwd / program
     if "/" in program and path.is_file() and not os.access(path, os.X_OK):
-        return Problem(
-            level=Level.ERROR, message=f"{program} is not executable", fix=f"chmod +x {program}"
-        )
+        return Finding(Level.ERROR, f"{program} is not executable", f"chmod +x {program}")
     where = "does not exist" if "/" in program else "is not on PATH"
-    return Problem(level=Level.ERROR, message=f"{program} {where}", fix=install)
+    return Finding(Level.ERROR, f"{program} {where}", install)
 
 
 def ask(argv: Sequence[str], env: Mapping[str, str]) -> Answer | None:
@@ -73,16 +71,16 @@ def version_of(program: str, env: Mapping[str, str]) -> str | None:
     return match.group() if match else None
 
 
-def version_problem(name: str, version: str | None, tested: Sequence[str]) -> Problem:
+def version_problem(name: str, version: str | None, tested: Sequence[str]) -> Finding:
     """The version found, and whether it is one that this release was tested with."""
     if version is None:
-        return Problem(
-            level=Level.WARNING,
-            message=f"{name} does not state its version",
-            fix=f"run `{name} --version` to see what it says",
+        return Finding(
+            Level.WARNING,
+            f"{name} does not state its version",
+            f"run `{name} --version` to see what it says",
         )
     known_good = any(version == known or version.startswith(f"{known}.") for known in tested)
     if known_good or not tested:
-        return Problem(level=Level.INFO, message=f"{name} {version}")
+        return Finding(Level.INFO, f"{name} {version}")
     shown = ", ".join(tested)
-    return Problem(level=Level.INFO, message=f"{name} {version} (tested with {shown})")
+    return Finding(Level.INFO, f"{name} {version} (tested with {shown})")

@@ -16,12 +16,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ralphloop.agents.base import AgentRequest, Launch, Level, Problem
+from ralphloop.agents.base import AgentRequest, Launch
 from ralphloop.agents.environment import agent_environment
 from ralphloop.agents.script import load_script
 from ralphloop.agents.scripted_main import STATE_VARIABLE
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import InputError, RalphError
+from ralphloop.findings import Finding, Level
 
 _FIX = 'name the script in ralph.toml: command = ["night.yaml"]'
 
@@ -55,12 +56,12 @@ class ScriptedAgent:
 
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
-    ) -> list[Problem]:
+    ) -> list[Finding]:
         try:
             load_script(_script_path(config, cwd))
         except RalphError as error:
             fix = error.next_step or _FIX
-            return [Problem(level=Level.ERROR, message=error.message, fix=fix)]
+            return [Finding(Level.ERROR, error.message, fix)]
         return []
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.doctor_checks import Level, Seen, examine
+from ralphloop.cli.doctor_checks import Seen, examine
 from ralphloop.cli.layout import row
 from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode
+from ralphloop.findings import Level
 from ralphloop.project import find_project
 
 _COLOURS = {Level.OK: "green", Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}

@@ -12,19 +12,18 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from ralphloop import __version__
-from ralphloop.agents.base import AGENTS, Problem, load_agent
-from ralphloop.agents.base import Level as Bad
+from ralphloop.agents.base import AGENTS, load_agent
 from ralphloop.agents.declared import declared_names
 from ralphloop.agents.programs import find_program
 from ralphloop.config.load import agent_directories, check_config
 from ralphloop.config.model import AgentSection, CommitPolicy, Config
 from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode, RalphError, RepositoryError
+from ralphloop.findings import Finding, Level
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import RunRecord
@@ -36,20 +35,13 @@ from ralphloop.stories.names import label
 from ralphloop.stories.parent_spec import resolve_parent_spec
 from ralphloop.stories.source import find_source, load
 from ralphloop.workspace.own_files import never_progress, project_prefix
-from ralphloop.workspace.preflight import Finding, disk_space, inspect
+from ralphloop.workspace.preflight import disk_space, inspect
 from ralphloop.workspace.repo import Repository
 
 _MOST_PROBLEMS = 10
 _NEED_SETTINGS = frozenset({"command", "scripted"})  # nothing to look for unless they are chosen
 _AWAKE = ("systemd-inhibit", "caffeinate")
 _WAL_VERSION = b"\x02\x02"  # read and write version in the header of a SQLite file
-
-
-class Level(StrEnum):
-    OK = "ok"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 class Seen(NamedTuple):
@@ -108,7 +100,7 @@ def _repository(project: Project, config: Config, latest: RunRecord | None) -> I
 
 
 def _found(finding: Finding) -> Seen:
-    return Seen("repository", Level(finding.level), finding.message, finding.fix)
+    return Seen("repository", *finding[:3])
 
 
 def _stories(project: Project, config: Config) -> tuple[StoryList | None, list[Seen]]:
@@ -159,13 +151,13 @@ def _agents(project: Project, config: AgentSection, env: Mapping[str, str]) -> I
     others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
     names = list(dict.fromkeys([chosen, *fallbacks, *others]))
 
-    def ask(name: str) -> list[Problem]:
+    def ask(name: str) -> list[Finding]:
         own = config if name == chosen else AgentSection()
         try:
             agent = load_agent(name, directories=places)
             return agent.check(own, cwd=project.root, inherited=env)
         except RalphError as error:
-            return [Problem(level=Bad.ERROR, message=error.message, fix=error.next_step)]
+            return [Finding(Level.ERROR, error.message, error.next_step)]
 
     # Programs take their time to state their version; together they take the slowest one's.
     with ThreadPoolExecutor(max_workers=4) as pool:
@@ -176,23 +168,22 @@ def _agents(project: Project, config: AgentSection, env: Mapping[str, str]) -> I
                 yield from _other_agent(problems, needed=name in fallbacks)
 
 
-def _chosen_agent(name: str, problems: list[Problem]) -> Iterator[Seen]:
-    if not problems:
-        yield Seen("agent", Level.OK, f"{name}, chosen")
-    for problem in problems:
-        level, words = Level(problem.level), problem.message
-        if problem.level is Bad.INFO:
-            level, words = Level.OK, f"{words}, chosen"
-        yield Seen("agent", level, words, problem.fix, ExitCode.AGENT_UNAVAILABLE)
+def _chosen_agent(name: str, findings: list[Finding]) -> Iterator[Seen]:
+    """Its version, marked as the chosen one's, then whatever else there is to say."""
+    first, *rest = findings or [Finding(Level.INFO, name)]
+    if first.level is Level.INFO:
+        first = first._replace(level=Level.OK, message=f"{first.message}, chosen")
+    for finding in (first, *rest):
+        yield Seen("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
 
 
-def _other_agent(problems: list[Problem], *, needed: bool) -> Iterator[Seen]:
+def _other_agent(findings: list[Finding], *, needed: bool) -> Iterator[Seen]:
     """An agent that is not chosen stops nothing; a fallback that is missing is worth a word."""
-    for problem in problems if needed else problems[:1]:
-        missing = problem.level is Bad.ERROR
+    for position, finding in enumerate(findings if needed else findings[:1]):
+        missing = finding.level is Level.ERROR
         level = Level.WARNING if missing and needed else Level.INFO
-        words = f"{problem.message}, a fallback" if needed else problem.message
-        yield Seen("agent", level, words, problem.fix if missing else "")
+        suffix = ", a fallback" if needed and position == 0 else ""
+        yield Seen("agent", level, f"{finding.message}{suffix}", finding.fix if missing else "")
 
 
 def _awake(config: Config) -> Iterator[Seen]:

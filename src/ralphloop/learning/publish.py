@@ -69,7 +69,7 @@ def publish(
 def _publish_and_commit(
     project: Project, index: Index, config: LearningSection, repo: Repository, run: str
 ) -> list[str]:
-    if problems := repo.problems():
+    if problems := tuple(repo.problems()):
         return [f"what was learned was not published: {problems[0].message}"]
     prefix = project_prefix(repo.root, project.root)
     target = memory_file.target(project.root, config.memory)

@@ -15,10 +15,11 @@ import msgspec
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Outcome, Value
 from ralphloop.errors import AgentUnavailable
+from ralphloop.findings import Finding
 from ralphloop.project import Project
 
 if TYPE_CHECKING:
-    from ralphloop.agents.base import Agent, AgentRequest, Launch, Problem
+    from ralphloop.agents.base import Agent, AgentRequest, Launch
 
 GONE = -1.0
 Quota = Mapping[str, float]  # agent -> when it may start again, or GONE
@@ -63,7 +64,7 @@ class _Session:
 
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
-    ) -> list[Problem]:
+    ) -> list[Finding]:
         return []
 
 

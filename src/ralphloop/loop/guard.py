@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ralphloop.findings import Level
 from ralphloop.loop.runner import Runner
 from ralphloop.workspace.measures import Snapshot
-from ralphloop.workspace.preflight import Level, disk_space
+from ralphloop.workspace.preflight import disk_space
 
 
 def trouble(runner: Runner, now: Snapshot) -> str:

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ralphloop.agents.base import Level
 from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.errors import AgentUnavailable, RepositoryError
+from ralphloop.errors import AgentUnavailable, RalphError, RepositoryError
+from ralphloop.findings import Finding, Level
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import Frozen
-from ralphloop.workspace import preflight as workspace_preflight
 from ralphloop.workspace.checks import check_of, run_checks
-from ralphloop.workspace.preflight import Finding, disk_space, inspect
+from ralphloop.workspace.preflight import disk_space, inspect
 
 
 @dataclass
@@ -54,7 +53,7 @@ def _repository(runner: Runner, report: Report, ours: frozenset[str]) -> tuple[s
         report.warnings.append(
             "no git repository: changes are measured by file times and sizes, nothing is committed"
         )
-        _heed(disk_space(runner.setup.project.root), report)
+        _heed(disk_space(runner.setup.project.root), report, RepositoryError)
         return ()
     is_ours = runner.measure.tree().tree in ours
     _branch(runner, report)
@@ -66,18 +65,19 @@ def _repository(runner: Runner, report: Report, ours: frozenset[str]) -> tuple[s
         allow_dirty=runner.setup.options.allow_dirty or is_ours,
         story_files=[runner.setup.source_name] if runner.setup.source_name else (),
     )
-    _heed(findings, report)
+    _heed(findings, report, RepositoryError)
     return () if is_ours else repo.dirty_paths(runner.setup.own)
 
 
-def _heed(findings: Iterable[Finding], report: Report) -> None:
-    """Errors end the command, the rest is said."""
+def _heed(
+    findings: Iterable[Finding], report: Report, failure: type[RalphError] | None = None
+) -> None:
+    """Errors end the command where they are to, the rest is said."""
     for finding in findings:
-        if finding.level is workspace_preflight.Level.ERROR:
-            raise RepositoryError(finding.message, finding.fix)
+        if finding.level is Level.ERROR and failure is not None:
+            raise failure(finding.message, finding.fix)
         words = f"{finding.message} ({finding.fix})" if finding.fix else finding.message
-        is_warning = finding.level is workspace_preflight.Level.WARNING
-        (report.warnings if is_warning else report.said).append(words)
+        (report.said if finding.level is Level.INFO else report.warnings).append(words)
 
 
 def _branch(runner: Runner, report: Report) -> None:
@@ -94,16 +94,11 @@ def _branch(runner: Runner, report: Report) -> None:
 def look_at_agents(runner: Runner, report: Report) -> None:
     """The first agent must be there; a fallback that is not is only said."""
     for member in runner.setup.crew:
-        is_first = member is runner.setup.crew[0]
-        for problem in member.agent.check(
+        findings = member.agent.check(
             member.config, cwd=runner.setup.project.root, inherited=runner.setup.options.env
-        ):
-            if problem.level is Level.ERROR and is_first:
-                raise AgentUnavailable(problem.message, problem.fix)
-            fix = f" ({problem.fix})" if problem.fix else ""
-            words = f"{problem.message}{fix}"
-            is_info = problem.level is Level.INFO
-            (report.said if is_info else report.warnings).append(words)
+        )
+        is_first = member is runner.setup.crew[0]
+        _heed(findings, report, AgentUnavailable if is_first else None)
 
 
 async def _baseline(runner: Runner, report: Report) -> tuple[CheckResult, ...]:

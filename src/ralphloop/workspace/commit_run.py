@@ -57,6 +57,7 @@ def run_commit(
     if repo.head() != before:
         return CommitRun(committed=True)  # done; only what comes after a commit went wrong
     said = _said(ended)
+    gave_up = ended.timed_out or b"failed to write commit object" in ended.stderr
     if ended.timed_out:
         said = f"{said}\nit did not finish within {timeout_s:g} s".strip()
     return CommitRun(
@@ -64,7 +65,7 @@ def run_commit(
         said=said,
         failed_hook=hook,
         timed_out=ended.timed_out,
-        signing_failed=not hook and _signs(repo) and (ended.timed_out or _could_not_write(ended)),
+        signing_failed=gave_up and not hook and repo.signs_commits(),
     )
 
 
@@ -109,14 +110,6 @@ def _events(trace: Path) -> list[_Event]:
         if "/" not in event.sid:  # not a git that a hook started
             events.append(event)
     return events
-
-
-def _signs(repo: Repository) -> bool:
-    return repo.git.line("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1)) == "true"
-
-
-def _could_not_write(ended: Ended) -> bool:
-    return b"failed to write commit object" in ended.stderr
 
 
 def _said(ended: Ended) -> str:

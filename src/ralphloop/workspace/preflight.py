@@ -1,19 +1,17 @@
 """What can fail at 01:00 fails at 22:00: looking at the repository before the first agent starts.
 
-Every finding has a level: an `error` stops a run, a `warning` is worth reading, `info` says how
-things stand (on which branch commits land, which hooks will run).  Nothing is changed: signing is
-tried on a commit object that goes to our own store and that no ref names.
+Nothing is changed: signing is tried on a commit object that goes to our own store and that no ref
+names.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from enum import StrEnum
 from pathlib import Path
 
-from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
+from ralphloop.findings import Finding, Level
 from ralphloop.workspace import object_store
 from ralphloop.workspace.git import first_lines
 from ralphloop.workspace.measures import printable
@@ -27,21 +25,6 @@ _SIGNING_TIMEOUT_S = 20.0
 _OLDEST_GIT = (2, 25)
 _SHOWN_PATHS = 5
 _COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
-
-
-class Level(StrEnum):
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-
-
-class Finding(Value, frozen=True, kw_only=True):
-    """One thing to know before a run begins."""
-
-    level: Level
-    code: str
-    message: str
-    fix: str = ""
 
 
 def inspect(
@@ -79,14 +62,9 @@ def disk_space(path: Path) -> tuple[Finding, ...]:
     free = disk.f_bavail * disk.f_frsize
     if free >= DISK_LOW:
         return ()
-    return (
-        Finding(
-            level=Level.ERROR if free < DISK_FLOOR else Level.WARNING,
-            code="disk",
-            message=f"only {free // 1024**2} MB are free where the repository lies",
-            fix="make room; transcripts of old runs go with `ralph clean`",
-        ),
-    )
+    level = Level.ERROR if free < DISK_FLOOR else Level.WARNING
+    message = f"only {free // 1024**2} MB are free where the repository lies"
+    return (Finding(level, message, "make room; `ralph clean` removes what old runs left", "disk"),)
 
 
 def _git_version(repo: Repository) -> list[Finding]:
@@ -94,27 +72,15 @@ def _git_version(repo: Repository) -> list[Finding]:
     numbers = [int(part) for part in words[2].split(".")[:2] if part.isdigit()]
     if tuple(numbers) >= _OLDEST_GIT:
         return []
-    return [
-        Finding(
-            level=Level.ERROR,
-            code="git",
-            message=f"git {words[2]} is too old",
-            fix="install git {}.{} or newer".format(*_OLDEST_GIT),
-        )
-    ]
+    fix = "install git {}.{} or newer".format(*_OLDEST_GIT)
+    return [Finding(Level.ERROR, f"git {words[2]} is too old", fix, "git")]
 
 
 def _state(repo: Repository, *, commits: bool) -> list[Finding]:
     # Without commits of ours it does not matter which branch they would land on.
-    needed = {"unfinished", "detached", "locked"} if commits else {"unfinished"}
     return [
-        Finding(
-            level=Level.ERROR if problem.code in needed else Level.WARNING,
-            code=problem.code,
-            message=problem.message,
-            fix=problem.fix,
-        )
-        for problem in repo.problems()
+        found if commits or found.code == "unfinished" else found._replace(level=Level.WARNING)
+        for found in repo.problems()
     ]
 
 
@@ -124,7 +90,7 @@ def _branch(repo: Repository) -> list[Finding]:
         return []
     born = "" if repo.head() else ", which has no commit yet"
     message = f"commits land on branch {branch}{born}"
-    return [Finding(level=Level.INFO, code="branch", message=message)]
+    return [Finding(Level.INFO, message, code="branch")]
 
 
 def _dirt(repo: Repository, own: OwnFiles, *, allow_dirty: bool) -> list[Finding]:
@@ -136,23 +102,17 @@ def _dirt(repo: Repository, own: OwnFiles, *, allow_dirty: bool) -> list[Finding
     message = f"uncommitted changes: {named}{more}"
     if allow_dirty:
         message += "; they are committed only if the agent changes them"
-        return [Finding(level=Level.WARNING, code="dirty", message=message)]
+        return [Finding(Level.WARNING, message, code="dirty")]
     fix = "commit or stash them, or start with --allow-dirty to leave them as they are"
-    return [Finding(level=Level.ERROR, code="dirty", message=message, fix=fix)]
+    return [Finding(Level.ERROR, message, fix, "dirty")]
 
 
 def _identity(repo: Repository) -> list[Finding]:
     ended = repo.git.attempt("var", "GIT_COMMITTER_IDENT")
     if ended.returncode == 0:
         return []
-    return [
-        Finding(
-            level=Level.ERROR,
-            code="identity",
-            message="git does not know who commits",
-            fix="set `git config user.name` and `git config user.email`",
-        )
-    ]
+    fix = "set `git config user.name` and `git config user.email`"
+    return [Finding(Level.ERROR, "git does not know who commits", fix, "identity")]
 
 
 def _hooks(repo: Repository) -> list[Finding]:
@@ -163,30 +123,24 @@ def _hooks(repo: Repository) -> list[Finding]:
     findings = []
     if active:
         message = f"hooks that run with every commit: {', '.join(active)}"
-        findings.append(Finding(level=Level.INFO, code="hooks", message=message))
+        findings.append(Finding(Level.INFO, message, code="hooks"))
     for name in present:
         if name not in active:
             message = f"the {name} hook is not executable, so git leaves it out"
             fix = f"chmod +x {directory / name}"
-            findings.append(Finding(level=Level.WARNING, code="hooks", message=message, fix=fix))
+            findings.append(Finding(Level.WARNING, message, fix, "hooks"))
     return findings
 
 
 def _signing(repo: Repository, store: Path) -> list[Finding]:
-    setting = repo.git.line("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1))
-    if setting != "true":
+    if not repo.signs_commits():
         return []
     problem = _signing_problem(repo, store)
     if not problem:
-        return [Finding(level=Level.INFO, code="signing", message="commits are signed")]
-    return [
-        Finding(
-            level=Level.ERROR,
-            code="signing",
-            message=f"commits are to be signed, but signing fails: {problem}",
-            fix="unlock the key for this session, or set commit.gpgSign to false here",
-        )
-    ]
+        return [Finding(Level.INFO, "commits are signed", code="signing")]
+    message = f"commits are to be signed, but signing fails: {problem}"
+    fix = "unlock the key for this session, or set commit.gpgSign to false here"
+    return [Finding(Level.ERROR, message, fix, "signing")]
 
 
 def _signing_problem(repo: Repository, store: Path) -> str:
@@ -212,24 +166,13 @@ def _ignored(repo: Repository, story_files: Collection[str]) -> list[Finding]:
     names = b"".join(os.fsencode(path) + b"\0" for path in story_files)
     ended = repo.git.attempt("check-ignore", "-z", "--stdin", stdin=names)
     ignored = [os.fsdecode(path) for path in ended.stdout.split(b"\0") if path]
-    return [
-        Finding(
-            level=Level.INFO,
-            code="ignored",
-            message=f"{printable(path)} is ignored by git: its marks are not committed",
-        )
-        for path in ignored
-    ]
+    words = "is ignored by git: its marks are not committed"
+    return [Finding(Level.INFO, f"{printable(path)} {words}", code="ignored") for path in ignored]
 
 
 def _writable(repo: Repository) -> list[Finding]:
     closed = [path for path in (repo.root, repo.git_dir) if not os.access(path, os.W_OK)]
+    fix = "make yourself its owner, or run as the user who is"
     return [
-        Finding(
-            level=Level.ERROR,
-            code="permission",
-            message=f"{path} cannot be written to",
-            fix="make yourself its owner, or run as the user who is",
-        )
-        for path in closed
+        Finding(Level.ERROR, f"{path} cannot be written to", fix, "permission") for path in closed
     ]

@@ -1,19 +1,20 @@
 """The user's git repository: where it is, which state it is in, which branch work lands on.
 
 `Repository.open` answers where everything lies in one git call; the rest is asked when needed.
-What stands in the way of a run (a rebase half done, a detached HEAD, a foreign lock) is a list of
-problems, each with its fix, never an exception.
+What stands in the way of a run (a rebase half done, a detached HEAD, a foreign lock) is a finding
+with its fix, never an exception.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
+from ralphloop.findings import Finding, Level
 from ralphloop.workspace.git import Git, first_lines
 from ralphloop.workspace.porcelain import STATUS_ARGS, StatusReport, parse_status
 
@@ -34,14 +35,6 @@ _WAY_OUT = {
     "bisect": "end it with `git bisect reset`",
 }
 _UNUSABLE_IN_REFS = re.compile(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
-
-
-class RepositoryProblem(Value, frozen=True, kw_only=True):
-    """One thing that stands in the way of a run."""
-
-    code: str  # unfinished, detached, locked
-    message: str
-    fix: str
 
 
 class Repository(Value):
@@ -107,39 +100,31 @@ class Repository(Value):
                 return operation
         return None
 
-    def problems(self) -> tuple[RepositoryProblem, ...]:
-        """What stands in the way of committing here."""
-        found = (self.unfinished(), self._detached(), self._locked())
-        return tuple(problem for problem in found if problem is not None)
+    def signs_commits(self) -> bool:
+        """True where the user wants every commit signed."""
+        wanted = self.git.line("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1))
+        return wanted == "true"
 
-    def unfinished(self) -> RepositoryProblem | None:
+    def unfinished(self) -> Finding | None:
         """The same, with the way out of it."""
         operation = self.unfinished_operation()
         if operation is None:
             return None
-        return RepositoryProblem(
-            code="unfinished", message=f"a {operation} is in progress", fix=_WAY_OUT[operation]
-        )
+        message = f"a {operation} is in progress"
+        return Finding(Level.ERROR, message, _WAY_OUT[operation], "unfinished")
 
-    def _detached(self) -> RepositoryProblem | None:
-        # A rebase or bisect detaches HEAD by itself; saying both would only confuse.
-        if self.branch() is not None or self.unfinished_operation() is not None:
-            return None
-        return RepositoryProblem(
-            code="detached",
-            message="HEAD is detached, so commits would belong to no branch",
-            fix="be on a branch: `git switch <branch>`, or `git switch -c <new>`",
-        )
-
-    def _locked(self) -> RepositoryProblem | None:
-        lock = self.git_dir / "index.lock"
-        if not lock.exists():
-            return None
-        return RepositoryProblem(
-            code="locked",
-            message=f"another git process holds {lock}, or one died and left it",
-            fix="wait for it to end; if none is running, remove the file",
-        )
+    def problems(self) -> Iterator[Finding]:
+        """What stands in the way of committing here: `unfinished`, `detached`, `locked`."""
+        if unfinished := self.unfinished():
+            yield unfinished
+        elif self.branch() is None:  # a rebase or bisect detaches HEAD by itself
+            message = "HEAD is detached, so commits would belong to no branch"
+            fix = "be on a branch: `git switch <branch>`, or `git switch -c <new>`"
+            yield Finding(Level.ERROR, message, fix, "detached")
+        if (lock := self.git_dir / "index.lock").exists():
+            message = f"another git process holds {lock}, or one died and left it"
+            fix = "wait for it to end; if none is running, remove the file"
+            yield Finding(Level.ERROR, message, fix, "locked")
 
     def switch_or_create_branch(self, name: str) -> str:
         """Be on a branch: `already`, `switched` or `created`; refuses rather than lose changes."""
