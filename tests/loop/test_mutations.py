@@ -72,13 +72,13 @@ MUTATIONS = (
         "the checks",
         "import ralphloop.loop.judging as judging\n"
         "async def none(*args, **more): return ()\n"
-        "judging.run_checks = none",
+        "judging._checks = none",
         "false done, checks red",
     ),
     Mutation(
         "setting aside",
         "import ralphloop.loop.recording as recording\n"
-        "recording._maybe_set_aside = lambda runner, judged, state: (state, False)",
+        "recording._maybe_set_aside = lambda runner, judged, state: state",
         "false done, silent checks",
     ),
     Mutation(

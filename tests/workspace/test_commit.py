@@ -20,7 +20,6 @@ from ralphloop.workspace.commit import (
     commit_paths,
     commit_story,
     find_commit,
-    untouched_dirt,
 )
 from ralphloop.workspace.commit_message import MAX_SUBJECT, one_line, story_message, with_trailers
 from ralphloop.workspace.locks import clear_dead_locks
@@ -107,7 +106,7 @@ def test_paths_dirty_at_start_stay_as_they_are(box: Sandbox) -> None:
     dirty = box.repository().dirty_paths()
     box.write("both.py", "finished by the agent\n")
     box.write("agent.py")
-    leave = untouched_dirt(dirty, ["both.py", "agent.py"])
+    leave = frozenset(dirty) - {"both.py", "agent.py"}
     done = _commit(box, paths=PathsPolicy(leave=leave))
     assert done.status is CommitStatus.COMMITTED
     assert not done.rewritten

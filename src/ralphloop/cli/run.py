@@ -151,7 +151,7 @@ def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
     """Write the report, tell the `on_end` command, tidy up, say what to do next."""
     from ralphloop.housekeeping import tidy
     from ralphloop.journal.reader import JournalReader
-    from ralphloop.loop.ending import after_run, next_step
+    from ralphloop.loop.ending import after_run
     from ralphloop.ui.report import write_report
 
     with JournalReader.open(setup.project.journal) as journal:
@@ -162,5 +162,4 @@ def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
         return
     for report in reports[:1]:
         output.note(f"report: {report}")
-    for line in next_step(ended):
-        output.note(line)
+    output.note(f"next: {ended.next_step}")

@@ -13,16 +13,15 @@ import msgspec
 
 from ralphloop.atomic import kill_point
 from ralphloop.core import breaker
-from ralphloop.core.model import CheckStatus
 from ralphloop.core.text import one_line
 from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
+from ralphloop.loop.judging import failure_text
 from ralphloop.loop.recording import COMMIT, MARK, PROGRESS, SET_ASIDE, others_can_run
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import MAX_FAILURE_CHARS, Standing, StoryState
-from ralphloop.workspace.checks import check_of, run_checks
 from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.own_files import OwnFiles, never_committed, project_prefix
 from ralphloop.workspace.repo import Repository
@@ -105,7 +104,8 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -
         dirty_at_start=bool(frozen.dirty),
     )
     state = runner.session.story(story)
-    _keep(runner, story, msgspec.structs.replace(state, saved_ref=saved.ref, start_tree=""))
+    state = msgspec.structs.replace(state, saved_ref=saved.ref, start_tree="")
+    runner.keep_stories({story: state})
     if saved.problem:
         still = f"changes of {story}, which was set aside, are still there: {saved.problem}"
         add_note(runner, still)
@@ -148,23 +148,17 @@ def _not_ours(runner: Runner) -> frozenset[str]:
     frozen = runner.session.frozen
     if not frozen.dirty:
         return frozenset()
-    from ralphloop.workspace.commit import untouched_dirt
-
     start = Snapshot(tree=frozen.start_tree, head=frozen.start_head or None)
     if isinstance(runner.measure, Snapshotter) and runner.measure.known(start) != start:
         return frozenset(frozen.dirty)  # nobody can tell any more: it stays where it is
     changed = runner.measure.diff(start, runner.measure.tree())
-    return untouched_dirt(frozen.dirty, changed.paths)
+    return frozenset(frozen.dirty) - frozenset(changed.paths)
 
 
 async def _recheck(runner: Runner) -> str:
-    """A hook rewrote what was checked: check again."""
-    timeout = runner.config.checks.timeout
-    wanted = [check_of(argv, timeout) for argv in runner.session.frozen.checks]
-    check = runner.checker or run_checks
-    results = await check(wanted, runner.setup.project.root, stop=lambda: False)
-    failed = [result for result in results if result.status is CheckStatus.FAILED]
-    return "\n\n".join(f"$ {result.name}\n{result.output_tail}" for result in failed)
+    """A hook rewrote what was checked: check again; what failed now, in its own words."""
+    results = await runner.run_checks(runner.session.frozen.checks, to_the_end=True)
+    return failure_text(results, MAX_FAILURE_CHARS)
 
 
 async def _reopen(runner: Runner, record: IterationRecord, story: str, failure: str) -> None:
@@ -184,7 +178,7 @@ async def _reopen(runner: Runner, record: IterationRecord, story: str, failure: 
         reason=one_line(failure, 160),
     )
     state = _worn_out(runner, story, state)
-    _keep(runner, story, state)
+    runner.keep_stories({story: state})
     if state.standing is Standing.SET_ASIDE:
         _open_if_always_refused(runner, state.reason)
         leftovers = {"story": story, "tree": state.start_tree, "head": state.start_head}
@@ -208,14 +202,8 @@ def _worn_out(runner: Runner, story: str, state: StoryState) -> StoryState:
     most, stories = runner.config.limits.max_attempts, runner.story_list()
     if stories is None or not 0 < most <= state.attempts:
         return state
-    if not state.second_chance and not others_can_run(runner, stories, story):
-        return msgspec.structs.replace(state, second_chance=True, attempts=0)
-    reason = f"{state.attempts} attempts failed: {state.reason}"
-    return msgspec.structs.replace(state, standing=Standing.SET_ASIDE, reason=reason)
-
-
-def _keep(runner: Runner, story: str, state: StoryState) -> None:
-    runner.keep_stories({story: state})
+    others = others_can_run(runner, stories, story)
+    return state.put_aside(f"{state.attempts} attempts failed", others=others)
 
 
 _DOERS: dict[str, Callable[[Runner, IterationRecord, _Effect], Awaitable[None]]] = {

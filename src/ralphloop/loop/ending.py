@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -44,6 +44,25 @@ class Ended(Value, kw_only=True):
     def exit_code(self) -> ExitCode:
         return EXIT_CODES[self.decision.word]
 
+    @property
+    def next_step(self) -> str:
+        """What the person can do now."""
+        return ENDINGS[self.decision.word].next_step
+
+    def in_numbers(self) -> dict[str, Any]:
+        """What everybody is told about it."""
+        return {
+            "decision": str(self.decision.word),
+            "reasons": list(self.decision.reasons),
+            "exit_code": int(self.exit_code),
+            "passed": self.passed,
+            "total": self.total,
+            "cost_usd": self.totals.cost_usd,
+            "tokens": self.totals.total_tokens,
+            "iterations": self.totals.iterations,
+            "duration_s": self.totals.active_s,
+        }
+
 
 def end_run(runner: Runner, decision: Decision) -> Ended:
     """Write down how the run ended, and tell everybody."""
@@ -58,32 +77,15 @@ def end_run(runner: Runner, decision: Decision) -> Ended:
     runner.journal.prune_events(keep_runs=_RUNS_WITH_EVENTS)
     stories = runner.story_list()
     runner.publish(stories)
-    totals = runner.journal.totals(runner.run)
-    runner.bus.emit(
-        events.RUN_FINISHED,
-        None,
-        decision=str(decision.word),
-        reasons=list(decision.reasons),
-        exit_code=int(EXIT_CODES[decision.word]),
-        passed=stories.passed if stories else 0,
-        total=stories.total if stories else 0,
-        cost_usd=totals.cost_usd,
-        tokens=totals.total_tokens,
-        iterations=totals.iterations,
-        duration_s=totals.active_s,
-    )
-    return Ended(
+    ended = Ended(
         run=runner.run,
         decision=decision,
-        totals=totals,
+        totals=runner.journal.totals(runner.run),
         passed=stories.passed if stories else 0,
         total=stories.total if stories else 0,
     )
-
-
-def next_step(ended: Ended) -> Iterator[str]:
-    """What the person can do now."""
-    yield f"next: {ENDINGS[ended.decision.word].next_step}"
+    runner.bus.emit(events.RUN_FINISHED, None, **ended.in_numbers())
+    return ended
 
 
 def after_run(setup: Setup, ended: Ended) -> None:
@@ -91,23 +93,11 @@ def after_run(setup: Setup, ended: Ended) -> None:
     argv = setup.config.session.on_end
     if not argv:
         return
-    result = {
-        "run": ended.run,
-        "decision": str(ended.decision.word),
-        "reasons": list(ended.decision.reasons),
-        "exit_code": int(ended.exit_code),
-        "passed": ended.passed,
-        "total": ended.total,
-        "cost_usd": ended.totals.cost_usd,
-        "tokens": ended.totals.total_tokens,
-        "iterations": ended.totals.iterations,
-        "duration_s": ended.totals.active_s,
-    }
     try:
         subprocess.run(
             argv,
             cwd=setup.project.root,
-            input=msgspec.json.encode(result),
+            input=msgspec.json.encode({"run": ended.run, **ended.in_numbers()}),
             timeout=_ON_END_TIMEOUT_S,
             check=False,
         )

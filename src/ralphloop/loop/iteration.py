@@ -179,7 +179,7 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
     from ralphloop.agents.transcript import Transcript
     from ralphloop.readers import reader_for
 
-    left = money_left(runner.config.limits, runner.totals(), runner.session.desk.extra)
+    left = money_left(runner.limits, runner.totals())
     request = request_for(runner, begun, budget_usd=left)
     launch = begun.member.agent.launch(request)
     limits = runner.config.limits

@@ -14,19 +14,16 @@ from ralphloop.core.run_state import Happening, Step, advance
 from ralphloop.journal.records import Totals
 from ralphloop.loop.crew import at_work
 from ralphloop.loop.iteration import Worked
-from ralphloop.loop.limits import most_iterations, reached
-from ralphloop.loop.runner import Runner
+from ralphloop.loop.limits import reached
+from ralphloop.loop.runner import VERIFY, Runner
 from ralphloop.loop.spending import cost_of
 from ralphloop.loop.story_state import runnable_besides
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.baseline import Comparison, compare
-from ralphloop.workspace.checks import Check, check_of, run_checks
 from ralphloop.workspace.measures import Snapshot
 
 if TYPE_CHECKING:
     from ralphloop.workspace.tamper import Review
-
-VERIFY = "verify"
 
 
 class Noted(Value, kw_only=True):
@@ -87,13 +84,9 @@ def _measured(worked: Worked) -> Evidence:
 
 async def _checks(runner: Runner, worked: Worked) -> tuple[CheckResult, ...]:
     runner.after = None  # checks leave files behind
-    timeout = runner.config.checks.timeout
-    wanted = [check_of(argv, timeout) for argv in runner.session.frozen.checks]
     story = worked.begun.story
-    if story is not None and story.verify:
-        wanted.append(Check(name=VERIFY, argv=story.verify, timeout_s=timeout))
-    check = runner.checker or run_checks
-    return await check(wanted, runner.setup.project.root, stop=lambda: runner.stop.requested)
+    verify = story.verify if story is not None else None
+    return await runner.run_checks(runner.session.frozen.checks, verify=verify)
 
 
 def _verdict(
@@ -145,8 +138,7 @@ def _tampering(worked: Worked, seen: Review) -> tuple[str, ...]:
 
 
 def _advance(runner: Runner, worked: Worked, evidence: Evidence) -> Step:
-    begun, session = worked.begun, runner.session
-    story, stories = begun.story, worked.stories
+    story, stories = worked.begun.story, worked.stories
     facts = StoryFacts()
     others = None
     if stories is not None:
@@ -165,13 +157,13 @@ def _advance(runner: Runner, worked: Worked, evidence: Evidence) -> Step:
         facts=facts,
         passes_set=worked.passes_set,
         others_runnable=others,
-        limit=reached(runner.config.limits, _totals_with(runner, worked), session.desk.extra),
+        limit=reached(runner.limits, _totals_with(runner, worked)),
         fallback=_someone_else(runner, worked),
         at=runner.clock(),
     )
-    allowed = most_iterations(runner.config.limits, session.desk.extra)
+    allowed = runner.limits.max_iterations
     policy = msgspec.structs.replace(runner.setup.policy, max_iterations=allowed)
-    return advance(session.state, happening, policy)
+    return advance(runner.session.state, happening, policy)
 
 
 def _others(runner: Runner, stories: StoryList, story: Story | None, *, passed: bool) -> int:

@@ -5,6 +5,8 @@ Limits are totals of the session and survive restarts because they are computed 
 
 from __future__ import annotations
 
+import msgspec
+
 from ralphloop.config.model import LimitsSection
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision, Value
@@ -24,41 +26,38 @@ class Extra(Value, kw_only=True):
     iterations: int = 0
 
 
-NOTHING = Extra()
+def raised(limits: LimitsSection, extra: Extra) -> LimitsSection:
+    """The limits with what a person added; one that is switched off stays so."""
+    return msgspec.structs.replace(
+        limits,
+        max_cost_usd=limits.max_cost_usd and limits.max_cost_usd + extra.cost_usd,
+        max_time=limits.max_time and limits.max_time + extra.time_s,
+        max_iterations=limits.max_iterations and limits.max_iterations + extra.iterations,
+    )
 
 
-def reached(limits: LimitsSection, totals: Totals, extra: Extra = NOTHING) -> Decision | None:
+def reached(limits: LimitsSection, totals: Totals) -> Decision | None:
     """The budget that is used up, if one is."""
-    if limits.max_cost_usd and totals.cost_usd >= limits.max_cost_usd + extra.cost_usd:
-        spent = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd + extra.cost_usd:.2f} is spent"
+    if 0 < limits.max_cost_usd <= totals.cost_usd:
+        spent = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
         return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(spent,))
-    if limits.max_time and totals.active_s >= limits.max_time + extra.time_s:
+    if 0 < limits.max_time <= totals.active_s:
         used = f"the run took {format_duration(totals.active_s)}, as long as it may"
         return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(used,))
-    allowed = most_iterations(limits, extra)
-    if 0 < allowed <= totals.iterations:
+    if 0 < limits.max_iterations <= totals.iterations:
         all_used = f"{totals.iterations} iterations were allowed and are used"
         return Decision(word=ExitDecision.MAX_ITERATIONS, reasons=(all_used,))
     return None
 
 
-def most_iterations(limits: LimitsSection, extra: Extra = NOTHING) -> int:
-    """How many iterations the session may have; 0: any number."""
-    return limits.max_iterations + extra.iterations if limits.max_iterations else 0
-
-
-def money_left(limits: LimitsSection, totals: Totals, extra: Extra = NOTHING) -> float | None:
+def money_left(limits: LimitsSection, totals: Totals) -> float | None:
     """Dollars left, or None without a limit."""
-    if not limits.max_cost_usd:
-        return None
-    return max(0.0, limits.max_cost_usd + extra.cost_usd - totals.cost_usd)
+    return max(0.0, limits.max_cost_usd - totals.cost_usd) if limits.max_cost_usd else None
 
 
-def time_left(limits: LimitsSection, totals: Totals, extra: Extra = NOTHING) -> float | None:
+def time_left(limits: LimitsSection, totals: Totals) -> float | None:
     """Seconds left, or None without a limit."""
-    if not limits.max_time:
-        return None
-    return max(0.0, limits.max_time + extra.time_s - totals.active_s)
+    return max(0.0, limits.max_time - totals.active_s) if limits.max_time else None
 
 
 def backoff(outages: int, first: float) -> float:

@@ -19,7 +19,6 @@ from ralphloop.findings import Finding, Level
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import Frozen
-from ralphloop.workspace.checks import check_of, run_checks
 from ralphloop.workspace.preflight import disk_space, inspect
 
 
@@ -108,13 +107,7 @@ async def _baseline(runner: Runner, report: Report) -> tuple[CheckResult, ...]:
             "no checks are configured: stories can only be `claimed` (set checks.commands)"
         )
         return ()
-    timeout = runner.config.checks.timeout
-    check = runner.checker or run_checks
-    results = await check(
-        [check_of(argv, timeout) for argv in commands],
-        runner.setup.project.root,
-        stop=lambda: runner.stop.requested,
-    )
+    results = await runner.run_checks(commands)
     for result in results:
         report.said.append(f"check {result.name}: {result.status} in {result.duration_s:.1f} s")
     return results

@@ -6,6 +6,7 @@ entry, set leftovers aside, commit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -41,29 +42,26 @@ _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENI
 def record(runner: Runner, judged: Judged) -> Step:
     """Fold the iteration into the session and write everything at once."""
     skipped = _meanwhile(runner, judged).standing is Standing.SET_ASIDE
-    story_state, aside = _story_after(runner, judged)
-    state = judged.step.state
+    story_state = _story_after(runner, judged)
+    aside = story_state.standing is Standing.SET_ASIDE
+    state, quota = judged.step.state, _quota_after(runner, judged)
     if aside and not skipped:
-        state = set_aside(state, f"{_story_id(judged)} was set aside", at=runner.clock())
+        named = f"{_story_key(judged) or 'the work'} was set aside"
+        state = set_aside(state, named, at=runner.clock())
     step = msgspec.structs.replace(judged.step, state=state)
-    effects = _effects(runner, judged, story_state, aside=aside)
-    runner.journal.finish_iteration(_finished(runner, judged, story_state, state, tuple(effects)))
-    runner.session.state = state
-    runner.session.quota = _quota_after(runner, judged)
-    if (story := judged.worked.begun.story) is not None:
-        runner.session.stories[story.id] = story_state
-    else:
-        runner.session.stories[""] = story_state
+    finished = _finished(runner, judged, story_state, state, quota)
+    runner.journal.finish_iteration(finished)
+    runner.session.state, runner.session.quota = state, quota
+    runner.session.stories[_story_key(judged)] = story_state
     _tell(runner, judged, story_state, aside=aside)
     return step
 
 
-def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
-    """The story's state after the iteration, and whether it is set aside now."""
+def _story_after(runner: Runner, judged: Judged) -> StoryState:
+    """The story's state after the iteration."""
     begun, analysis = judged.worked.begun, judged.step.analysis
     response = judged.worked.finished.response
     now = _meanwhile(runner, judged)
-    skipped = now.standing is Standing.SET_ASIDE
     state = msgspec.structs.replace(
         now,
         iterations=begun.state.iterations + 1,
@@ -78,7 +76,7 @@ def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
         asked=judged.worked.asked,
     )
     if analysis.outcome.is_infrastructure:
-        return state, skipped
+        return state
     state = msgspec.structs.replace(
         state,
         failure=failure_text(judged.checks, MAX_FAILURE_CHARS),
@@ -87,11 +85,11 @@ def _story_after(runner: Runner, judged: Judged) -> tuple[StoryState, bool]:
         reason="; ".join(judged.verdict.reasons),
     )
     if judged.verdict.passed:
-        return _passed(state, judged.verdict.grade), False
-    if skipped:
-        return msgspec.structs.replace(state, reason=now.reason), True
+        return _passed(state, judged.verdict.grade)
+    if now.standing is Standing.SET_ASIDE:
+        return msgspec.structs.replace(state, reason=now.reason)
     if analysis.status is not None and analysis.status.status is Status.BLOCKED:
-        return _blocked(state, analysis.status.recommendation), False
+        return _blocked(state, analysis.status.recommendation)
     attempts = state.attempts + is_failed_attempt(analysis, passed=False)
     state = msgspec.structs.replace(state, attempts=attempts)
     return _maybe_set_aside(runner, judged, state)
@@ -110,24 +108,21 @@ def _meanwhile(runner: Runner, judged: Judged) -> StoryState:
     )
 
 
-def _maybe_set_aside(runner: Runner, judged: Judged, state: StoryState) -> tuple[StoryState, bool]:
+def _maybe_set_aside(runner: Runner, judged: Judged, state: StoryState) -> StoryState:
     """Quarantine after too many failed attempts; the last story has its second chance first."""
     story, stories = judged.worked.begun.story, judged.worked.stories
     if story is None or stories is None or judged.step.decision.word is not ExitDecision.CONTINUE:
-        return state, False
+        return state
     most = runner.config.limits.max_attempts
     saturated = story.id in judged.step.state.saturated
     worn_out = 0 < most <= state.attempts
     if not (saturated or worn_out) or judged.step.state.breaker.circuit is Circuit.OPEN:
-        return state, False
-    if not others_can_run(runner, stories, story.id):
-        if not judged.step.analysis.story_claimed:
-            return state, False  # a last story that goes nowhere is the breaker's business
-        if not state.second_chance:
-            return msgspec.structs.replace(state, second_chance=True, attempts=0), False
+        return state
+    others = others_can_run(runner, stories, story.id)
+    if not others and not judged.step.analysis.story_claimed:
+        return state  # a last story that goes nowhere is the breaker's business
     reason = "only tests were written" if saturated else f"{state.attempts} attempts failed"
-    detail = f"{reason}: {state.reason}" if state.reason else reason
-    return msgspec.structs.replace(state, standing=Standing.SET_ASIDE, reason=detail), True
+    return state.put_aside(reason, others=others)
 
 
 def others_can_run(runner: Runner, stories: StoryList, story: str) -> bool:
@@ -160,47 +155,26 @@ def _conversation(judged: Judged) -> str:
     return response.session_id or judged.worked.begun.state.session_id
 
 
-def _effects(
-    runner: Runner, judged: Judged, state: StoryState, *, aside: bool
-) -> list[dict[str, Any]]:
+def _effects(runner: Runner, judged: Judged, state: StoryState) -> Iterator[dict[str, Any]]:
     """What has to be done in the user's repository, in order."""
-    begun, story = judged.worked.begun, judged.worked.begun.story
-    effects: list[dict[str, Any]] = []
-    passed = judged.verdict.passed and story is not None
-    if passed and story is not None:
-        effects.append({"kind": MARK, "story": story.id})
-    if entry := _progress_entry(runner, judged, state):
-        effects.append(entry)
-    if aside and story is not None:
-        effects.append(
-            {
-                "kind": SET_ASIDE,
-                "story": story.id,
-                "tree": state.start_tree,
-                "head": state.start_head,
-            }
-        )
-    if passed and story is not None and runner.config.git.commit is CommitPolicy.STORY:
-        effects.append(
-            {
-                "kind": COMMIT,
-                "story": story.id,
-                "title": story.title,
-                "grade": state.grade,
-                "tree": judged.worked.after.tree,
-                "iteration": begun.number,
-            }
-        )
-    return effects
+    story, passed = judged.worked.begun.story, judged.verdict.passed
+    if story is not None and passed:
+        yield {"kind": MARK, "story": story.id}
+    yield from _progress_entry(runner, judged, state)
+    if story is not None and state.standing is Standing.SET_ASIDE:
+        start = {"tree": state.start_tree, "head": state.start_head}
+        yield {"kind": SET_ASIDE, "story": story.id, **start}
+    if story is not None and passed and runner.config.git.commit is CommitPolicy.STORY:
+        yield {"kind": COMMIT, "story": story.id, "title": story.title, "grade": state.grade}
 
 
-def _progress_entry(runner: Runner, judged: Judged, state: StoryState) -> dict[str, Any] | None:
+def _progress_entry(runner: Runner, judged: Judged, state: StoryState) -> Iterator[dict[str, Any]]:
     analysis = judged.step.analysis
     counted = judged.worked.finished.response.model_output
     if analysis.outcome.is_infrastructure and not counted and not analysis.progress:
-        return None
+        return
     story = judged.worked.begun.story
-    return {
+    yield {
         "kind": PROGRESS,
         "at": runner.clock(),
         "task": f"{story.id}: {story.title}" if story else "the prompt",
@@ -239,10 +213,10 @@ def _finished(
     judged: Judged,
     story_state: StoryState,
     state: RunState,
-    effects: tuple[dict[str, Any], ...],
+    quota: dict[str, float],
 ) -> FinishedIteration:
     worked, analysis = judged.worked, judged.step.analysis
-    story, response = worked.begun.story, worked.finished.response
+    response = worked.finished.response
     return FinishedIteration(
         run=runner.run,
         n=worked.begun.number,
@@ -258,13 +232,10 @@ def _finished(
             judged.evidence,
         ),
         record=_record(judged),
-        effects=effects,
+        effects=tuple(_effects(runner, judged, story_state)),
         state=msgspec.json.encode(state),
-        stories={story.id if story else "": story_state},
-        meta={
-            CIRCUIT_KEY: state.breaker,
-            quota_key(runner.run): _quota_after(runner, judged),
-        },
+        stories={_story_key(judged): story_state},
+        meta={CIRCUIT_KEY: state.breaker, quota_key(runner.run): quota},
     )
 
 
@@ -376,6 +347,7 @@ def _tell_circuit(runner: Runner, number: int, moved: Transition) -> None:
     )
 
 
-def _story_id(judged: Judged) -> str:
+def _story_key(judged: Judged) -> str:
+    """Where the story's state is kept; a plain loop has one, without a name."""
     story = judged.worked.begun.story
-    return story.id if story else "the work"
+    return story.id if story else ""

@@ -73,7 +73,7 @@ def not_again(runner: Runner) -> Decision | None:
         return interrupted(runner)
     if decision := _circuit_open(runner):
         return decision
-    if decision := reached(runner.config.limits, runner.totals(), runner.session.desk.extra):
+    if decision := reached(runner.limits, runner.totals()):
         return _unless_done(runner, decision)
     return None
 

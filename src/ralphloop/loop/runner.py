@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from ralphloop.agents.stop_signal import StopSignal
-from ralphloop.config.model import Config
+from ralphloop.config.model import Config, LimitsSection
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import Totals
 from ralphloop.journal.store import Journal
@@ -21,6 +21,7 @@ from ralphloop.journal.views import (
     session_view,
 )
 from ralphloop.loop.events import Bus
+from ralphloop.loop.limits import raised
 from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.story_state import Standing, States
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ralphloop.core.model import CheckResult
     from ralphloop.workspace.checks import Check
 
+VERIFY = "verify"
 _BEAT_S = 1.0
 _FRESH_S = 0.5
 _VIEWS_S = 0.25
@@ -77,6 +79,11 @@ class Runner(msgspec.Struct, kw_only=True):
     def run(self) -> str:
         return self.session.run
 
+    @property
+    def limits(self) -> LimitsSection:
+        """The limits of the session, with what a person added to them."""
+        return raised(self.config.limits, self.session.desk.extra)
+
     def totals(self) -> Totals:
         """What the session has used so far."""
         now = self.clock()
@@ -84,6 +91,26 @@ class Runner(msgspec.Struct, kw_only=True):
             self.journal.heartbeat(self.run, now=now)
             self.last_beat = now
         return self.journal.totals(self.run)
+
+    async def run_checks(
+        self,
+        commands: Iterable[Sequence[str]],
+        *,
+        verify: Sequence[str] | None = None,
+        to_the_end: bool = False,
+    ) -> tuple[CheckResult, ...]:
+        """Run these commands, and the one that proves a story; a stop ends them early."""
+        from ralphloop.workspace.checks import Check, check_of, run_checks
+
+        timeout = self.config.checks.timeout
+        wanted = [check_of(argv, timeout) for argv in commands]
+        if verify:
+            wanted.append(Check(name=VERIFY, argv=tuple(verify), timeout_s=timeout))
+        return await (self.checker or run_checks)(
+            wanted,
+            self.setup.project.root,
+            stop=lambda: self.stop.requested and not to_the_end,
+        )
 
     def look(self) -> Snapshot:
         """Measure the work tree; the next iteration begins from what is seen here."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,9 +24,6 @@ from ralphloop.stories.parent_spec import resolve_parent_spec
 from ralphloop.stories.source import StoryFile, find_source, load
 from ralphloop.workspace.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.workspace.repo import Repository
-
-if TYPE_CHECKING:
-    from ralphloop.agents.base import Agent
 
 PROMPT_NAME = "PROMPT.md"
 MAX_PROMPT_BYTES = 1 << 20
@@ -66,10 +62,6 @@ class Setup(Value, kw_only=True):
     instructions: str
     crew: tuple[Member, ...]  # the agent, and those that may take over
     own: OwnFiles
-
-    @property
-    def agent(self) -> Agent:
-        return self.crew[0].agent
 
     @property
     def reader(self) -> str:

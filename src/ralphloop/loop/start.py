@@ -156,7 +156,8 @@ async def open_runner(
         tell(f"A new session begins: {age}.")
     elif candidate is not None and not candidate.expired:
         tell(_what_continue_would_keep(candidate.run))
-    return await _begun(made, journal, setup, run, old, tell, clock)
+    stories = reopened(old.session.stories if old else _last(journal))
+    return await _begun(made(Session(run=run, stories=stories)), old, tell)
 
 
 def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -> Runner:
@@ -187,18 +188,9 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
     return runner
 
 
-async def _begun(
-    made: Callable[[Session], Runner],
-    journal: Journal,
-    setup: Setup,
-    run: str,
-    old: Runner | None,
-    tell: Callable[[str], None],
-    clock: Callable[[], float],
-) -> Runner:
+async def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> Runner:
     """A new session; story states are taken over, blocked stories are tried again."""
-    session = Session(run=run, stories=reopened(old.session.stories if old else _last(journal)))
-    runner = made(session)
+    setup, session, journal = runner.setup, runner.session, runner.journal
     report = await preflight(runner, ours=_our_trees(journal))
     _warn(report, tell)
     frozen = session.frozen
@@ -206,8 +198,8 @@ async def _begun(
     session.state = first_state(frozen, load_circuit(journal))
     journal.begin_run(
         NewRun(
-            id=run,
-            started_at=clock(),
+            id=runner.run,
+            started_at=runner.clock(),
             mode=str(setup.policy.mode),
             session=setup.options.session,
             prd_path=setup.source_name,

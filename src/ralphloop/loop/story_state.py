@@ -50,6 +50,13 @@ class StoryState(Value, kw_only=True):
         """The state for a start that does not go on with the agent's own conversation."""
         return msgspec.structs.replace(self, session_id="", session_agent="", session_usage=Usage())
 
+    def put_aside(self, reason: str, *, others: bool) -> StoryState:
+        """Set aside; where no other story can run, its second chance comes first."""
+        if not others and not self.second_chance:
+            return msgspec.structs.replace(self, second_chance=True, attempts=0)
+        detail = f"{reason}: {self.reason}" if self.reason else reason
+        return msgspec.structs.replace(self, standing=Standing.SET_ASIDE, reason=detail)
+
 
 States = Mapping[str, StoryState]
 

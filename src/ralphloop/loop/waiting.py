@@ -73,7 +73,7 @@ def _jitter() -> float:
 
 async def hold(runner: Runner, reason: str) -> Decision | None:
     """Wait a little for something that is wrong to be put right, and say what it is."""
-    left = time_left(runner.config.limits, runner.totals(), runner.session.desk.extra)
+    left = time_left(runner.limits, runner.totals())
     until = runner.clock() + min(_LOOK_AGAIN_S, _LOOK_AGAIN_S if left is None else left)
     said, runner.held_for = runner.held_for, reason
     return await _wait(runner, Kind.PAUSE, reason, until, aloud=reason != said)
@@ -121,7 +121,7 @@ def _refuse(runner: Runner, kind: str, reason: str, seconds: float) -> Decision 
     word = ExitDecision.USAGE_LIMIT if kind == Kind.QUOTA else ExitDecision.BUDGET_EXHAUSTED
     if not runner.setup.options.wait and kind in (Kind.QUOTA, Kind.CALLS):
         return Decision(word=word, reasons=(reason, "--no-wait was given"))
-    left = time_left(runner.config.limits, runner.totals(), runner.session.desk.extra)
+    left = time_left(runner.limits, runner.totals())
     if left is None or seconds <= left:
         return None
     words = f"waiting {format_duration(seconds)} would outlast the {format_duration(left)} left"
@@ -143,7 +143,7 @@ async def _sleep(runner: Runner, until: float, *, while_paused: bool) -> Decisio
             return None
         beats += 1
         if beats % _HEARTBEAT_EVERY == 0:
-            decision = reached(runner.config.limits, runner.totals(), runner.session.desk.extra)
+            decision = reached(runner.limits, runner.totals())
             if decision:
                 return decision
     return None

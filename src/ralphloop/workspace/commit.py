@@ -61,11 +61,6 @@ class PathsPolicy(NamedTuple):
 EVERYTHING = PathsPolicy()
 
 
-def untouched_dirt(dirty_at_start: Iterable[str], changed_since: Iterable[str]) -> frozenset[str]:
-    """Paths that were dirty before and that nobody changed since: not ours to commit."""
-    return frozenset(dirty_at_start) - frozenset(changed_since)
-
-
 def commit_story(
     repo: Repository,
     *,
