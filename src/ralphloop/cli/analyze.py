@@ -20,7 +20,8 @@ from ralphloop.errors import InputError
 from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.reader import JournalReader
 from ralphloop.project import Project, find_project
-from ralphloop.readers import Reader, reader_for
+from ralphloop.readers import reader_for
+from ralphloop.readers.base import Reader
 
 _CHUNK = 1 << 16
 

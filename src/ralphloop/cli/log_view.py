@@ -11,7 +11,8 @@ from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import AgentEvent
 from ralphloop.core.text import clean, counted, one_line
 from ralphloop.journal.records import IterationRecord, RunRecord
-from ralphloop.readers import Reader, reader_for, reader_name
+from ralphloop.readers import reader_for, reader_name
+from ralphloop.readers.base import Reader
 from ralphloop.stories.names import label
 from ralphloop.ui.lines import money
 

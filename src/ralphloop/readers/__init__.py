@@ -6,13 +6,11 @@ there.  Every reader accepts anything: what it cannot read is noise, never an ex
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ralphloop.core.model import Response
     from ralphloop.readers.base import Dialect, Reader
-
-__all__ = ["NAMES", "Reader", "read", "reader_for", "reader_name"]
 
 NAMES = ("auto", "text", "claude", "codex", "gemini", "opencode")
 _CHUNK = 1 << 20
@@ -63,11 +61,3 @@ def _dialects() -> dict[str, type[Dialect]]:
     from ralphloop.readers.opencode import Opencode
 
     return {dialect.name: dialect for dialect in (Opencode, Codex, Gemini, Claude)}
-
-
-def __getattr__(name: str) -> Any:
-    if name != "Reader":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ralphloop.readers.base import Reader
-
-    return Reader

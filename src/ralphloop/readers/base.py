@@ -15,7 +15,7 @@ import msgspec
 
 from ralphloop.core.model import AgentEvent, Outcome, OutputFormat, RateLimit, Response, Usage
 from ralphloop.core.text import clean, one_line
-from ralphloop.readers.failures import Verdict, sentence_verdict
+from ralphloop.readers.failures import Verdict, failure_verdict, sentence_verdict
 from ralphloop.readers.json_text import Bytes
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.resets import limit_kind, reset_time
@@ -83,6 +83,11 @@ class End(NamedTuple):
     def failed(self) -> bool:
         return self.exit_code not in (0, None)
 
+    @property
+    def was_not_found(self) -> bool:
+        """A shell says so of a program that is not there or cannot be executed."""
+        return self.exit_code in (126, 127)
+
 
 class Wire(NamedTuple):
     """What is known of the output besides its content."""
@@ -109,7 +114,7 @@ def first_complaint(stderr: str) -> str:
 def plain_verdict(text: str, end: End) -> Verdict:
     """What plain output means: by a CLI's own error sentence if it is one, else by exit code."""
     text = text.strip()
-    if end.exit_code in (126, 127):
+    if end.was_not_found:
         return Verdict(Outcome.STARTUP_ERROR, first_complaint(end.stderr) or "command not found")
     if stopped := killed(end):
         return stopped
@@ -133,11 +138,13 @@ class Dialect(ABC):
 
     name: ClassVar[str]
     glanceable: ClassVar[tuple[bytes, ...]] = ()  # how lines begin that `glance` may take
+    complaint: ClassVar[str] = ""  # how its errors begin on stderr, in text mode
 
     def __init__(self) -> None:
         self.words = OwnWords()
         self.tools = ToolLog()
         self.denials = Denials()
+        self.used = Usage()
         self.steps: list[AgentEvent] = []  # visible steps not yet handed out
         self.session_id: str | None = None
         self.model: str | None = None
@@ -163,9 +170,9 @@ class Dialect(ABC):
         return False
 
     @property
-    @abstractmethod
     def usage(self) -> Usage:
         """Tokens and money as far as they are known."""
+        return self.used
 
     @abstractmethod
     def verdict(self, end: End) -> Verdict:
@@ -173,11 +180,26 @@ class Dialect(ABC):
 
     def plain_verdict(self, text: str, end: End) -> Verdict:
         """How a start ended that printed text instead of events."""
-        return plain_verdict(text, end)
+        verdict = plain_verdict(text, end)
+        if verdict.outcome is not Outcome.STARTUP_ERROR or end.was_not_found or not self.complaint:
+            return verdict
+        lines = clean(end.stderr[-20_000:]).split("\n")
+        errors = [line for line in lines if line.startswith(self.complaint)]
+        meaning = failure_verdict(errors[-1].removeprefix(self.complaint)) if errors else verdict
+        return verdict if meaning.outcome is Outcome.ERROR else meaning
 
     def step(self, kind: str, summary: str, *, ok: bool | None = None) -> None:
         """Let the user see something."""
         self.steps.append(AgentEvent(kind=kind, summary=brief(summary), ok=ok))
+
+    def call_began(self, call_id: str, name: str, arguments: Document) -> None:
+        """The model used a tool."""
+        self.steps.append(self.tools.start(call_id, name, arguments))
+
+    def call_ended(self, call_id: str, *, ok: bool) -> None:
+        """A tool came back, well or not."""
+        if step := self.tools.finish(call_id, ok=ok):
+            self.steps.append(step)
 
     def answered(self) -> None:
         """The model said or did something, so it is alive and paid for."""

@@ -107,7 +107,7 @@ class Claude(Dialect):
         self.retrying = False
         for block in event.message.content:
             if isinstance(block, _Result) and block.type == "tool_result":
-                self._call_ended(block.tool_use_id, ok=block.is_error is not True)
+                self.call_ended(block.tool_use_id, ok=block.is_error is not True)
         return True
 
     def see(self, document: Document) -> None:
@@ -178,7 +178,7 @@ class Claude(Dialect):
         elif kind == "tool_use":
             arguments = document_of(block.get("input"))
             call_id, name = text_of(block.get("id")), text_of(block.get("name"))
-            self.steps.append(self.tools.start(call_id, name, arguments))
+            self.call_began(call_id, name, arguments)
 
     def _failed(self, document: Document) -> None:
         """The CLI speaks: a request failed for good."""
@@ -193,11 +193,7 @@ class Claude(Dialect):
         for block in documents_of(document_of(document.get("message")).get("content")):
             if block.get("type") == "tool_result":
                 ok = block.get("is_error") is not True
-                self._call_ended(text_of(block.get("tool_use_id")), ok=ok)
-
-    def _call_ended(self, call_id: str, *, ok: bool) -> None:
-        if step := self.tools.finish(call_id, ok=ok):
-            self.steps.append(step)
+                self.call_ended(text_of(block.get("tool_use_id")), ok=ok)
 
     def _system(self, document: Document) -> None:
         kind = document.get("subtype")

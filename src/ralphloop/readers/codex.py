@@ -8,8 +8,7 @@ and `input_tokens` contains the cached ones.  In text mode errors go to stderr.
 from __future__ import annotations
 
 from ralphloop.core.model import Outcome, Usage
-from ralphloop.core.text import clean
-from ralphloop.readers.base import Dialect, End, plain_verdict
+from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.failures import Verdict, failure_verdict
 from ralphloop.readers.values import Document, count_of, document_of, short_text_of, text_of
 
@@ -22,10 +21,10 @@ class Codex(Dialect):
     """Collects what codex reports."""
 
     name = "codex"
+    complaint = "ERROR:"
 
     def __init__(self) -> None:
         super().__init__()
-        self._usage = Usage()
         self._failure: str | None = None  # of the turn, or the newest error
         self._turn_failed = False
         self._turn_started = False
@@ -37,10 +36,6 @@ class Codex(Dialect):
             return True
         only_message = "severity" not in document and "sessionID" not in document
         return kind == "error" and isinstance(document.get("message"), str) and only_message
-
-    @property
-    def usage(self) -> Usage:
-        return self._usage
 
     def see(self, document: Document) -> None:
         kind = text_of(document.get("type"))
@@ -69,14 +64,6 @@ class Codex(Dialect):
             return Verdict(Outcome.INTERRUPTED, "the turn was given up before the model answered")
         return self.no_end(end, "turn.completed")
 
-    def plain_verdict(self, text: str, end: End) -> Verdict:
-        verdict = plain_verdict(text, end)
-        if verdict.outcome is not Outcome.STARTUP_ERROR or end.exit_code in (126, 127):
-            return verdict
-        lines = clean(end.stderr[-20_000:]).split("\n")
-        errors = [line for line in lines if line.startswith("ERROR:")]
-        return failure_verdict(errors[-1].removeprefix("ERROR:")) if errors else verdict
-
     def _item(self, kind: str, item: Document) -> None:
         what = text_of(item.get("type"))
         if what in _NOT_THE_MODEL:
@@ -93,20 +80,19 @@ class Codex(Dialect):
     def _tool(self, kind: str, what: str, item: Document) -> None:
         call_id = text_of(item.get("id"))
         if not self.tools.knows(call_id):
-            self.steps.append(self.tools.start(call_id, text_of(item.get("tool")) or what, item))
+            self.call_began(call_id, text_of(item.get("tool")) or what, item)
         if kind != "item.completed":
             return
         status = text_of(item.get("status"))
         if status == "declined":
             self.denials.add(call_id, what, self.tools.summary_of(call_id))
-        if step := self.tools.finish(call_id, ok=status in ("completed", "")):
-            self.steps.append(step)
+        self.call_ended(call_id, ok=status in ("completed", ""))
 
     def _completed(self, usage: Document) -> None:
         cached = count_of(usage.get("cached_input_tokens"))
         written = count_of(usage.get("cache_write_input_tokens"))
         fresh = max(0, count_of(usage.get("input_tokens")) - cached - written)
-        self._usage += Usage(
+        self.used += Usage(
             input_tokens=fresh,
             output_tokens=count_of(usage.get("output_tokens")),
             cache_read_tokens=cached,

@@ -55,7 +55,6 @@ class Gemini(Dialect):
 
     def __init__(self) -> None:
         super().__init__()
-        self._usage = Usage()
         self._result: Document | None = None
 
     @staticmethod
@@ -73,10 +72,6 @@ class Gemini(Dialect):
             "result": "status",
         }.get(text_of(kind))
         return needed is not None and needed in document and "subtype" not in document
-
-    @property
-    def usage(self) -> Usage:
-        return self._usage
 
     def see(self, document: Document) -> None:
         kind = text_of(document.get("type"))
@@ -150,7 +145,7 @@ class Gemini(Dialect):
         self.words.forget_last()
         arguments = document_of(document.get("parameters"))
         call_id, name = text_of(document.get("tool_id")), text_of(document.get("tool_name"))
-        self.steps.append(self.tools.start(call_id, name, arguments))
+        self.call_began(call_id, name, arguments)
 
     def _tool_result(self, document: Document) -> None:
         call_id = text_of(document.get("tool_id"))
@@ -158,13 +153,12 @@ class Gemini(Dialect):
         problem = text_of(document_of(document.get("error")).get("type"))
         if problem in _REFUSED or (problem == "tool_not_registered" and name in _GUARDED):
             self.denials.add(call_id, name, self.tools.summary_of(call_id))
-        if step := self.tools.finish(call_id, ok=document.get("status") == "success"):
-            self.steps.append(step)
+        self.call_ended(call_id, ok=document.get("status") == "success")
 
     def _end(self, document: Document) -> None:
         self._result = document
         self.result_seen = True
-        self._usage = _of_stats(document_of(document.get("stats")))
+        self.used = _of_stats(document_of(document.get("stats")))
         if self._succeeded():
             self.words.last_is_final()
         self.step("result", text_of(document.get("status")), ok=self._succeeded())
@@ -176,7 +170,7 @@ class Gemini(Dialect):
         stats = document_of(document.get("stats"))
         models = document_of(stats.get("models"))
         self.model = short_text_of(next(iter(models), None))
-        self._usage = _of_models(models)
+        self.used = _of_models(models)
         if isinstance(answer := document.get("response"), str):
             self.model_output = True
             self.words.finish_with(answer)

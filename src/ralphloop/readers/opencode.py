@@ -8,8 +8,7 @@ step that finished with `tool-calls`.  A step's parts are printed when they are 
 from __future__ import annotations
 
 from ralphloop.core.model import Outcome, Usage
-from ralphloop.core.text import clean
-from ralphloop.readers.base import Dialect, End, plain_verdict
+from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.failures import Verdict, failure_verdict
 from ralphloop.readers.values import (
     Document,
@@ -38,20 +37,16 @@ class Opencode(Dialect):
     """Collects what opencode reports."""
 
     name = "opencode"
+    complaint = "Error: "
 
     def __init__(self) -> None:
         super().__init__()
-        self._tokens = Usage()
         self._reason = ""  # why the last step finished
         self._error: Document = {}
 
     @staticmethod
     def knows(document: Document) -> bool:
         return text_of(document.get("type")) in _TYPES and "sessionID" in document
-
-    @property
-    def usage(self) -> Usage:
-        return self._tokens
 
     def see(self, document: Document) -> None:
         session = short_text_of(document.get("sessionID"))
@@ -84,15 +79,6 @@ class Opencode(Dialect):
             return Verdict(Outcome.DENIED, refused)
         return self.no_end(end, "a last step")
 
-    def plain_verdict(self, text: str, end: End) -> Verdict:
-        verdict = plain_verdict(text, end)
-        if verdict.outcome is not Outcome.STARTUP_ERROR or end.exit_code in (126, 127):
-            return verdict
-        lines = clean(end.stderr[-20_000:]).split("\n")
-        errors = [line for line in lines if line.startswith("Error: ")]
-        meaning = failure_verdict(errors[-1].removeprefix("Error: ")) if errors else verdict
-        return verdict if meaning.outcome is Outcome.ERROR else meaning
-
     def _step_start(self) -> None:
         self.answered()  # printed when the answer begins; its parts follow only when complete
         self.words.end()
@@ -112,18 +98,17 @@ class Opencode(Dialect):
         arguments = document_of(state.get("input"))
         name = text_of(part.get("tool"))
         wanted = text_of(arguments.get("tool")) if name == "invalid" else ""
-        self.steps.append(self.tools.start(call_id, wanted or name, arguments))
+        self.call_began(call_id, wanted or name, arguments)
         rejected = any(words in text_of(state.get("error")) for words in _REJECTED)
         if rejected or wanted in _GUARDED:
             self.denials.add(call_id, wanted or name, self.tools.summary_of(call_id))
         code = document_of(state.get("metadata")).get("exit")
         ok = state.get("status") == "completed" and not wanted and not count_of(code)
-        if step := self.tools.finish(call_id, ok=ok):
-            self.steps.append(step)
+        self.call_ended(call_id, ok=ok)
 
     def _step_finish(self, part: Document) -> None:
         self._reason = text_of(part.get("reason"))
-        self._tokens += _of_step(part)
+        self.used += _of_step(part)
         self.words.end()
         if self._reason == "stop":
             self.words.last_is_final()

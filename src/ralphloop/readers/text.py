@@ -51,10 +51,6 @@ class Text(Dialect):
     def see(self, _: Document) -> None:
         """There is nothing to see in documents that are only text."""
 
-    @property
-    def usage(self) -> Usage:
-        return Usage()
-
     def verdict(self, end: End) -> Verdict:
         return plain_verdict(self.words.text, end)
 

@@ -12,7 +12,8 @@ from ralphloop.core.model import Usage
 from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.project import Project
-from ralphloop.readers import Reader, reader_for
+from ralphloop.readers import reader_for
+from ralphloop.readers.base import Reader
 from ralphloop.stories.model import StoryList
 from ralphloop.ui.monitor.values import Learned
 
