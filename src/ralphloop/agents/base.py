@@ -42,6 +42,13 @@ class AgentRequest:
         return mark_of(self.run_id, self.iteration)
 
     @property
+    def conversation(self) -> tuple[str, ...]:
+        """The flags that name it, as Claude Code and our own scripted agent understand them."""
+        if self.resume:
+            return "--resume", self.resume
+        return ("--session-id", self.session_id) if self.session_id else ()
+
+    @property
     def stdin(self) -> bytes:
         """The prompt as it is handed over."""
         return self.prompt.encode("utf-8", "replace")

@@ -22,8 +22,8 @@ from ralphloop.agents.claude_settings import write_settings
 from ralphloop.agents.environment import (
     agent_environment,
     clean_environment,
+    notes_on,
     withheld_keys,
-    withheld_note,
 )
 from ralphloop.agents.programs import (
     ask,
@@ -77,7 +77,7 @@ class ClaudeAgent:
                 *("-p", "--output-format", "stream-json"),
                 *("--verbose", "--include-partial-messages"),
                 *("--setting-sources", "user,project"),
-                *_conversation(request),
+                *request.conversation,
                 *_limits(request),
                 *_permissions(request, env),
                 *config.args,
@@ -87,27 +87,22 @@ class ClaudeAgent:
             cwd=request.cwd,
             reader="claude",
             mark=request.mark,
-            notes=_notes(request),
+            notes=notes_on(self.name, request, _KEYS),
         )
 
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
     ) -> list[Finding]:
-        env = {**clean_environment(config, inherited, drop_keys=True), **config.env}
-        program = find_program(program_of(config.binary, "claude"), env, cwd)
+        env = clean_environment(config, inherited)
+        name = program_of(config.binary, "claude")
+        program = find_program(name, env, cwd)
         if program is None:
-            return [missing_program(program_of(config.binary, "claude"), _INSTALL, cwd)]
+            return [missing_program(name, _INSTALL, cwd)]
         return [
             version_problem("claude", version_of(program, env), TESTED),
             *_safety_problems(config.safety, env),
             *_login_problems(program, config, env, inherited),
         ]
-
-
-def _conversation(request: AgentRequest) -> tuple[str, ...]:
-    if request.resume:
-        return "--resume", request.resume
-    return ("--session-id", request.session_id) if request.session_id else ()
 
 
 def _limits(request: AgentRequest) -> tuple[str, ...]:
@@ -128,15 +123,6 @@ def _permissions(request: AgentRequest, env: Mapping[str, str]) -> tuple[str, ..
     settings = write_settings(request.settings_dir, safety, sandboxed=_in_sandbox(env))
     # Nobody is there to be asked; said so, the model is told not to try again.
     return "--settings", str(settings), "--permission-prompts", "none"
-
-
-def _notes(request: AgentRequest) -> tuple[str, ...]:
-    notes: list[str] = []
-    if request.config.safety is Safety.MINIMAL:
-        notes.append("claude runs with all permission prompts skipped")
-    if names := withheld_keys(request.config, request.inherited, _KEYS):
-        notes.append(withheld_note(names))
-    return tuple(notes)
 
 
 def _in_sandbox(env: Mapping[str, str]) -> bool:

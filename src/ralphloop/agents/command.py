@@ -41,7 +41,7 @@ class CommandAgent:
             message = 'the agent "command" has no command'
             return [Finding(Level.ERROR, message, _EXAMPLE)]
         program = config.command[0]
-        env = {**clean_environment(config, inherited, drop_keys=False), **config.env}
+        env = clean_environment(config, inherited, drop_keys=False)
         if find_program(program, env, cwd) is None:
             return [missing_program(program, "check agent.command in ralph.toml", cwd)]
         return []

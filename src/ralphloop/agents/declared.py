@@ -33,12 +33,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.agents.base import AgentRequest, Launch
-from ralphloop.agents.environment import (
-    agent_environment,
-    clean_environment,
-    withheld_keys,
-    withheld_note,
-)
+from ralphloop.agents.environment import agent_environment, clean_environment, notes_on
 from ralphloop.agents.programs import (
     ask,
     find_program,
@@ -82,7 +77,7 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     resume: Words = ()
     model: Words = ()
     keys: Words = ()
-    install: str = ""
+    install: str = "set agent.binary in ralph.toml"
     tested: Words = ()
     note: str = ""
     safety: _SafetyFlags = _SafetyFlags()
@@ -114,24 +109,23 @@ class DeclaredAgent:
             cwd=request.cwd,
             reader=self._it.reader,
             mark=request.mark,
-            notes=self._notes(request),
+            notes=notes_on(self.name, request, self._it.keys, self._it.note),
         )
 
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
     ) -> list[Finding]:
-        env = {**clean_environment(config, inherited, drop_keys=True), **config.env}
-        program = find_program(program_of(config.binary, self._it.program), env, cwd)
+        env = clean_environment(config, inherited)
+        name = program_of(config.binary, self._it.program)
+        program = find_program(name, env, cwd)
         if program is None:
-            install = self._it.install or "set agent.binary in ralph.toml"
-            return [missing_program(program_of(config.binary, self._it.program), install, cwd)]
-        version = version_of(program, env)
+            return [missing_program(name, self._it.install, cwd)]
         try:
             self._demand(config.safety)
         except AgentUnavailable as error:
             return [Finding(Level.ERROR, error.message, error.next_step)]
         return [
-            version_problem(self._it.name, version, self._it.tested),
+            version_problem(self._it.name, version_of(program, env), self._it.tested),
             *self._login_problems(program, env),
         ]
 
@@ -152,15 +146,6 @@ class DeclaredAgent:
         }
         for word in template:
             yield from lists.get(word, (word,))
-
-    def _notes(self, request: AgentRequest) -> Words:
-        notes = [self._it.note] if self._it.note else []
-        if request.config.safety is Safety.MINIMAL:
-            notes.append(f"{self.name} runs with all permission prompts skipped")
-        keys = frozenset(self._it.keys)
-        if names := withheld_keys(request.config, request.inherited, keys):
-            notes.append(withheld_note(names))
-        return tuple(notes)
 
     def _login_problems(self, program: str, env: Mapping[str, str]) -> list[Finding]:
         login = self._it.login

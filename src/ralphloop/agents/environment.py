@@ -8,12 +8,12 @@ user's own program get everything but the first two.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ralphloop.agents.base import AgentRequest
 from ralphloop.agents.processes import MARK_VARIABLE
 from ralphloop.atomic import KILL_VARIABLE
-from ralphloop.config.model import AgentSection
+from ralphloop.config.model import AgentSection, Safety
 
 _PARENT_SESSION = frozenset(
     {
@@ -85,15 +85,16 @@ def _misleads(name: str) -> bool:
 
 
 def clean_environment(
-    config: AgentSection, inherited: Mapping[str, str], *, drop_keys: bool
+    config: AgentSection, inherited: Mapping[str, str], *, drop_keys: bool = True
 ) -> dict[str, str]:
-    """What of our own environment an agent gets."""
+    """What of our own environment an agent gets, and what the configuration adds to it."""
     passed = set(config.pass_env)
-    return {
+    kept = {
         name: value
         for name, value in inherited.items()
         if name in passed or not (_misleads(name) or (drop_keys and name in API_KEYS))
     }
+    return {**kept, **config.env}
 
 
 def agent_environment(
@@ -121,15 +122,21 @@ def _as_variable(text: str) -> str:
 
 
 def withheld_keys(
-    config: AgentSection, inherited: Mapping[str, str], relevant: frozenset[str] = API_KEYS
+    config: AgentSection, inherited: Mapping[str, str], relevant: Iterable[str] = API_KEYS
 ) -> tuple[str, ...]:
     """Keys that are set here and not passed on, to be said aloud."""
     wanted = {*config.pass_env, *config.env}
     return tuple(sorted(name for name in relevant if inherited.get(name) and name not in wanted))
 
 
-def withheld_note(names: tuple[str, ...]) -> str:
-    """The sentence about keys that are not passed on."""
-    listed = ", ".join(names)
-    verb = "is" if len(names) == 1 else "are"
-    return f"{listed} {verb} set but not passed on; name it in agent.pass_env to bill that account"
+def notes_on(
+    agent: str, request: AgentRequest, keys: Iterable[str], note: str = ""
+) -> tuple[str, ...]:
+    """What is said plainly at the start: about permissions, and keys that are not passed on."""
+    notes = [note] if note else []
+    if request.config.safety is Safety.MINIMAL:
+        notes.append(f"{agent} runs with all permission prompts skipped")
+    if names := withheld_keys(request.config, request.inherited, keys):
+        are_set = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} set but not passed on"
+        notes.append(f"{are_set}; name it in agent.pass_env to bill that account")
+    return tuple(notes)

@@ -10,7 +10,6 @@ import sys
 import time
 import uuid
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
@@ -25,21 +24,6 @@ _STATUS = {"authentication_failed": 401, "billing_error": 400, "model_not_found"
 _LIMIT_NAMES = {"five_hour": "5-hour", "seven_day": "weekly"}
 
 
-class Voice(Protocol):
-    """What a scripted agent can express."""
-
-    def begin(self) -> None: ...
-    def say(self, text: str) -> None: ...
-    def tool(self, name: str, call: dict[str, object], output: str, *, ok: bool) -> None: ...
-    def deny(self, tool: str) -> None: ...
-    def pay(self, usage: UsageFields) -> None: ...
-    def result(self) -> None: ...
-    def interrupted(self) -> int: ...
-    def usage_limit(self, resets_at: int, kind: str) -> None: ...
-    def transient(self, status: int) -> None: ...
-    def fatal(self, error: str) -> None: ...
-
-
 def put(text: str) -> None:
     """Write to stdout at once."""
     sys.stdout.write(text)
@@ -51,26 +35,26 @@ def _limit_sentence(resets_at: int, kind: str) -> str:
     return f"You've hit your {_LIMIT_NAMES.get(kind, kind)} limit · resets {clock} (UTC)"
 
 
-class TextVoice:
-    """Plain text, as simple programs print it."""
+class Voice:
+    """All that a scripted agent can express, in plain text, as simple programs print it."""
 
     def begin(self) -> None:
-        pass
+        """Text has no beginning."""
 
     def say(self, text: str) -> None:
         put(text.rstrip("\n") + "\n")
 
     def tool(self, name: str, call: dict[str, object], output: str, *, ok: bool) -> None:
-        pass
+        """Text does not show tools."""
 
     def deny(self, tool: str) -> None:
         put(f"{tool}: permission denied\n")
 
     def pay(self, usage: UsageFields) -> None:
-        pass
+        """Text has no price."""
 
     def result(self) -> None:
-        pass
+        """Text simply ends."""
 
     def interrupted(self) -> int:
         return 130
@@ -85,8 +69,8 @@ class TextVoice:
         put(_SENTENCES[error] + "\n")
 
 
-class ClaudeVoice:
-    """One JSON event a line."""
+class ClaudeVoice(Voice):
+    """The same in one JSON event a line."""
 
     def __init__(self, session_id: str) -> None:
         self._session = session_id

@@ -41,7 +41,7 @@ class ScriptedAgent:
                 sys.executable,
                 "-P",  # the directory it works in must not hide modules of ours
                 *("-m", "ralphloop.agents.scripted_main", str(path)),
-                *_conversation(request),
+                *request.conversation,
             ),
             env={
                 STATE_VARIABLE: str(state),
@@ -69,12 +69,6 @@ def _script_path(config: AgentSection, cwd: Path) -> Path:
     if len(config.command) != 1:
         raise InputError('the agent "scripted" has no script', _FIX, place="agent.command")
     return cwd / config.command[0]
-
-
-def _conversation(request: AgentRequest) -> tuple[str, ...]:
-    if request.resume:
-        return "--resume", request.resume
-    return ("--session-id", request.session_id) if request.session_id else ()
 
 
 AGENT = ScriptedAgent()

@@ -26,7 +26,7 @@ from ralphloop.agents.script import (
     load_script,
     signal_named,
 )
-from ralphloop.agents.script_voice import ClaudeVoice, TextVoice, Voice, put
+from ralphloop.agents.script_voice import ClaudeVoice, Voice, put
 from ralphloop.core.durations import parse_duration
 from ralphloop.core.model import StatusBlock
 from ralphloop.core.status import render
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RalphError as error:
         sys.stderr.write(f"error: {error.message}\n")
         return int(error.exit_code)
-    voice = ClaudeVoice(session) if script.format == "claude" else TextVoice()
+    voice = ClaudeVoice(session) if script.format == "claude" else Voice()
     return Player(voice, sys.stdin.buffer.read().decode("utf-8", "replace")).play(steps)
 
 
