@@ -218,10 +218,11 @@ def _is_leftover(path: Path, now: float) -> bool:
         return False
     # Process ids come round again, in containers at once: age decides where the id is in use.
     writer = int(path.name.split("-")[1])
-    return now - status.st_mtime > _LEFTOVER_AGE_S or not _is_alive(writer)
+    return now - status.st_mtime > _LEFTOVER_AGE_S or not is_alive(writer)
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """True while a process has this id, whoever's it is."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

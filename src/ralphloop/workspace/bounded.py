@@ -51,15 +51,7 @@ def run_bounded(
     max_output: int = MAX_OUTPUT,
 ) -> Ended:
     """Run a command to its end, its deadline or its output limit, whichever comes first."""
-    process = subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=dict(env),
-        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # no terminal to prompt on, and a group of its own to stop
-    )
+    process = _started(argv, cwd, env, stdin=bool(stdin), stderr=subprocess.PIPE)
     talk = _Conversation(process, time.monotonic() + timeout_s, max_output, stdin=stdin)
     return talk.ended()
 
@@ -74,20 +66,26 @@ def run_to_tail(
     stop: Callable[[], bool],
 ) -> Ended:
     """Run a command, keep the end of both outputs together, and leave nothing of it running."""
-    process = subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    process = _started(argv, cwd, env, stdin=False, stderr=subprocess.STDOUT)
     talk = _Conversation(process, time.monotonic() + timeout_s, keep, only_tail=True, stop=stop)
     try:
         return talk.ended()
     finally:
         _signal_group(process.pid, signal.SIGKILL)  # what stayed behind after a normal exit
+
+
+def _started(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, stdin: bool, stderr: int
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        start_new_session=True,  # no terminal to prompt on, and a group of its own to stop
+    )
 
 
 class _Conversation:

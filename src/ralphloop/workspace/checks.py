@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import CheckResult, CheckStatus, Value
 from ralphloop.workspace.bounded import Ended, run_to_tail
@@ -80,13 +82,9 @@ async def run_check(
     if again.status is CheckStatus.FAILED:
         return again
     # The first run's output says what is flaky; the second has nothing to tell.
-    return CheckResult(
-        name=check.name,
-        status=again.status,
-        output_tail=result.output_tail,
-        duration_s=again.duration_s,
-        flaky=again.status is CheckStatus.PASSED,
-        failing_tests=result.failing_tests,
+    is_flaky = again.status is CheckStatus.PASSED
+    return msgspec.structs.replace(
+        result, status=again.status, duration_s=again.duration_s, flaky=is_flaky
     )
 
 

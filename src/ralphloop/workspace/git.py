@@ -160,9 +160,14 @@ def first_lines(output: bytes, limit: int = _SHOWN_LINES) -> str:
     return "\n".join(line[:500] for line in said)
 
 
+def nul_ended(records: Iterable[bytes]) -> bytes:
+    """Records as git's `-z` options read them."""
+    return b"".join(record + b"\0" for record in records)
+
+
 def literal_pathspecs(paths: Iterable[str]) -> bytes:
     """Paths as NUL-separated pathspecs from the repository's root that match only themselves."""
-    return b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in paths)
+    return nul_ended(b":(top,literal)" + os.fsencode(path) for path in paths)
 
 
 PATHSPECS_ON_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")

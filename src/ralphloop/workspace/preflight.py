@@ -13,7 +13,7 @@ from pathlib import Path
 from ralphloop.errors import RepositoryError
 from ralphloop.findings import Finding, Level
 from ralphloop.workspace import object_store
-from ralphloop.workspace.git import first_lines
+from ralphloop.workspace.git import first_lines, nul_ended
 from ralphloop.workspace.measures import printable
 from ralphloop.workspace.own_files import OwnFiles
 from ralphloop.workspace.private_index import object_variables
@@ -163,7 +163,7 @@ def _ignored(repo: Repository, story_files: Collection[str]) -> list[Finding]:
     """A story file that git ignores cannot carry its marks into a commit."""
     if not story_files:
         return []
-    names = b"".join(os.fsencode(path) + b"\0" for path in story_files)
+    names = nul_ended(map(os.fsencode, story_files))
     ended = repo.git.attempt("check-ignore", "-z", "--stdin", stdin=names)
     ignored = [os.fsdecode(path) for path in ended.stdout.split(b"\0") if path]
     words = "is ignored by git: its marks are not committed"

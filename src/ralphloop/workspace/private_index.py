@@ -17,7 +17,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from ralphloop.workspace.git import Git
+from ralphloop.atomic import is_alive
+from ralphloop.workspace.git import Git, nul_ended
 from ralphloop.workspace.own_files import OwnFiles
 from ralphloop.workspace.porcelain import STATUS_ARGS, StatusReport, parse_status
 from ralphloop.workspace.repo import Repository
@@ -47,7 +48,6 @@ class PrivateIndex:
         self._repo = repo
         self._store = store
         self._own = own
-        self._null = "0" * (64 if repo.object_format == "sha256" else 40)
         self._seeded_for: tuple[object, ...] | None = None
         self._has_submodules = False
         self._filters: tuple[str, ...] = ()
@@ -74,7 +74,9 @@ class PrivateIndex:
     def discard(self) -> None:
         """Forget the index and what a killed git may have left of it."""
         for leftover in self.path.parent.glob("git-index-*"):
-            if leftover.name.startswith(self.path.name) or not _is_alive(leftover):
+            pid = leftover.name.split("-")[2]
+            is_dead = not pid.isdigit() or not is_alive(int(pid))
+            if is_dead or leftover.name.startswith(self.path.name):
                 leftover.unlink(missing_ok=True)
         self._seeded_for = None
 
@@ -89,21 +91,7 @@ class PrivateIndex:
 
     def update(self, add: list[bytes], remove: list[bytes], *, keep_content: bool) -> None:
         """Take over the work tree's state of some paths; without content only hashes are kept."""
-        self._remove(remove)
-        if add:
-            # --info-only must come before the paths it applies to
-            how = () if keep_content else ("--info-only",)
-            self.git().run(
-                "update-index",
-                "-z",
-                "--add",
-                "--remove",
-                "--replace",
-                *how,
-                "--stdin",
-                stdin=_joined(add),
-                timeout_s=_UPDATE_TIMEOUT_S,
-            )
+        update_index(self.git(), self._repo, add, remove, keep_content=keep_content)
 
     def write_tree(self) -> str:
         """The tree of what the index holds."""
@@ -122,7 +110,7 @@ class PrivateIndex:
             _copy(self.path, copy)
         git = self.git(index=copy)
         lines = [b"100644 %s\t%s" % (name.encode(), path) for path, name in entries.items()]
-        git.run("update-index", "-z", "--add", "--replace", "--index-info", stdin=_joined(lines))
+        git.run("update-index", "-z", "--add", "--replace", "--index-info", stdin=nul_ended(lines))
         tree = git.line("write-tree", "--missing-ok")
         copy.unlink(missing_ok=True)
         return tree
@@ -170,12 +158,26 @@ class PrivateIndex:
             path = record.partition(b"\t")[2]
             if path and os.fsdecode(path) in self._own:
                 ours.append(path)
-        self._remove(ours)
+        update_index(self.git(), self._repo, [], ours)
 
-    def _remove(self, paths: list[bytes]) -> None:
-        if paths:
-            lines = [b"0 %s\t%s" % (self._null.encode(), path) for path in paths]
-            self.git().run("update-index", "-z", "--index-info", stdin=_joined(lines))
+
+def update_index(
+    git: Git,
+    repo: Repository,
+    add: Iterable[bytes],
+    remove: Iterable[bytes],
+    *,
+    keep_content: bool = True,
+) -> None:
+    """Bring an index to the work tree's state of some paths."""
+    null = b"0" * (64 if repo.object_format == "sha256" else 40)
+    if gone := nul_ended(b"0 %s\t%s" % (null, path) for path in remove):
+        git.run("update-index", "-z", "--index-info", stdin=gone)
+    if here := nul_ended(add):
+        # --info-only must come before the paths it applies to
+        how = ("--add", "--remove", "--replace", *(() if keep_content else ("--info-only",)))
+        args = ("update-index", "-z", *how, "--stdin")
+        git.run(*args, stdin=here, timeout_s=_UPDATE_TIMEOUT_S)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -199,22 +201,6 @@ def _quoted(path: str) -> str:
         return path
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _joined(records: Iterable[bytes]) -> bytes:
-    return b"".join(record + b"\0" for record in records)
-
-
-def _is_alive(index: Path) -> bool:
-    """True where the process that an index file is named after still runs."""
-    pid = index.name.split("-")[2]
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

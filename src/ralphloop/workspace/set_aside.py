@@ -22,9 +22,10 @@ from ralphloop.core.model import Value
 from ralphloop.workspace import object_store, placeholders
 from ralphloop.workspace.commit import CommitStatus, commit_paths
 from ralphloop.workspace.commit_message import with_trailers
-from ralphloop.workspace.git import Git
+from ralphloop.workspace.git import nul_ended
 from ralphloop.workspace.locks import wait_for_locks
 from ralphloop.workspace.measures import Change, Snapshot, printable
+from ralphloop.workspace.private_index import update_index
 from ralphloop.workspace.repo import Repository
 from ralphloop.workspace.snapshot import Snapshotter
 
@@ -72,7 +73,9 @@ class _Aside:
             git = self.repo.git.writing().adapted(env={"GIT_INDEX_FILE": f"{place}/index"})
             if self.start.head is not None:
                 git.run("read-tree", self.start.head)
-            _take_into_index(git, changes, self.repo.object_format)
+            gone = [os.fsencode(change.path) for change in changes if change.after is None]
+            here = [os.fsencode(change.path) for change in changes if change.after is not None]
+            update_index(git, self.repo, here, gone)
             tree = git.line("write-tree")
         parents = () if self.start.head is None else ("-p", self.start.head)
         commit = git.line("commit-tree", tree, *parents, "-m", message)
@@ -141,15 +144,8 @@ class _Aside:
                 env={**self.measure.object_variables(), "GIT_INDEX_FILE": f"{place}/index"}
             )
             git.run("read-tree", self.start.tree)
-            git.run(
-                "checkout-index",
-                "--force",
-                "--quiet",
-                "-z",
-                "--stdin",
-                stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
-                timeout_s=_TIMEOUT_S,
-            )
+            args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
+            git.run(*args, stdin=nul_ended(map(os.fsencode, paths)), timeout_s=_TIMEOUT_S)
 
 
 def set_aside(
@@ -221,20 +217,6 @@ def _unsaveable(path: Path) -> str:
     if not os.access(path, os.R_OK):
         return "not readable"
     return "too large to save" if path.stat().st_size > LARGEST_SAVED_FILE else ""
-
-
-def _take_into_index(git: Git, changes: Iterable[Change], object_format: str) -> None:
-    """Bring an index to the work tree's state of some paths."""
-    null = b"0" * (64 if object_format == "sha256" else 40)
-    gone = [os.fsencode(change.path) for change in changes if change.after is None]
-    here = [os.fsencode(change.path) for change in changes if change.after is not None]
-    if gone:
-        lines = b"".join(b"0 %s\t%s\0" % (null, path) for path in gone)
-        git.run("update-index", "-z", "--index-info", stdin=lines)
-    if here:
-        paths = b"".join(path + b"\0" for path in here)
-        args = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
-        git.run(*args, stdin=paths, timeout_s=_TIMEOUT_S)
 
 
 def _remove(root: Path, path: str) -> None:
