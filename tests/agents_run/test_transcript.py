@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ralphloop.agents.transcript import (
     CappedFile,
-    HeadAndTail,
     Transcript,
     join_tail,
     stderr_path,
@@ -95,14 +94,3 @@ def test_a_full_disk_does_not_stop_the_agent(tmp_path: Path) -> None:
     file.close()
     assert "No space left" in file.problem
     assert file.written == 10
-
-
-def test_head_and_tail_in_memory_are_bounded() -> None:
-    """The first and the last bytes are kept, and what was between is counted."""
-    kept = HeadAndTail(head=5, tail=5)
-    for _ in range(100):
-        kept.add(b"0123456789")
-    assert kept.text() == "01234\n[990 bytes left out]\n56789"
-    small = HeadAndTail(head=5, tail=5)
-    small.add(b"0123456789")
-    assert small.text() == "0123456789"

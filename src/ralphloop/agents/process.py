@@ -35,11 +35,12 @@ from ralphloop.agents.stopping import (
     run_stopping_blocking,
     stopping,
 )
-from ralphloop.agents.transcript import HeadAndTail, TranscriptSink
+from ralphloop.agents.transcript import TranscriptSink
 from ralphloop.agents.tree import ProcessTree, become_subreaper, children_now
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.readers.base import Reader
+from ralphloop.readers.own_words import BoundedText
 from ralphloop.redaction import Redactor, secret_values
 
 _SAMPLE_S = 0.5  # how often the tree is remembered where orphans do not come to us
@@ -135,7 +136,7 @@ class _Run:
         self._on_event = on_event
         secrets = secret_values({**os.environ, **launch.env})
         self._clean_out, self._clean_err = Redactor(secrets), Redactor(secrets)
-        self._stderr = HeadAndTail()
+        self._stderr = BoundedText(head=8 * 1024, tail=56 * 1024)
         self._output_bytes = 0
         self._last_step = time.monotonic()
         self._listening = True
@@ -274,7 +275,7 @@ class _Run:
             interrupted=self._cause is Cause.REQUESTED and by_person,
             duration_s=duration_s,
         )
-        stderr = self._stderr.text()
+        stderr = self._stderr.value()
         response = self._reader.finish(exit_code=end.exit_code, stderr=stderr, now=time.time())
         if self._cause is Cause.FATAL:
             response = msgspec.structs.replace(response, outcome=Outcome.FATAL, reason=self._words)
@@ -312,7 +313,7 @@ class _Run:
     def _pass_err(self, clean: bytes) -> None:
         if clean:
             self._sink.err(clean)
-            self._stderr.add(clean)
+            self._stderr.add(clean.decode("utf-8", "replace"))
 
     def _raise_reading_errors(self) -> None:
         for task in self._readers:

@@ -156,25 +156,3 @@ class Transcript:
 def stderr_path(path: Path) -> Path:
     """Where the error output beside a transcript is kept."""
     return path.with_name(path.name + ".stderr")
-
-
-class HeadAndTail:
-    """The first and the last bytes of something long."""
-
-    def __init__(self, *, head: int = 8 * 1024, tail: int = 56 * 1024) -> None:
-        self._head_size, self._tail_size = head, tail
-        self._head, self._tail = b"", b""
-        self._dropped = 0
-
-    def add(self, chunk: bytes) -> None:
-        room = self._head_size - len(self._head)
-        self._head += chunk[:room]
-        self._tail += chunk[room:]
-        excess = len(self._tail) - self._tail_size
-        if excess > 0:
-            self._dropped += excess
-            self._tail = self._tail[excess:]
-
-    def text(self) -> str:
-        gap = f"\n[{self._dropped:,} bytes left out]\n".encode() if self._dropped else b""
-        return (self._head + gap + self._tail).decode("utf-8", "replace")

@@ -143,7 +143,7 @@ def add_progress(path: Path, entry: ProgressEntry, *, root: Path) -> str:
 
 def _missing_part(path: Path, entry: ProgressEntry) -> bytes:
     text = progress_text(entry).encode()
-    tail = _tail(path)
+    tail = progress_tail(path)
     found = tail[_entry_start(tail, entry) :]
     if found:
         # Only the very end of the file can be torn; anything else there is a person's edit.
@@ -165,16 +165,14 @@ def _entry_start(tail: bytes, entry: ProgressEntry) -> int:
     return len(tail)
 
 
-def _tail(path: Path) -> bytes:
-    try:
-        if not path.is_file():
-            return b""
-        with path.open("rb") as file:
-            end = file.seek(0, 2)
-            file.seek(max(0, end - _PROGRESS_TAIL_BYTES))
-            return file.read(_PROGRESS_TAIL_BYTES)
-    except FileNotFoundError:
+def progress_tail(path: Path, most: int = _PROGRESS_TAIL_BYTES) -> bytes:
+    """The end of `progress.txt`; nothing where there is none."""
+    if not path.is_file():
         return b""
+    with path.open("rb") as file:
+        end = file.seek(0, 2)
+        file.seek(max(0, end - most))
+        return file.read(most)
 
 
 # --- parts -----------------------------------------------------------------------------------

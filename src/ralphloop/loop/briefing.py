@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from ralphloop.core.model import Circuit
-from ralphloop.journal.views import PROGRESS_VIEW
+from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
 from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup, relative, spec_of
 from ralphloop.loop.story_state import StoryState
@@ -26,16 +28,10 @@ def brief(
     learned: str = "",
 ) -> Prompt:
     """The prompt for the next start."""
-    if story is None or stories is None:
-        return build_prompt(_plain(setup, session))
-    return build_prompt(_parts(setup, session, story, stories, learned))
-
-
-def _plain(setup: Setup, session: Session) -> Parts:
-    state = session.story(None)
-    return Parts(
+    state = session.story(story.id if story else None)
+    parts = Parts(
         instructions=setup.instructions,
-        plain=True,
+        plain=story is None,
         failure=state.failure,
         findings=state.findings,
         nudge=nudge(session),
@@ -43,19 +39,22 @@ def _plain(setup: Setup, session: Session) -> Parts:
         notes=session.desk.notes,
         leftovers=state.leftovers,
     )
+    if story is not None and stories is not None:
+        parts = _with_story(parts, setup, session, story, stories)
+    return build_prompt(msgspec.structs.replace(parts, learned=learned))
 
 
-def _parts(setup: Setup, session: Session, story: Story, stories: StoryList, learned: str) -> Parts:
+def _with_story(
+    parts: Parts, setup: Setup, session: Session, story: Story, stories: StoryList
+) -> Parts:
     import shlex
 
-    state = session.story(story.id)
     spec = spec_of(story, setup)
-    return Parts(
-        instructions=setup.instructions,
+    return msgspec.structs.replace(
+        parts,
         project=_project(stories),
         spec=_read(spec) if spec else "",
         spec_name=relative(spec, setup.project.root) if spec else "",
-        learned=learned,
         story_id=story.id,
         story_title=story.title,
         story_description=story.description,
@@ -64,13 +63,7 @@ def _parts(setup: Setup, session: Session, story: Story, stories: StoryList, lea
         verify=shlex.join(story.verify) if story.verify else "",
         checks=[shlex.join(argv) for argv in session.frozen.checks],
         position=f"{stories.passed} of {stories.total} stories have passed",
-        attempt=_attempt(state),
-        failure=state.failure,
-        findings=state.findings,
-        nudge=nudge(session),
-        progress=_recent_progress(setup),
-        notes=session.desk.notes,
-        leftovers=state.leftovers,
+        attempt=_attempt(session.story(story.id)),
     )
 
 
@@ -106,10 +99,7 @@ def _attempt(state: StoryState) -> str:
 def _recent_progress(setup: Setup) -> str:
     path = setup.project.root / PROGRESS_VIEW
     try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - _PROGRESS_BYTES))
-            text = file.read().decode("utf-8", "replace")
+        text = progress_tail(path, _PROGRESS_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
     start = text.find("## Iteration")

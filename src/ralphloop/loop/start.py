@@ -43,6 +43,7 @@ from ralphloop.loop.session import (
 )
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.story_state import StoryState, load_states
+from ralphloop.workspace import object_store
 
 _ATTENTION_S = 1.0
 
@@ -75,10 +76,7 @@ async def run_session(
 def make_directory(directory: Path) -> None:
     """Our own directory, ignored by git even where nobody said so."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        ignore = directory / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
+        object_store.prepare(directory / "objects")
     except OSError as error:
         raise RepositoryError(
             f"cannot write to {directory}: {error.strerror or error}",
