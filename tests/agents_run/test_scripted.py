@@ -342,6 +342,6 @@ def test_pre_flight_reads_the_script(tmp_path: Path) -> None:
         config = AgentSection(name=AgentName.SCRIPTED, command=command)
         return [p.message for p in agent.check(config, cwd=tmp_path, inherited={})]
 
-    assert problems("ok.json") == []
+    assert problems("ok.json") == ["a scripted agent plays ok.json: no model is asked"]
     assert "unknown word `hung`" in problems("bad.json")[0]
     assert "has no script" in problems()[0]

@@ -69,7 +69,6 @@ class Launch:
     cwd: Path
     reader: str  # name of the reader for its output
     mark: str
-    notes: tuple[str, ...] = ()  # said plainly at the start of a run
 
 
 class Agent(Protocol):
@@ -85,7 +84,7 @@ class Agent(Protocol):
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
     ) -> list[Finding]:
-        """Found, executable, which version, logged in where that can be asked."""
+        """Found, executable, which version, logged in, and what should be said aloud."""
         ...
 
 

@@ -22,7 +22,7 @@ from ralphloop.agents.claude_settings import write_settings
 from ralphloop.agents.environment import (
     agent_environment,
     clean_environment,
-    notes_on,
+    said_aloud,
     withheld_keys,
 )
 from ralphloop.agents.programs import (
@@ -87,7 +87,6 @@ class ClaudeAgent:
             cwd=request.cwd,
             reader="claude",
             mark=request.mark,
-            notes=notes_on(self.name, request, _KEYS),
         )
 
     def check(
@@ -100,6 +99,7 @@ class ClaudeAgent:
             return [missing_program(name, _INSTALL, cwd)]
         return [
             version_problem("claude", version_of(program, env), TESTED),
+            *said_aloud(self.name, config, inherited, _KEYS),
             *_safety_problems(config.safety, env),
             *_login_problems(program, config, env, inherited),
         ]

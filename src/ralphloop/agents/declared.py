@@ -33,7 +33,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.agents.base import AgentRequest, Launch
-from ralphloop.agents.environment import agent_environment, clean_environment, notes_on
+from ralphloop.agents.environment import agent_environment, clean_environment, said_aloud
 from ralphloop.agents.programs import (
     ask,
     find_program,
@@ -109,7 +109,6 @@ class DeclaredAgent:
             cwd=request.cwd,
             reader=self._it.reader,
             mark=request.mark,
-            notes=notes_on(self.name, request, self._it.keys, self._it.note),
         )
 
     def check(
@@ -126,6 +125,7 @@ class DeclaredAgent:
             return [Finding(Level.ERROR, error.message, error.next_step)]
         return [
             version_problem(self._it.name, version_of(program, env), self._it.tested),
+            *said_aloud(self.name, config, inherited, self._it.keys, self._it.note),
             *self._login_problems(program, env),
         ]
 

@@ -8,12 +8,13 @@ user's own program get everything but the first two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ralphloop.agents.base import AgentRequest
 from ralphloop.agents.processes import MARK_VARIABLE
 from ralphloop.atomic import KILL_VARIABLE
 from ralphloop.config.model import AgentSection, Safety
+from ralphloop.findings import Finding, Level
 
 _PARENT_SESSION = frozenset(
     {
@@ -129,14 +130,18 @@ def withheld_keys(
     return tuple(sorted(name for name in relevant if inherited.get(name) and name not in wanted))
 
 
-def notes_on(
-    agent: str, request: AgentRequest, keys: Iterable[str], note: str = ""
-) -> tuple[str, ...]:
-    """What is said plainly at the start: about permissions, and keys that are not passed on."""
-    notes = [note] if note else []
-    if request.config.safety is Safety.MINIMAL:
-        notes.append(f"{agent} runs with all permission prompts skipped")
-    if names := withheld_keys(request.config, request.inherited, keys):
+def said_aloud(
+    agent: str,
+    config: AgentSection,
+    inherited: Mapping[str, str],
+    keys: Iterable[str],
+    note: str = "",
+) -> Iterator[Finding]:
+    """What nobody should have to find out: about permissions, and keys that are not passed on."""
+    if note:
+        yield Finding(Level.INFO, note)
+    if config.safety is Safety.MINIMAL:
+        yield Finding(Level.WARNING, f"{agent} runs with all permission prompts skipped")
+    if names := withheld_keys(config, inherited, keys):
         are_set = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} set but not passed on"
-        notes.append(f"{are_set}; name it in agent.pass_env to bill that account")
-    return tuple(notes)
+        yield Finding(Level.INFO, are_set, "name it in agent.pass_env to bill that account")

@@ -51,18 +51,18 @@ class ScriptedAgent:
             cwd=request.cwd,
             reader=script.format,
             mark=request.mark,
-            notes=(f"a scripted agent plays {path.name}: no model is asked",),
         )
 
     def check(
         self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
     ) -> list[Finding]:
         try:
-            load_script(_script_path(config, cwd))
+            path = _script_path(config, cwd)
+            load_script(path)
         except RalphError as error:
             fix = error.next_step or _FIX
             return [Finding(Level.ERROR, error.message, fix)]
-        return []
+        return [Finding(Level.INFO, f"a scripted agent plays {path.name}: no model is asked")]
 
 
 def _script_path(config: AgentSection, cwd: Path) -> Path:
