@@ -71,6 +71,16 @@ def test_a_failing_hook_is_feedback_to_the_agent(tmp_path: Path) -> None:
     assert box.passes() == {"US-1": True}
 
 
+def test_what_a_commit_left_out_is_said_with_the_story(tmp_path: Path) -> None:
+    """A repository the agent made inside is not committed, and nobody has to find that out."""
+    agent = "subprocess.run(['git', 'init', '-q', 'inner']); "
+    box = sandbox(tmp_path, f"{agent}write('inner/a.txt'); {WORKS}", checks=GREEN)
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    (passed,) = done.events("story_passed")
+    assert "not committed: inner/ (a repository of its own)" in passed["reasons"][0]
+
+
 def test_a_hook_that_always_fails_is_bounded(tmp_path: Path) -> None:
     """An agent that cannot satisfy the hook does not work for ever, and nothing is committed."""
     box = sandbox(tmp_path, WORKS, checks=GREEN)

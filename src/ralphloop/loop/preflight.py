@@ -39,7 +39,7 @@ async def preflight(runner: Runner, *, ours: frozenset[str]) -> Report:
     dirty = _repository(runner, report, ours)
     look_at_agents(runner, report)
     baseline = await _baseline(runner, report)
-    runner.session.frozen = _frozen(runner, baseline, dirty)
+    runner.session.frozen = _frozen(runner, report, baseline, dirty)
     _insist_on_green(runner, baseline)
     runner.bus.emit(events.PREFLIGHT, None, said=report.said, warnings=report.warnings)
     return report
@@ -49,9 +49,6 @@ def _repository(runner: Runner, report: Report, ours: frozenset[str]) -> tuple[s
     """The paths that were dirty before us; raises where a run must not begin."""
     repo = runner.setup.repo
     if repo is None:
-        report.warnings.append(
-            "no git repository: changes are measured by file times and sizes, nothing is committed"
-        )
         _heed(disk_space(runner.setup.project.root), report, RepositoryError)
         return ()
     is_ours = runner.measure.tree().tree in ours
@@ -137,8 +134,12 @@ def _confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _frozen(runner: Runner, baseline: tuple[CheckResult, ...], dirty: tuple[str, ...]) -> Frozen:
+def _frozen(
+    runner: Runner, report: Report, baseline: tuple[CheckResult, ...], dirty: tuple[str, ...]
+) -> Frozen:
+    """What the run holds on to; what cannot be measured is said once."""
     snapshot = runner.measure.tree()
+    (report.said if runner.setup.repo else report.warnings).extend(snapshot.notes)
     return Frozen(
         checks=runner.config.checks.commands,
         baseline=tuple(msgspec.structs.replace(result, output_tail="") for result in baseline),
