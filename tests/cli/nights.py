@@ -110,7 +110,7 @@ class Night:
 
     def story(self, story: str, **state: Any) -> Night:
         """What the run knows of a story."""
-        self.journal.put_story(self.run, story, msgspec.to_builtins(StoryState(**state)))
+        self.journal.put_stories(self.run, {story: StoryState(**state)})
         return self
 
     def end(

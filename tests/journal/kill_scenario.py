@@ -70,7 +70,7 @@ def steer_and_wait(journal: Journal) -> None:
     if asked is not None:
         journal.answer_request(asked, "noted", now=NOW)
     journal.set_meta("circuit", {"state": "CLOSED"})
-    journal.put_story("r", "US-1", {"attempts": 1})
+    journal.put_stories("r", {"US-1": {"attempts": 1}})
 
 
 def iterate(journal: Journal, root: Path) -> None:

@@ -254,7 +254,7 @@ def test_a_completed_run_is_archived(journal: Journal) -> None:
 def test_a_new_run_supersedes_and_may_keep_story_states(journal: Journal) -> None:
     """Beside an unfinished run a new one begins; it takes over what is known of the stories."""
     journal.begin_run(new_run("r1"))
-    journal.put_story("r1", "US-1", {"attempts": 2})
+    journal.put_stories("r1", {"US-1": {"attempts": 2}})
     journal.begin_run(new_run("r2", at=NOON + 60, continues="r1"))
     old = journal.find_run("r1")
     assert old is not None

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ralphloop.errors import InputError
 from ralphloop.stories.source import find_source, load
@@ -203,25 +201,6 @@ def test_a_prd_with_a_byte_order_mark_loads(tmp_path: Path) -> None:
 def test_exit_signal_is_a_permission_of_tasks_files_only(tmp_path: Path) -> None:
     """`exit_signal` in a prd.json does not let a story end the run."""
     assert only_story(tmp_path, exit_signal=True).exit_signal is False
-
-
-def test_a_digest_changes_with_marks_and_stories_alone(tmp_path: Path) -> None:
-    """The digest tells a changed mark or story set from any other edit."""
-    first = load(write_prd(tmp_path, raw_story("A"), raw_story("B"))).digest
-    assert load(write_prd(tmp_path, raw_story("B", notes="x"), raw_story("A"))).digest == first
-    assert load(write_prd(tmp_path, raw_story("A", passes=True), raw_story("B"))).digest != first
-    assert load(write_prd(tmp_path, raw_story("A"))).digest != first
-
-
-@given(st.text(), st.text())
-def test_two_ids_never_share_a_digest_line(one: str, other: str) -> None:
-    """Ids that imitate the digest's own writing cannot hide a mark."""
-    from ralphloop.stories.source import StoryFile
-    from tests.stories.builders import story, story_list
-
-    first = StoryFile(Path("p"), story_list(story(one, passes=True)))
-    second = StoryFile(Path("p"), story_list(story(other, passes=False)))
-    assert first.digest != second.digest
 
 
 def test_prd_json_is_found_before_tasks_yaml(tmp_path: Path) -> None:

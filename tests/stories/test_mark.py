@@ -184,14 +184,13 @@ def test_a_mark_of_the_wrong_type_is_replaced(tmp_path: Path) -> None:
     assert [story.passes for story in load(path).list.stories] == [True, False]
 
 
-def test_a_mark_shows_in_the_list_and_the_digest(tmp_path: Path) -> None:
+def test_a_mark_shows_in_the_list(tmp_path: Path) -> None:
     """After marking, the loaded list says what the file says."""
     path = write_prd(tmp_path, raw_story("A"), raw_story("B"))
     file = load(path)
-    before = file.digest
     file.mark("B", True)
     assert file.list == load(path).list
-    assert file.digest == load(path).digest != before
+    assert file.list.passed == 1
 
 
 def test_several_marks_are_one_write(tmp_path: Path) -> None:

@@ -341,10 +341,15 @@ def three_passed(night: Night) -> None:
     )
     night.passes("US-002")
     night.passes("US-003", "checked")
-    night.journal.put_story(
+    night.journal.put_stories(
         RUN,
-        "US-006",
-        {"standing": "blocked", "attempts": 1, "reason": "Is there a Volapük dictionary?"},
+        {
+            "US-006": {
+                "standing": "blocked",
+                "attempts": 1,
+                "reason": "Is there a Volapük dictionary?",
+            }
+        },
     )
 
 

@@ -226,8 +226,8 @@ def eventful(journal: Journal) -> StoryList:
             "attempts": 1,
         },
     )
-    journal.put_story(
-        RUN, "US-8", {"standing": "passed", "grade": "by hand", "reason": "marked by a person"}
+    journal.put_stories(
+        RUN, {"US-8": {"standing": "passed", "grade": "by hand", "reason": "marked by a person"}}
     )
     night.end("blocked", "US-7 waits for a person: Which tax rate applies to gift cards?")
     titles = (

@@ -410,7 +410,7 @@ def test_events_of_another_version_do_not_matter(tmp_path: Path) -> None:
 def test_records_of_another_version_do_not_matter(tmp_path: Path) -> None:
     """Whatever JSON stands in the journal, there is a screen."""
     night = nights.running(tmp_path)
-    night.journal.put_story(RUN, "US-005", {"standing": 7, "attempts": "many", "reason": None})
+    night.journal.put_stories(RUN, {"US-005": {"standing": 7, "attempts": "many", "reason": None}})
     night.journal.set_meta(f"desk:{RUN}", ["?"])
     night.journal.set_meta(f"frozen:{RUN}", {"baseline": [{"name": 1}]})
     assert "RUNNING" in head(screen_of(night))

@@ -217,7 +217,7 @@ def test_a_plain_loop_has_one_nameless_story(tmp_path: Path) -> None:
 
     with open_journal(tmp_path) as journal:
         journal.begin_run(NewRun(id=RUN, started_at=EVENING))
-        journal.put_story(RUN, "", {"standing": "open", "attempts": 1, "reason": "no claim"})
+        journal.put_stories(RUN, {"": {"standing": "open", "attempts": 1, "reason": "no claim"}})
         found = report(journal, None)
     assert found.headline == "a plain loop, 1 failed, still running"
     assert ids(found, "failed") == ["the prompt"]
@@ -240,7 +240,7 @@ def journal_with(journal: Journal) -> Journal:
 def test_of_thousands_of_stories_the_most_urgent_are_shown(journal: Journal) -> None:
     """The page is bounded; what waits for a person is never what is left out."""
     Night(journal)
-    journal.put_story(RUN, "US-2000", {"standing": "blocked", "reason": "which?"})
+    journal.put_stories(RUN, {"US-2000": {"standing": "blocked", "reason": "which?"}})
     found = report(journal, story_list(*(story(n) for n in range(1, 2001))))
     assert ids(found, "waiting") == ["US-2000"]
     assert group(found, "open").count == 1999
@@ -251,7 +251,7 @@ def test_of_thousands_of_stories_the_most_urgent_are_shown(journal: Journal) -> 
 def test_stories_that_passed_earlier_are_not_this_nights_work(journal: Journal) -> None:
     """A story this run never worked on counts as passed, in a group of its own."""
     Night(journal)
-    journal.put_story(RUN, "US-1", {"standing": "passed", "grade": str(Grade.VERIFIED)})
+    journal.put_stories(RUN, {"US-1": {"standing": "passed", "grade": str(Grade.VERIFIED)}})
     found = report(journal, story_list(story(1, passes=True)))
     assert ids(found, "earlier") == ["US-1"]
     assert ids(found, "verified") == []

@@ -15,6 +15,7 @@ from ralphloop.agents.processes import MARK_VARIABLE
 from ralphloop.atomic import KILL_VARIABLE
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.findings import Finding, Level
+from ralphloop.workspace.git import OTHER_REPOSITORY
 
 _PARENT_SESSION = frozenset(
     {
@@ -37,24 +38,6 @@ _PARENT_SESSION_BEGINNINGS = (
     "CLAUDE_CODE_SESSION",
     "CLAUDE_CODE_PARENT_",
     "CLAUDE_CODE_REMOTE_",
-)
-
-# What `git rev-parse --local-env-vars` lists, but for configuration given by variables.
-_OTHER_REPOSITORY = frozenset(
-    {
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_DIR",
-        "GIT_GRAFT_FILE",
-        "GIT_IMPLICIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_NAMESPACE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_PREFIX",
-        "GIT_REPLACE_REF_BASE",
-        "GIT_SHALLOW_FILE",
-        "GIT_WORK_TREE",
-    }
 )
 
 API_KEYS = frozenset(
@@ -80,7 +63,7 @@ def _misleads(name: str) -> bool:
     return (
         name == KILL_VARIABLE  # speaks of this process alone
         or name in _PARENT_SESSION
-        or name in _OTHER_REPOSITORY
+        or name in OTHER_REPOSITORY
         or name.startswith(_PARENT_SESSION_BEGINNINGS)
     )
 

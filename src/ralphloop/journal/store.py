@@ -207,12 +207,8 @@ class Journal(Queries):
         with self._db.write("end_wait") as db:
             _end_wait(db, run, now)
 
-    def put_story(self, run: str, story: str, state: object) -> None:
-        """Remember what is known of a story, outside of an iteration's end."""
-        self.put_stories(run, {story: state})
-
     def put_stories(self, run: str, states: Mapping[str, object]) -> None:
-        """Remember what is known of many stories, at once."""
+        """Remember what is known of these stories, outside of an iteration's end."""
         with self._db.write("put_story") as db:
             for story, state in states.items():
                 _put_story(db, run, story, state)

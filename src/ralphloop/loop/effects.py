@@ -106,9 +106,8 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -
     state = runner.session.story(story)
     state = msgspec.structs.replace(state, saved_ref=saved.ref, start_tree="")
     runner.keep_stories({story: state})
-    if saved.problem:
-        still = f"changes of {story}, which was set aside, are still there: {saved.problem}"
-        add_note(runner, still)
+    if still_there := "; ".join(filter(None, (saved.problem, *saved.left))):
+        add_note(runner, f"changes of {story}, set aside, are still there: {still_there}")
 
 
 async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> None:

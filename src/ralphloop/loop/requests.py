@@ -17,7 +17,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import Desk, save_desk
 from ralphloop.loop.story_state import Standing, StoryState
 
-MAX_NOTES = 10
+_MAX_NOTES = 10
 MOST_DOLLARS = 1e6
 MOST_ITERATIONS = 1_000_000
 
@@ -81,7 +81,7 @@ def _note(runner: Runner, request: Request) -> str:
 def add_note(runner: Runner, text: str) -> None:
     """Something for the prompts to come, once."""
     if text not in (notes := runner.session.desk.notes):
-        _change_desk(runner, notes=(*notes, text)[-MAX_NOTES:])
+        _change_desk(runner, notes=(*notes, text)[-_MAX_NOTES:])
 
 
 def _budget(runner: Runner, request: Request) -> str:

@@ -39,14 +39,6 @@ class StoryFile:
         self.list = story_list
         self._within = within
 
-    @property
-    def digest(self) -> str:
-        """Changes when, and only when, a story appears, vanishes or changes its mark."""
-        import hashlib
-
-        parts = sorted(f"{story.id!a}:{story.passes}" for story in self.list.stories)
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
     def mark(self, story_id: str, passes: bool) -> None:
         """Set one story's mark in the file, and nothing else."""
         self.mark_all({story_id: passes})

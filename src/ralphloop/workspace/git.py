@@ -22,27 +22,36 @@ from ralphloop.workspace.bounded import Ended, run_bounded
 READ_TIMEOUT_S = 120.0
 _SHOWN_LINES = 6
 
-# Where git would look instead of the directory it runs in, and what changes its answers.
-_FOREIGN_VARIABLES = frozenset(
+# Where git would look instead of the directory it runs in: what `git rev-parse --local-env-vars`
+# lists, but for configuration given by variables.
+OTHER_REPOSITORY = frozenset(
     {
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_ASKPASS",
         "GIT_COMMON_DIR",
-        "GIT_DIFF_OPTS",
         "GIT_DIR",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_GLOB_PATHSPECS",
         "GIT_GRAFT_FILE",
-        "GIT_ICASE_PATHSPECS",
+        "GIT_IMPLICIT_WORK_TREE",
         "GIT_INDEX_FILE",
-        "GIT_LITERAL_PATHSPECS",
         "GIT_NAMESPACE",
-        "GIT_NOGLOB_PATHSPECS",
         "GIT_OBJECT_DIRECTORY",
         "GIT_PREFIX",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    }
+)
+# And what changes its answers, or asks somebody who is not there.
+_FOREIGN_VARIABLES = OTHER_REPOSITORY.union(
+    {
+        "GIT_ASKPASS",
+        "GIT_DIFF_OPTS",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_GLOB_PATHSPECS",
+        "GIT_ICASE_PATHSPECS",
+        "GIT_LITERAL_PATHSPECS",
+        "GIT_NOGLOB_PATHSPECS",
         "GIT_QUARANTINE_PATH",
         "GIT_TRACE2_PARENT_SID",
-        "GIT_WORK_TREE",
         "GPG_TTY",  # without it a passphrase prompt cannot take over the terminal
         "SSH_ASKPASS",
     }
