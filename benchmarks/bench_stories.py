@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ralphloop.stories.order import next_story
+from ralphloop.stories.order import ready
 from ralphloop.stories.source import load
 
 STORIES = 10_000
@@ -46,7 +46,7 @@ def write_prd(path: Path, count: int = STORIES) -> None:
 def load_next_mark(path: Path) -> None:
     """What the loop does with the file around one story."""
     file = load(path)
-    story = next_story(file.list)
+    story = next(iter(ready(file.list)), None)
     if story is not None:
         file.mark(story.id, True)
 

@@ -18,7 +18,7 @@ from ralphloop.config.load import load_config
 from ralphloop.prompts import has_status_section
 from ralphloop.prompts.protocol import STATUS_SECTION
 from ralphloop.readers import read
-from ralphloop.stories.order import next_story
+from ralphloop.stories.order import ready
 from ralphloop.stories.source import load
 from tests.conftest import RunRalph
 
@@ -125,7 +125,7 @@ def test_the_sample_shows_verify_and_dependencies(repo: Path, run_ralph: RunRalp
     run_ralph("init", cwd=repo)
     stories = load(repo / "prd.json").list
     first, second = stories.stories
-    assert next_story(stories) == first
+    assert ready(stories)[0] == first
     assert second.depends_on == (first.id,)
     assert first.verify == ("grep", "-q", "Getting started", "README.md")
     assert second.verify == ("grep", "-q", "Checks", "README.md")

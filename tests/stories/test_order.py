@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.stories.model import StoryList
-from ralphloop.stories.order import dependents, next_story, plan, ready
+from ralphloop.stories.order import plan, ready
 from tests.stories.builders import story, story_list
 
 
 def run_all(stories: StoryList, unavailable: frozenset[str] = frozenset()) -> list[str]:
     """Take the next story and pass it, until there is none."""
     order: list[str] = []
-    while (current := next_story(stories, unavailable=unavailable)) is not None:
-        order.append(current.id)
-        stories = stories.with_passes({current.id: True})
+    while able := ready(stories, unavailable=unavailable):
+        order.append(able[0].id)
+        stories = stories.with_passes({able[0].id: True})
     return order
 
 
@@ -100,9 +100,9 @@ def test_S04_AC5_a_story_set_aside_takes_its_dependents_with_it() -> None:
 
 def test_nothing_is_next_when_all_is_done_or_waiting() -> None:
     """There is no next story in an empty, finished or fully waiting list."""
-    assert next_story(story_list()) is None
-    assert next_story(story_list(story("A", passes=True))) is None
-    assert next_story(story_list(story("A")), unavailable=["A"]) is None
+    assert not ready(story_list())
+    assert not ready(story_list(story("A", passes=True)))
+    assert not ready(story_list(story("A")), unavailable=["A"])
 
 
 def test_the_plan_says_why_in_words() -> None:
@@ -136,26 +136,11 @@ def test_the_plan_is_what_will_happen(stories: StoryList, apart: set[str]) -> No
 
 
 @given(story_lists())
-def test_the_next_story_is_the_first_of_the_ready_ones(stories: StoryList) -> None:
-    """`ready` and `next_story` agree, and nothing ready has an open dependency."""
+def test_nothing_ready_has_an_open_dependency(stories: StoryList) -> None:
+    """What a story needs has passed before it can run."""
     able = ready(stories)
-    assert next_story(stories) == (able[0] if able else None)
     passed = {one.id for one in stories.stories if one.passes}
     assert all(passed.issuperset(one.depends_on) for one in able)
-
-
-def test_dependents_are_found_through_others() -> None:
-    """Everything that waits for a story is named, however far away."""
-    stories = story_list(
-        story("A"),
-        story("B", depends_on=("A",)),
-        story("C", depends_on=("B",)),
-        story("D", depends_on=("C", "A")),
-        story("E"),
-    )
-    assert dependents(stories, "A") == {"B", "C", "D"}
-    assert dependents(stories, "E") == set()
-    assert dependents(stories, "nobody") == set()
 
 
 def test_a_long_chain_is_no_problem() -> None:
@@ -163,6 +148,5 @@ def test_a_long_chain_is_no_problem() -> None:
     chain = story_list(
         *(story(f"S{n}", depends_on=(f"S{n + 1}",) if n < 9999 else ()) for n in range(10_000))
     )
-    assert len(dependents(chain, "S9999")) == 9999
     assert [step.story.id for step in plan(chain)][:2] == ["S9999", "S9998"]
     assert not any(step.runs for step in plan(chain, unavailable={"S9999": "set aside"}))

@@ -30,26 +30,16 @@ class TwoSides:
 
     def diff(self, before: Snapshot, after: Snapshot) -> Changed:
         """What differs between the two states."""
-        paths = sorted(self._before.keys() | self._after.keys())
-        changes = [
-            Change(
-                path=path,
-                status="M",
-                before=f"before {path}" if path in self._before else None,
-                after=f"after {path}" if path in self._after else None,
-            )
-            for path in paths
-            if self._before.get(path) != self._after.get(path)
-        ]
         letters = {(True, False): "D", (False, True): "A"}
         changes = [
             Change(
-                path=c.path,
-                status=letters.get((c.before is not None, c.after is not None), "M"),
-                before=c.before,
-                after=c.after,
+                path=path,
+                status=letters.get((path in self._before, path in self._after), "M"),
+                before=f"before {path}" if path in self._before else None,
+                after=f"after {path}" if path in self._after else None,
             )
-            for c in changes
+            for path in sorted(self._before.keys() | self._after.keys())
+            if self._before.get(path) != self._after.get(path)
         ]
         return Changed(count=len(changes), changes=tuple(changes))
 

@@ -27,8 +27,6 @@ from ralphloop.core.run_state import Happening, RunState, advance, reset_circuit
 from ralphloop.errors import InputError
 from ralphloop.readers import read
 
-MAX_LINE = 256 * 1024 * 1024
-
 
 class CaseEvidence(Value, kw_only=True):
     files_changed: int | None = None

@@ -30,11 +30,6 @@ def ready(story_list: StoryList, *, unavailable: Collection[str] = ()) -> list[S
     return sorted(_ready(story_list, unavailable), key=_rank)
 
 
-def next_story(story_list: StoryList, *, unavailable: Collection[str] = ()) -> Story | None:
-    """The story to work on now."""
-    return min(_ready(story_list, unavailable), key=_rank, default=None)
-
-
 def plan(story_list: StoryList, *, unavailable: Mapping[str, str] | None = None) -> list[Step]:
     """Every open story: first those that run, in order if each passes, then those that cannot.
 
@@ -50,18 +45,6 @@ def plan(story_list: StoryList, *, unavailable: Mapping[str, str] | None = None)
             reason = apart.get(story.id) or _waits(story, done)
             steps.append(Step(story, reason, False))
     return steps
-
-
-def dependents(story_list: StoryList, story_id: str) -> set[str]:
-    """Everything that waits for this story, directly or through others."""
-    direct = _dependents(story_list)
-    found: set[str] = set()
-    stack = [story_id]
-    while stack:
-        new = [story.id for story in direct.get(stack.pop(), ()) if story.id not in found]
-        found.update(new)
-        stack.extend(new)
-    return found - {story_id}
 
 
 def _ready(story_list: StoryList, unavailable: Collection[str]) -> Iterator[Story]:
