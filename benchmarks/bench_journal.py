@@ -118,7 +118,7 @@ def report_opening(path: Path) -> None:
     """What a screen pays for its first look at the long run."""
     start = time.perf_counter()
     with JournalReader.open(path) as reader:
-        reader.latest_iterations("r", 20, brief=True)
+        reader.latest_iterations("r", 20)
     took = (time.perf_counter() - start) * 1000
     size = path.stat().st_size / 1e6
     print(f"journal {size:.1f} MB; a reader opens it and asks for 20 iterations in {took:.1f} ms")

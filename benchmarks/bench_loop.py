@@ -90,7 +90,7 @@ def steps(place: Path, newest: int) -> list[float]:
     with JournalReader.open(place / ".ralph" / "journal.db") as journal:
         run = journal.latest_run()
         assert run is not None
-        starts = [i.started_at for i in journal.latest_iterations(run.id, newest, brief=True)]
+        starts = [i.started_at for i in journal.latest_iterations(run.id, newest)]
     return [late - early for late, early in pairwise(starts)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -234,20 +233,6 @@ def test_a_person_stops_an_agent_gently(stage: Stage) -> None:
     assert finished.end.exit_code == 0
     assert finished.cause is Cause.REQUESTED
     assert "stopping gently" in finished.response.text
-
-
-def test_a_stop_that_no_person_asked_for_is_no_interruption(stage: Stage) -> None:
-    """The supervisor's own reasons are kept apart from a person's wish."""
-    finished = stage.run(
-        WAITS_FOR_SIGNALS,
-        meanwhile=lambda stop: _call_later(lambda: stop.request("disk full", by_person=False)),
-    )
-    assert not finished.end.interrupted
-    assert finished.stopped_because == "disk full"
-
-
-def _call_later(action: Callable[[], None]) -> None:
-    asyncio.get_running_loop().call_later(0.4, action)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ async def run_agent(
     try:
         on_start(child.pid, tree.started)
         await run.to_the_end(stop, StallWatch(run.clocks, tree.members, file_probe))
-        return run.finished(time.monotonic() - began, by_person=stop.by_person)
+        return run.finished(time.monotonic() - began)
     finally:
         run.leave_nothing_behind()
 
@@ -267,12 +267,12 @@ class _Run:
         self._child.close()
         self._tree.close()
 
-    def finished(self, duration_s: float, *, by_person: bool) -> Finished:
+    def finished(self, duration_s: float) -> Finished:
         end = ProcessEnd(
             exit_code=self._child.exit_code,
             timed_out=self._cause is Cause.WALL_CLOCK,
             stalled=self._cause is Cause.STALLED,
-            interrupted=self._cause is Cause.REQUESTED and by_person,
+            interrupted=self._cause is Cause.REQUESTED,
             duration_s=duration_s,
         )
         stderr = self._stderr.value()

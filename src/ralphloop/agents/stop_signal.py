@@ -1,4 +1,4 @@
-"""The wish that a run ends: said once, it is gentle; said again by a person, it means at once.
+"""The wish that a run ends: said once, it is gentle; said again, it means at once.
 
 It is asked and answered without an event loop; only who waits for it needs one.
 """
@@ -17,16 +17,15 @@ class StopSignal:
     def __init__(self) -> None:
         self.requested = False
         self.reason = ""
-        self.by_person = False
         self.at_once = False
         self._event: asyncio.Event | None = None
 
-    def request(self, reason: str = "interrupted", *, by_person: bool = True) -> None:
-        """Stop gently; a second request by a person is immediate."""
+    def request(self, reason: str = "interrupted") -> None:
+        """Stop gently; a second request is immediate."""
         if self.requested:
-            self.at_once = self.at_once or by_person
+            self.at_once = True
             return
-        self.requested, self.reason, self.by_person = True, reason, by_person
+        self.requested, self.reason = True, reason
         if self._event is not None:
             self._event.set()
 

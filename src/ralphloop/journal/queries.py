@@ -80,14 +80,15 @@ class Queries:
         sql = f"SELECT * FROM runs WHERE {_UNFINISHED} ORDER BY seq DESC LIMIT 1"  # noqa: S608
         return _first_run(self._db.rows(sql))
 
-    def resume_candidate(self, now: float, hours: float = SESSION_HOURS) -> ResumeCandidate | None:
+    def resume_candidate(self, now: float) -> ResumeCandidate | None:
         """What `--continue` finds; a wait that is still to end keeps a run from expiring."""
         run = self.latest_unfinished()
         if run is None:
             return None
         wait = self.open_wait(run.id)
         last_sign = max(run.last_activity, wait.until if wait else 0.0)
-        return ResumeCandidate(run=run, wait=wait, expired=is_expired(last_sign, now, hours))
+        expired = is_expired(last_sign, now, SESSION_HOURS)
+        return ResumeCandidate(run=run, wait=wait, expired=expired)
 
     def runs(self, limit: int = 20) -> list[RunRecord]:
         """The newest runs, newest first."""
@@ -119,12 +120,9 @@ class Queries:
         sql = f"SELECT {columns} FROM iterations WHERE run = ? AND n > ? ORDER BY n LIMIT ?"  # noqa: S608
         return _records(self._db.rows(sql, (run, after, limit)), IterationRecord)
 
-    def latest_iterations(
-        self, run: str, limit: int = 20, *, brief: bool = False
-    ) -> list[IterationRecord]:
+    def latest_iterations(self, run: str, limit: int = 20) -> list[IterationRecord]:
         """The newest iterations, newest first."""
-        columns = _BRIEF if brief else "*"
-        sql = f"SELECT {columns} FROM iterations WHERE run = ? ORDER BY n DESC LIMIT ?"  # noqa: S608
+        sql = "SELECT * FROM iterations WHERE run = ? ORDER BY n DESC LIMIT ?"
         return _records(self._db.rows(sql, (run, limit)), IterationRecord)
 
     def story_iterations(self, run: str, story: str, limit: int = 100) -> list[IterationRecord]:

@@ -12,6 +12,7 @@ from ralphloop.core.text import one_line
 
 Document = dict[str, object]  # one decoded JSON object
 
+_LONGEST_NAME = 200
 _MOST = 10**15  # more tokens or seconds than anyone will ever see
 
 
@@ -27,9 +28,9 @@ def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def short_text_of(value: object, limit: int = 200) -> str | None:
+def short_text_of(value: object) -> str | None:
     """An id or a name, bounded; None where there is none."""
-    return value[:limit] if isinstance(value, str) and value else None
+    return value[:_LONGEST_NAME] if isinstance(value, str) and value else None
 
 
 def count_of(value: object) -> int:

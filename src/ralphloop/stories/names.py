@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Sequence
 
 _MAX_READABLE = 40
 _MAX_SHOWN = 60
+_MAX_NAMED = 3
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 
 
@@ -34,9 +36,9 @@ def label(story_id: str) -> str:
     return story_id if harmless else quoted(story_id)
 
 
-def labels(story_ids: tuple[str, ...] | list[str], limit: int = 3) -> str:
+def labels(story_ids: Sequence[str]) -> str:
     """Several ids as words: "A, B and 4 more"."""
-    shown = [label(story_id) for story_id in story_ids[:limit]]
+    shown = [label(story_id) for story_id in story_ids[:_MAX_NAMED]]
     rest = len(story_ids) - len(shown)
     if rest:
         return f"{', '.join(shown)} and {rest} more"

@@ -162,10 +162,10 @@ def failure(args: tuple[str, ...], ended: Ended, timeout_s: float) -> Repository
     return RepositoryError(f"{command} failed: {said or f'exit code {ended.returncode}'}")
 
 
-def first_lines(output: bytes, limit: int = _SHOWN_LINES) -> str:
+def first_lines(output: bytes) -> str:
     """The first lines of an output that say something, as one bounded text."""
     lines = output.decode("utf-8", "replace").splitlines()
-    said = [line.rstrip() for line in lines if line.strip()][:limit]
+    said = [line.rstrip() for line in lines if line.strip()][:_SHOWN_LINES]
     return "\n".join(line[:500] for line in said)
 
 
