@@ -131,12 +131,13 @@ _HEAD = _any(
     r"(?:##\[error\]|::error[^:]*::|\[[\d:.T -]+ (?:ERR|ERROR|FTL|FATAL)\] )\S",
     r"(?:\w+=(?:\"[^\"]*\"|[^\"\s]\S*)\s+)*level=(?:error|fatal|critical|panic)\b.*"
     r"\b(?:msg|message|err)=",
-    r"\(error\) [A-Z]{2,} \S|(?:An error|Error) occurred\b[^:]{1,160}: \S",  # Redis, AWS
-    r"[A-Z]{3,}(?: [A-Z]+){0,3} FAILED(?: TO [A-Z]+)?(?: at |:|[.!]?$)|-- [A-Z ]{3,40} -{5,}",
+    r"\(error\) [A-Z]{2,} \S|An error occurred \(\w+\) when calling \S",  # Redis, AWS
+    r"(?:APPLICATION|BUILD|TESTS?|COMPILATION|DEPLOYMENT|INTERNAL ASSERT) FAILED(?: TO [A-Z]+)?"
+    r"(?: at |[.!]?$)|-- [A-Z ]{3,40} -{5,}",
     r"\{.{0,300}\"level\"\s?:\s?\"(?:error|fatal|critical)\"",
 )
 _FAILING_TEST = _any(
-    r"FAILED:? \S*[./:\\]\S*|FAILED: [A-Z]\w+ \S|\[ +FAILED +\] \S",
+    r"FAILED:? \S*[./:\\]\S*|\[ +FAILED +\] \S",
     r"FAIL:? +(?:\S*[./:\\]\S*|\w+ \()|--- FAIL: \S|not ok \d+",
     r"(?:✘ )?● .*›|[✖✕✗✘×]\s+(?!0\b)\S|\d+\) \[\w+\] › \S",
     r"test \S+(?: - .{1,80})? \.\.\. FAILED|\S{1,200} > .{1,200} FAILED$",
@@ -160,9 +161,9 @@ _TOOL = _any(
     r"[Ff]ailed to \w+[^.]{0,200}?: \S|Failed to compile",
     r"(?:Cannot|Can't|Could not|Couldn't|Unable to) (?:connect to|reach) .{1,120} at \S*[:/.]\S",
     r".{1,100} is not recognized as (?:an internal or external command|the name of a cmdlet)",
-    r".{1,200} cannot be loaded because |Your requirements could not be resolved\b",
-    r"[A-Z][a-z]+-[A-Z]\w+ ?: (?:Cannot|Could not|Access|The term|No) \S",  # PowerShell
-    r"[A-Z]\w*(?: \w+){0,3} (?:verification|authentication|handshake|validation) failed[.!]?$",
+    r"File \S{1,200} cannot be loaded because |Your requirements could not be resolved\b",
+    r"[A-Z][a-z]+-[A-Z]\w+ ?: (?:Cannot|Could not|The term) \S",  # PowerShell
+    r"(?:Host key verification|(?:TLS|SSL) handshake) failed[.!]?$",
     r"Can't locate (?:\S+ in @INC|object method)|! (?:Undefined|LaTeX|Package|Emergency) \S",
     r"CONFLICT \(\w|! \[(?:remote )?rejected\]\s+\S",
     rf"curl: \(\d+\) \S|ORA-\d{{5}}: \S|SQLSTATE\[\w+\]|Msg \d+, Level \d+|{_ERRNO}: \S",

@@ -81,7 +81,8 @@ _OPEN = r"(?:more|further|other|open|pending|remaining|outstanding|unfinished|in
 
 WHOLE = _one_of(
     rf"{_PROJECT}{_EVERYWHERE}{_IS_OVER}",
-    r"(?:the|our) (?:backlog|(?:story|task|to-?do) list) is(?: now)? empty",
+    r"(?:the|our) (?:(?:backlog|story list) is(?: now)? empty"
+    r"|(?:task|to-?do) list is(?: now)? empty(?=[.!]?$))",
     rf"(?:i|we) consider {_PROJECT}(?: to be)? {_OVER}",
     rf"{_ALL_ITEMS}{_BE}{_FULLY}"
     rf" (?:{_DONE}|met|satisfied|passes: true|pass|passes|passed|passing|verified"
