@@ -25,7 +25,6 @@ from typing import NamedTuple
 from ralphloop.errors import RepositoryError, UsageError
 
 KILL_VARIABLE = "RALPH_KILL_AT"
-KILL_POINTS = ("atomic.written", "atomic.renamed", "append.written")
 
 _TEMPORARY = re.compile(r"\.ralph-[0-9]{1,9}-[0-9a-f]{8}\.tmp")
 _LEFTOVER_AGE_S = 60.0

@@ -12,9 +12,10 @@ import pytest
 
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import NewRun
-from ralphloop.journal.store import KILL_POINTS, Journal
+from ralphloop.journal.store import Journal
 from tests.journal import kill_scenario
-from tests.journal.support import ROOT, python
+from tests.journal.support import python
+from tests.kill_points import JOURNAL_POINTS
 
 SCENARIO = ("-m", "tests.journal.kill_scenario")
 
@@ -69,7 +70,7 @@ def test_the_scenario_alone_is_complete(tmp_path: Path) -> None:
     assert progress(tmp_path) == before
 
 
-@pytest.mark.parametrize("point", [point for point in KILL_POINTS if ".migrate." not in point])
+@pytest.mark.parametrize("point", [point for point in JOURNAL_POINTS if ".migrate." not in point])
 def test_S04_AC3_a_kill_at_every_point_loses_and_repeats_nothing(
     tmp_path: Path, point: str
 ) -> None:
@@ -117,17 +118,6 @@ def test_a_kill_in_a_later_iteration_is_no_different(tmp_path: Path, point: str,
     assert done.returncode == -signal.SIGKILL, done.stderr
     kill_scenario.main(tmp_path)
     assert_complete(tmp_path)
-
-
-def test_every_write_in_the_source_is_a_listed_kill_point() -> None:
-    """No write to the journal escapes the tests above."""
-    room = ROOT / "src" / "ralphloop" / "journal"
-    source = "".join(path.read_text() for path in room.glob("*.py"))
-    named = set(re.findall(r'kill_point\("([^"{]+)"\)', source))
-    for write in re.findall(r'\.write\("(\w+)"', source):
-        named |= {f"journal.{write}.uncommitted", f"journal.{write}.committed"}
-    listed = {point for point in KILL_POINTS if point.startswith("journal.")}
-    assert named == listed
 
 
 def prepare(root: Path, point: str) -> None:

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.journal.store import KILL_POINTS as JOURNAL_POINTS
-from ralphloop.loop.effects import KILL_POINTS as EFFECT_POINTS
+from tests.kill_points import EFFECT_POINTS, JOURNAL_POINTS
 from tests.loop import kill_scenario
 from tests.loop.kill_scenario import Remains, assert_as_if_never_killed, assert_views_are_whole
 from tests.loop.projects import Done, Sandbox

@@ -36,30 +36,6 @@ from ralphloop.journal.records import (
     Spent,
 )
 
-WRITES = (
-    "create",
-    "migrate",
-    "begin_run",
-    "reopen_run",
-    "end_run",
-    "heartbeat",
-    "start_iteration",
-    "set_agent_pid",
-    "finish_iteration",
-    "mark_applied",
-    "append_events",
-    "begin_wait",
-    "end_wait",
-    "put_story",
-    "set_meta",
-    "add_request",
-    "answer_request",
-    "prune_events",
-)
-KILL_POINTS = atomic.KILL_POINTS + tuple(
-    f"journal.{write}.{moment}" for write in WRITES for moment in ("uncommitted", "committed")
-)
-
 _LARGEST_EVENT_BYTES = 64 * 1024
 _SUMS = tuple(name for name in Spent.__struct_fields__ if name not in ("counted", "cost_estimated"))
 

@@ -27,11 +27,6 @@ from ralphloop.workspace.own_files import OwnFiles, never_committed, project_pre
 from ralphloop.workspace.repo import Repository
 from ralphloop.workspace.snapshot import Snapshotter
 
-KILL_POINTS = tuple(
-    f"effect.{kind}.{moment}"
-    for kind in (MARK, PROGRESS, SET_ASIDE, COMMIT)
-    for moment in ("before", "after")
-)
 MOST_REFUSED = 2  # stories in a row
 _Effect = dict[str, Any]
 
@@ -44,7 +39,7 @@ async def apply_effects(runner: Runner, number: int) -> None:
     for effect in record.effects:
         kind = effect["kind"]
         kill_point(f"effect.{kind}.before")
-        await _DOERS[kind](runner, record, effect)
+        await DOERS[kind](runner, record, effect)
         kill_point(f"effect.{kind}.after")
         if kind in (COMMIT, SET_ASIDE):
             runner.committed, runner.after = True, None
@@ -209,7 +204,7 @@ def _worn_out(runner: Runner, story: str, state: StoryState) -> StoryState:
     return state.put_aside(f"{state.attempts} attempts failed", others=others)
 
 
-_DOERS: dict[str, Callable[[Runner, IterationRecord, _Effect], Awaitable[None]]] = {
+DOERS: dict[str, Callable[[Runner, IterationRecord, _Effect], Awaitable[None]]] = {
     MARK: _mark,
     PROGRESS: _progress,
     SET_ASIDE: _set_aside,

@@ -1,0 +1,31 @@
+"""Every kill point there is, read from the source, so that no new one escapes the tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from ralphloop.loop.effects import DOERS
+
+SOURCE = Path(__file__).parents[1] / "src" / "ralphloop"
+
+
+def _found(pattern: str, *rooms: str) -> list[str]:
+    files = sorted(path for room in rooms for path in SOURCE.glob(room))
+    return re.findall(pattern, "".join(path.read_text() for path in files))
+
+
+def _moments(names: Iterable[str], *moments: str) -> tuple[str, ...]:
+    return tuple(f"{name}.{moment}" for name in names for moment in moments)
+
+
+_WRITES = [f"journal.{name}" for name in _found(r'\.write\("(\w+)"', "journal/*.py")]
+
+ATOMIC_POINTS = tuple(_found(r'kill_point\("([a-z_.]+)"\)', "atomic.py"))
+JOURNAL_POINTS = (
+    *ATOMIC_POINTS,
+    *_found(r'kill_point\("([a-z_.]+)"\)', "journal/*.py"),
+    *_moments(_WRITES, "uncommitted", "committed"),
+)
+EFFECT_POINTS = _moments([f"effect.{kind}" for kind in DOERS], "before", "after")
