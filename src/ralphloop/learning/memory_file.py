@@ -15,6 +15,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.config.model import MemoryFile
 from ralphloop.learning.caution import plain_line
 from ralphloop.learning.model import Index, Pattern
+from ralphloop.regular import open_regular
 
 BEGIN = b"<!-- ralph learned: begin (this block is rewritten; see `ralph learnings`) -->"
 END = b"<!-- ralph learned: end -->"
@@ -113,7 +114,7 @@ def _points_to_agents(claude: Path) -> bool:
 def _read(path: Path) -> bytes | None:
     """The file's bytes, nothing for a missing one; None where it is not ours to judge."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(_LARGEST + 1)
     except FileNotFoundError:
         return b""

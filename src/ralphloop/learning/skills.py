@@ -21,6 +21,7 @@ from ralphloop.config.model import SkillStyle
 from ralphloop.learning.caution import plain_line
 from ralphloop.learning.model import Index, Kind, Pattern
 from ralphloop.learning.words import CATEGORIES
+from ralphloop.regular import open_regular
 
 ENOUGH_PATTERNS = 3
 PROPOSED = ".proposed"  # no agent loads a file of that name
@@ -157,7 +158,7 @@ def _is_made_by_us(path: Path) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(_LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -19,6 +19,7 @@ from ralphloop.learning import yaml_file
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import Decided, Index, Learning
 from ralphloop.project import Project
+from ralphloop.regular import open_regular
 
 MAX_LEARNINGS = 5_000
 _DECISIONS = "decisions.yaml"
@@ -106,7 +107,7 @@ def save_decisions(project: Project, decisions: Sequence[Decided]) -> None:
 
 
 def _load(path: Path) -> Learning:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         data = file.read(yaml_file.LARGEST + 1)
     if len(data) > yaml_file.LARGEST:
         raise ValueError("is too large for a learning")

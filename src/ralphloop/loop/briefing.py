@@ -12,6 +12,7 @@ from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup, relative, spec_of
 from ralphloop.loop.story_state import StoryState
 from ralphloop.prompts import Parts, Prompt, build_prompt
+from ralphloop.regular import open_regular
 from ralphloop.stories.model import Story, StoryList
 
 _PROGRESS_BYTES = 12_000
@@ -107,5 +108,5 @@ def _recent_progress(setup: Setup) -> str:
 
 
 def _read(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return file.read(_SPEC_BYTES).decode("utf-8", "replace")
