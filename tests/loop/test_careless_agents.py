@@ -174,6 +174,40 @@ def test_a_hook_that_refuses_everything_does_not_burn_the_night(tmp_path: Path) 
     assert again.code == 1, again.text  # OPEN outlives the run, until a person resets it
 
 
+def test_what_is_left_out_of_a_commit_is_said(tmp_path: Path) -> None:
+    """A scaffold with a repository of its own cannot be committed: the story says so."""
+    agent = """
+        write('app/main.txt')
+        subprocess.run(['git', 'init', '-q', 'app'], check=True)
+        write('beside.txt'); done()
+    """
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert (
+        "passed (checked): true green; not committed: app/ (a repository of its own)" in done.text
+    )
+    assert "not committed: app/" in box.ralph("stories").out
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    """Reading a pipe that nobody writes to would hold the night for ever."""
+    agent = """
+        for name in ('progress.txt', 'CLAUDE.md', 'AGENTS.md', 'spec.md', '.ralph-session.json'):
+            pathlib.Path(name).unlink(missing_ok=True)
+            os.mkfifo(name)
+        write(f'src/{STORY}.txt'); done()
+    """
+    files = {"spec.md": "# A spec"}
+    stories = [story(f"US-{n}", parent_spec="spec.md") for n in (1, 2)]
+    box = sandbox(tmp_path, agent, stories=stories, checks=GREEN, files=files)
+    config = (box.root / "ralph.toml").read_text().replace("enabled = false", "every = 1")
+    (box.root / "ralph.toml").write_text(config)
+    box.git("commit", "-qam", "learn")
+    done = box.run(timeout=60)
+    assert done.code in (0, 65), done.text
+
+
 def test_open_stories_that_an_agent_removed_are_not_done(tmp_path: Path) -> None:
     """A list without its open stories is no finished project, until a person goes on without."""
     agent = """

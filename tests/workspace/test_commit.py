@@ -402,6 +402,26 @@ def test_what_cannot_be_committed_is_left_and_said(box: Sandbox, tmp_path: Path)
     )
 
 
+def test_what_git_cannot_add_does_not_keep_the_rest_out(
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file a container left for root alone, or a pipe, is named; everything else is committed."""
+    box.write("was.txt")
+    box.commit("a file")
+    (box.root / "was.txt").unlink()
+    os.mkfifo(box.root / "was.txt")
+    locked = box.write("locked.txt")
+    box.write("a.py")
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != locked and allowed(path, mode))
+    done = _commit(box)
+    assert _files_of(box) == {"a.py"}
+    assert done.notes == (
+        "not committed: was.txt (a pipe or a device)",
+        "not committed: locked.txt (it cannot be read)",
+    )
+
+
 def test_a_submodule_on_another_commit_is_committed(box: Sandbox, tmp_path: Path) -> None:
     """A moved submodule pointer is a change like any other."""
     library = Sandbox(tmp_path / "library")

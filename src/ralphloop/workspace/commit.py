@@ -12,9 +12,9 @@ caller is told that the committed tree is not the one that was checked.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection, Iterable
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
 from ralphloop.core.model import Value
@@ -31,6 +31,7 @@ from ralphloop.workspace.repo import Repository
 COMMIT_TIMEOUT_S = 600.0  # hooks may run a test suite
 LARGEST_NEW_FILE = 50 * 1024 * 1024
 _SEARCHED_COMMITS = 1_000
+_COMMITTABLE = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
 _MESSAGE_HOOKS = ("commit-msg", "prepare-commit-msg")
 
 
@@ -174,18 +175,18 @@ def _left_out(repo: Repository, entry: Entry, policy: PathsPolicy) -> str:
         return "a repository of its own"
     if entry.submodule.startswith("S") and entry.staged == "." and "C" not in entry.submodule:
         return "a submodule with uncommitted changes"
-    if entry.is_untracked:
-        size = _size(repo.root / os.fsdecode(entry.path))
-        if size > policy.largest_new_file:
-            return f"a new file of {size // 1024**2} MB"
-    return ""
-
-
-def _size(path: Path) -> int:
+    path = repo.root / os.fsdecode(entry.path)
     try:
-        return path.lstat().st_size
+        found = path.lstat()
     except OSError:
-        return 0
+        return ""  # deleted, or not there for us
+    if stat.S_ISREG(found.st_mode) and not os.access(path, os.R_OK):
+        return "it cannot be read"
+    if stat.S_IFMT(found.st_mode) not in _COMMITTABLE:
+        return "a pipe or a device"
+    if entry.is_untracked and found.st_size > policy.largest_new_file:
+        return f"a new file of {found.st_size // 1024**2} MB"
+    return ""
 
 
 _Staged = dict[str, str]  # path to mode and content
