@@ -182,6 +182,20 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(tmp_path: Path, closed: str) -> None:
+    """Some schedulers start programs without any stream."""
+    command = f'exec "$0" -m ralphloop status {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize("no_color, coloured", [("", True), ("1", False)])
 def test_colour_only_on_a_terminal_that_wants_it(
     no_color: str, coloured: bool, tmp_path: Path

@@ -208,6 +208,19 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None
     assert done.code in (0, 65), done.text
 
 
+def test_a_reader_of_the_events_that_leaves_does_not_end_the_run(tmp_path: Path) -> None:
+    """Whoever follows `--json` or the words may crash at night; the work goes on."""
+    box = sandbox(tmp_path, WORKS + "done()", stories=2, checks=GREEN)
+    process = box.start("--json")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith("{")
+    process.stdout.close()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
+    assert box.passes() == {"US-1": True, "US-2": True}
+
+
 def test_open_stories_that_an_agent_removed_are_not_done(tmp_path: Path) -> None:
     """A list without its open stories is no finished project, until a person goes on without."""
     agent = """

@@ -24,6 +24,7 @@ _STYLES = {
     "yellow": "33",
     "cyan": "36",
 }
+_STDOUT, _STDERR = 1, 2
 _UNSAFE = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
 
 
@@ -89,11 +90,25 @@ def safe(text: str) -> str:
 
 
 def prepare_streams() -> None:
-    """Let no character a terminal cannot show end the program."""
+    """Let no character a terminal cannot show, and no stream that is closed, end the program."""
+    _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)  # absent on replaced streams
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _fill_closed_streams() -> None:
+    """Started with `>&-`: without a stand-in, the next file opened would become our output."""
+    descriptor = -1
+    while descriptor < _STDERR:
+        descriptor = os.open(os.devnull, os.O_RDWR)
+    if descriptor > _STDERR:
+        os.close(descriptor)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(_STDOUT, "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(_STDERR, "w", encoding="utf-8")
 
 
 def silence_stdout() -> None:

@@ -129,8 +129,11 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
         line = event.as_line()
         notifier.on_event(line)
         if as_json:
-            output.emit_json(line, indent=None)
-            sys.stdout.flush()
+            try:
+                output.emit_json(line, indent=None)
+                sys.stdout.flush()
+            except OSError:
+                output.silence_stdout()  # whoever was reading is gone; the run goes on
         else:
             screen.show(line)
 
