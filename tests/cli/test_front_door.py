@@ -182,6 +182,20 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+def test_complaints_nobody_reads_do_not_change_the_ending(tmp_path: Path) -> None:
+    """The exit code is what is meant, also where its words cannot be written."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ralphloop", "stories"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=full,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stdout) == (65, b"")
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_error(tmp_path: Path, closed: str) -> None:
     """Some schedulers start programs without any stream."""

@@ -56,7 +56,7 @@ def flush() -> None:
 
 def note(message: str) -> None:
     """Tell something that is not part of the result."""
-    sys.stderr.write(safe(message) + "\n")
+    _beside(safe(message))
 
 
 def warn(message: str) -> None:
@@ -113,14 +113,28 @@ def _fill_closed_streams() -> None:
 
 def silence_stdout() -> None:
     """Give the interpreter's last flush a place to go after the reader has left."""
+    _silence(sys.stdout)
+
+
+def _silence(stream: TextIO) -> None:
     devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
+    os.dup2(devnull, stream.fileno())
+    os.close(devnull)
 
 
 def _complain(label: str, message: str, next_step: str) -> None:
-    sys.stderr.write(f"{label} {safe(message)}\n")
+    _beside(f"{label} {safe(message)}")
     if next_step:
-        sys.stderr.write(f"  next: {safe(next_step)}\n")
+        _beside(f"  next: {safe(next_step)}")
+
+
+def _beside(line: str) -> None:
+    """What stands beside the result ends nothing, also where nobody reads it any more."""
+    try:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)
 
 
 def speaks_unicode(stream: TextIO) -> bool:
