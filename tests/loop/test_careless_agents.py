@@ -239,6 +239,16 @@ def test_open_stories_that_an_agent_removed_are_not_done(tmp_path: Path) -> None
     assert box.starts == starts
 
 
+def test_a_signal_is_not_called_a_person(tmp_path: Path) -> None:
+    """An agent that ends every process it can find ends the run; nobody else is blamed for it."""
+    agent = "os.kill(os.getppid(), signal.SIGTERM); time.sleep(30)"
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    done = box.run()
+    assert done.code == 143, done.text
+    assert "a person" not in done.text
+    assert box.status()["run"]["reason"] == "terminated (SIGTERM)"
+
+
 def test_a_deleted_repository_is_named(tmp_path: Path) -> None:
     """Without .git nothing can be measured or committed: say so, and what to do."""
     agent = WORKS + "subprocess.run(['rm', '-rf', '.git']); done()"

@@ -130,6 +130,8 @@ def concluded(runner: Runner, judged: Judged, step: Step) -> Decision | None:
         return _in_detail(runner, decision)
     if decision.word in (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED):
         return _unless_done(runner, decision)
+    if decision.word is ExitDecision.INTERRUPTED and runner.stop.requested:
+        return interrupted(runner)  # only we know whether it was a person or a signal
     return None if decision.word is ExitDecision.CONTINUE else decision
 
 
