@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -217,6 +219,27 @@ def test_a_reader_of_the_events_that_leaves_does_not_end_the_run(tmp_path: Path)
     assert process.stdout.readline().startswith("{")
     process.stdout.close()
     process.stderr.close()
+    assert process.wait(timeout=60) == 0
+    assert box.passes() == {"US-1": True, "US-2": True}
+
+
+def test_a_terminal_that_vanishes_does_not_end_the_run(tmp_path: Path) -> None:
+    """A disowned run whose terminal is closed gets no hangup, only errors when it draws."""
+    agent = "time.sleep(1); " + WORKS + "done()"
+    box = sandbox(tmp_path, agent, stories=2, checks=GREEN)
+    screen, terminal = os.openpty()
+    process = subprocess.Popen(
+        box.argv("run"),
+        cwd=box.root,
+        env=box.environment({"TERM": "xterm"}),
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    box.wait_for_start(1)
+    os.close(screen)
     assert process.wait(timeout=60) == 0
     assert box.passes() == {"US-1": True, "US-2": True}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from ralphloop.core.durations import format_duration, parse_iso
@@ -73,7 +74,7 @@ class LiveConsole(PlainConsole):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._live is not None:
+        if self._live is not None and not self._screen_is_gone():
             self._live.stop()
 
     def show(self, event: Mapping[str, Any]) -> None:
@@ -82,10 +83,26 @@ class LiveConsole(PlainConsole):
         super().show(event)
 
     def _print(self, line: str) -> None:
-        if self._live is not None:
-            from rich.text import Text
+        if self._live is None or self._screen_is_gone():
+            super()._print(line)
+            return
+        from rich.text import Text
 
+        try:
             self._live.console.print(Text(one_line(line, 2_000)), soft_wrap=True)
+        except OSError:
+            self._screen_is_gone()  # in this very moment; the run goes on
+
+    def _screen_is_gone(self) -> bool:
+        """The terminal was closed, or its place is taken by the log: draw no more."""
+        if sys.stdout.isatty():
+            return False
+        if self._live is not None:
+            live, self._live = self._live, None
+            live.console.quiet = True
+            with suppress(OSError):
+                live.stop()
+        return True
 
     def _remember(self, event: Mapping[str, Any]) -> None:
         facts, kind = self._facts, event["type"]
