@@ -27,6 +27,8 @@ import msgspec
 from ralphloop.core.run_state import RunState
 from ralphloop.journal.reader import JournalReader
 
+# By its path, because a shell has a `true` of its own that costs no process.
+AGENT = shutil.which("true") or "/bin/true"
 ITERATIONS = 60
 ROUNDS = 3
 EARLY, LATE = 10, 10_000
@@ -97,7 +99,7 @@ def steps(place: Path, newest: int) -> list[float]:
 def shell_loop(place: Path, times: int) -> float:
     """Seconds an iteration of the bare loop takes."""
     prompt = place / "ralph.toml"
-    body = f"true < {prompt}; git status --porcelain > /dev/null; git rev-parse HEAD > /dev/null"
+    body = f"{AGENT} < {prompt}; git status --porcelain > /dev/null; git rev-parse HEAD > /dev/null"
     script = f"i=0; while [ $i -lt {times} ]; do {body}; i=$((i+1)); done"
     began = time.perf_counter()
     subprocess.run(["sh", "-c", script], cwd=place, env=environment(), check=True)
@@ -106,7 +108,7 @@ def shell_loop(place: Path, times: int) -> float:
 
 def overhead(root: Path) -> float:
     """One iteration against the bare loop."""
-    place = project(root / "young", ["true"])
+    place = project(root / "young", [AGENT])
     iterate(place, 5)
     ours, bare, upto = [], [], 5
     for _ in range(ROUNDS):
@@ -144,7 +146,7 @@ def age(place: Path) -> None:
 
 def late_against_early(root: Path) -> float:
     """Iteration 10,000 against iteration 10."""
-    early = project(root / "early", ["true"])
+    early = project(root / "early", [AGENT])
     iterate(early, EARLY)
     late = root / "late"
     shutil.copytree(early, late, symlinks=True)
