@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -84,6 +85,7 @@ def _started(
         stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=stderr,
+        bufsize=0,
         start_new_session=True,  # no terminal to prompt on, and a group of its own to stop
     )
 
@@ -140,8 +142,7 @@ class _Conversation:
                 for key, _ in ready:
                     self._serve(selector, key)
         while self._process.poll() is None and not self._is_over():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(max(0.001, min(self._left(), _POLL_S)))
+            _wait(self._process, max(0.001, min(self._left(), _POLL_S)))
 
     def _is_over(self) -> bool:
         self._timed_out = self._left() <= 0
@@ -190,6 +191,22 @@ class _Conversation:
             return False
         self._pending = self._pending[written:]
         return bool(self._pending)
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait for a process to end, at most so long; `Popen.wait` would sleep and look, and sleep."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        return
+    try:
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        ended.poll(seconds * 1000)
+    finally:
+        os.close(descriptor)
 
 
 def _end_tree(process: subprocess.Popen[bytes]) -> None:

@@ -83,6 +83,7 @@ class Git:
         self._config = tuple(config)
         self._env = dict(env or {})
         self._read_only = read_only
+        self._known_environment: dict[str, str] | None = None
 
     def writing(self) -> Git:
         """The same git, allowed to change the user's repository."""
@@ -141,9 +142,12 @@ class Git:
         return [*argv, *args]
 
     def _environment(self) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if k not in _FOREIGN_VARIABLES}
-        locks = {"GIT_OPTIONAL_LOCKS": "0"} if self._read_only else {}
-        return {**kept, **_QUIET, **locks, **self._env}
+        """Made once: reading all of our own takes as long as starting a process."""
+        if self._known_environment is None:
+            kept = {k: v for k, v in os.environ.items() if k not in _FOREIGN_VARIABLES}
+            locks = {"GIT_OPTIONAL_LOCKS": "0"} if self._read_only else {}
+            self._known_environment = {**kept, **_QUIET, **locks, **self._env}
+        return self._known_environment
 
 
 def failure(args: tuple[str, ...], ended: Ended, timeout_s: float) -> RepositoryError:

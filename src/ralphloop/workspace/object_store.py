@@ -20,7 +20,8 @@ _PACK_TIMEOUT_S = 300.0
 
 def prepare(store: Path) -> None:
     """Make the store, in a directory that git does not look into."""
-    store.mkdir(parents=True, exist_ok=True)
+    if not store.is_dir():
+        store.mkdir(parents=True, exist_ok=True)
     ignore = store.parent / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")

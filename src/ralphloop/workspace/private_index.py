@@ -51,6 +51,12 @@ class PrivateIndex:
         self._seeded_for: tuple[object, ...] | None = None
         self._has_submodules = False
         self._filters: tuple[str, ...] = ()
+        self._git: Git | None = None
+        self._premise_files = (
+            str(repo.git_dir / "info" / "sparse-checkout"),
+            str(repo.common_dir / "info" / "exclude"),
+            str(repo.common_dir / "config"),
+        )
 
     def ensure(self) -> bool:
         """Start anew where there is no index or its premises changed; True if it did."""
@@ -63,7 +69,7 @@ class PrivateIndex:
     def seed(self) -> None:
         """Begin with a copy of the user's index, without our own files."""
         self.discard()
-        self._filters = self._switched_off_filters()
+        self._filters, self._git = self._switched_off_filters(), None
         users = self._repo.git_dir / "index"
         if users.exists():
             # With its time: git takes entries as new as the index file for possibly changed.
@@ -108,21 +114,26 @@ class PrivateIndex:
         copy = self.path.with_name(f"{self.path.name}.placeholders")
         if self.path.exists():
             _copy(self.path, copy)
-        git = self.git(index=copy)
+        git = self._made(copy)
         lines = [b"100644 %s\t%s" % (name.encode(), path) for path, name in entries.items()]
         git.run("update-index", "-z", "--add", "--replace", "--index-info", stdin=nul_ended(lines))
         tree = git.line("write-tree", "--missing-ok")
         copy.unlink(missing_ok=True)
         return tree
 
-    def git(self, index: Path | None = None) -> Git:
+    def git(self) -> Git:
         """Git that reads the user's objects and writes only ours."""
+        if self._git is None:
+            self._git = self._made(self.path)
+        return self._git
+
+    def _made(self, index: Path) -> Git:
         # Refreshing our own index is welcome, but `git status` would refresh the submodules' too.
         locks = "0" if self._has_submodules else "1"
         return self._repo.git.adapted(
             config=(*_CONFIG, *self._filters),
             env={
-                "GIT_INDEX_FILE": str(index or self.path),
+                "GIT_INDEX_FILE": str(index),
                 "GIT_OPTIONAL_LOCKS": locks,
                 "GIT_NO_LAZY_FETCH": "1",
                 **object_variables(self._store, self._repo.objects),
@@ -131,11 +142,7 @@ class PrivateIndex:
 
     def _premises(self) -> tuple[object, ...]:
         """What, when changed, makes the index's idea of ignored or absent paths wrong."""
-        return (
-            _stamp(self._repo.git_dir / "info" / "sparse-checkout"),
-            _stamp(self._repo.common_dir / "info" / "exclude"),
-            _stamp(self._repo.common_dir / "config"),
-        )
+        return tuple(map(_stamp, self._premise_files))
 
     def _switched_off_filters(self) -> tuple[str, ...]:
         """Settings that turn every configured clean filter into no filter."""
@@ -151,13 +158,14 @@ class PrivateIndex:
         )
 
     def _drop_own_files(self) -> None:
-        self._has_submodules = False
         ours: list[bytes] = []
+        has_submodules = False
         for record in self.git().run("ls-files", "-z", "--stage").split(b"\0"):
-            self._has_submodules |= record.startswith(_GITLINK)
+            has_submodules |= record.startswith(_GITLINK)
             path = record.partition(b"\t")[2]
             if path and os.fsdecode(path) in self._own:
                 ours.append(path)
+        self._has_submodules, self._git = has_submodules, None
         update_index(self.git(), self._repo, [], ours)
 
 
@@ -203,9 +211,9 @@ def _quoted(path: str) -> str:
     return f'"{escaped}"'
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def _stamp(path: str) -> tuple[int, int] | None:
     try:
-        info = path.stat()
+        info = os.stat(path)  # noqa: PTH116 - asked before every measurement
     except OSError:
         return None
     return info.st_size, info.st_mtime_ns

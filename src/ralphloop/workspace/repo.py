@@ -95,8 +95,9 @@ class Repository(Value):
 
     def unfinished_operation(self) -> str | None:
         """The operation git is in the middle of, if any."""
+        place = str(self.git_dir)
         for name, operation in _UNFINISHED:
-            if (self.git_dir / name).exists():
+            if os.path.exists(f"{place}/{name}"):  # noqa: PTH110 - asked before every start
                 return operation
         return None
 
