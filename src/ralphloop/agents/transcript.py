@@ -35,7 +35,6 @@ class CappedFile:
         self.written = 0
         self._head, self._segment = head, max(1, tail // 2)
         self._in_segment = 0
-        path.parent.mkdir(parents=True, exist_ok=True)
         for stale in _segments(path):
             stale.unlink(missing_ok=True)
         self._file: BinaryIO | None = path.open("wb", buffering=0)
@@ -55,9 +54,11 @@ class CappedFile:
 
     def close(self) -> None:
         """Close, and join the tail to the head."""
-        for file in (self._file, self._spill):
-            if file is not None:
-                file.close()
+        if self._file is not None:
+            self._file.close()
+        if self._spill is None:
+            return
+        self._spill.close()
         self._file = self._spill = None
         try:
             join_tail(self.path, produced=self.written)
@@ -117,29 +118,44 @@ def join_tail(path: Path, produced: int | None = None) -> None:
 
 
 class Transcript:
-    """Output and error output of one start, side by side: `x.log` and `x.log.stderr`."""
+    """Output and error output of one start, side by side: `x.log` and `x.log.stderr`.
+
+    The second is there once there is something in it.
+    """
 
     def __init__(
         self, path: Path, *, head: int = 48 * MIB, tail: int = 16 * MIB, err: int = 4 * MIB
     ) -> None:
         self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._out = CappedFile(path, head=head, tail=tail)
-        self._err = CappedFile(stderr_path(path), head=err // 2, tail=err // 2)
+        self._err: CappedFile | None = None
+        self._err_bytes = err
+        self._err_problem = ""
+        stderr_path(path).unlink(missing_ok=True)
 
     def out(self, chunk: bytes) -> None:
         self._out.write(chunk)
 
     def err(self, chunk: bytes) -> None:
-        self._err.write(chunk)
+        if self._err is None and not self._err_problem:
+            path, half = stderr_path(self.path), self._err_bytes // 2
+            try:
+                self._err = CappedFile(path, head=half, tail=half)
+            except OSError as error:
+                self._err_problem = f"{path.name}: {error.strerror or error}"
+        if self._err is not None:
+            self._err.write(chunk)
 
     @property
     def problem(self) -> str:
         """Why something could not be written; empty where all went well."""
-        return self._out.problem or self._err.problem
+        return self._out.problem or self._err_problem or (self._err.problem if self._err else "")
 
     def close(self) -> None:
         self._out.close()
-        self._err.close()
+        if self._err is not None:
+            self._err.close()
 
     def __enter__(self) -> Self:
         return self

@@ -105,7 +105,8 @@ class _LogReader:
         if not records:
             output.emit_lines([f"Run {self._run.id} has not started an iteration yet."])
         for record in records:
-            if not self._path(record).exists():
+            # Error output has a file only if there was any; the transcript tells if it was kept.
+            if not self._path(record, self._part.removesuffix(".stderr")).exists():
                 raise self._gone(record)
             self._show(record, is_over=lambda: True)
 
@@ -132,7 +133,7 @@ class _LogReader:
         output.emit_lines(self._end())
 
     def _show(self, record: IterationRecord, *, is_over: Callable[[], bool]) -> None:
-        path = self._path(record)
+        path = self._path(record, self._part)
         if self._plain:
             for chunk in _pieces(path, is_over):
                 output.emit_bytes(chunk)
@@ -146,8 +147,8 @@ class _LogReader:
         now = self._journal.iteration(self._run.id, record.n) or record
         output.emit_lines([*view.rest(now), *footer(now, live=self._is_live())])
 
-    def _path(self, record: IterationRecord) -> Path:
-        return self._folder / f"{record.n}.{self._part}"
+    def _path(self, record: IterationRecord, part: str) -> Path:
+        return self._folder / f"{record.n}.{part}"
 
     def _over(self, record: IterationRecord) -> Callable[[], bool]:
         def is_over() -> bool:
