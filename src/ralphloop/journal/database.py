@@ -45,6 +45,7 @@ class Database:
         self.note = note
         self._lock = threading.RLock()
         self._file = _identity(path)
+        self._level = ""  # how writes are synced now
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
         """All rows of a query; fetched at once, so that no read stays open."""
@@ -71,7 +72,9 @@ class Database:
         """One transaction: all of it or nothing."""
         with self._lock, explained(self.path):
             level = "FULL" if durable else "NORMAL"
-            self.connection.execute(f"PRAGMA synchronous = {level}")
+            if level != self._level:
+                self.connection.execute(f"PRAGMA synchronous = {level}")
+                self._level = level
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self

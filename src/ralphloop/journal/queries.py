@@ -34,6 +34,7 @@ _UNFINISHED = "status IN ('running', 'stopped')"
 _BRIEF = ", ".join(
     name for name in IterationRecord.__struct_fields__ if name not in ("record", "effects")
 )
+_TOTALS = ", ".join(Totals.__struct_fields__)
 _R = TypeVar("_R", bound=msgspec.Struct)
 
 
@@ -97,8 +98,8 @@ class Queries:
 
     def totals(self, run: str) -> Totals:
         """What the run has spent and done so far, over all its interruptions."""
-        found = self.find_run(run)
-        return found.totals if found else Totals()
+        row = self._db.row(f"SELECT {_TOTALS} FROM runs WHERE id = ?", (run,))  # noqa: S608
+        return _record(row, Totals) if row else Totals()
 
     def saved_state(self, run: str) -> SavedState | None:
         """The folded state after the last finished iteration."""
