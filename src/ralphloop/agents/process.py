@@ -142,6 +142,7 @@ class _Run:
         self._listening = True
         self._cause, self._words = Cause.NONE, ""
         self._leftovers: tuple[str, ...] = ()
+        self._is_over = False  # it has exited, and nobody of its tree is left
         self._house_s = _COLLECT_S if tree.adopting else _SAMPLE_S
         self._next_sample = 0.0
         self._readers: list[asyncio.Task[None]] = []
@@ -233,6 +234,7 @@ class _Run:
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.1)
+        self._is_over = True
 
     async def _stop_everything(self, stop: StopSignal) -> None:
         members = self._tree.members(thorough=True)
@@ -251,17 +253,17 @@ class _Run:
         deadline = time.monotonic() + _MOST_LAST_WORDS_S
         heard = -1
         while heard != self._output_bytes and time.monotonic() < deadline:
-            heard = self._output_bytes
-            _, open_still = await asyncio.wait(self._readers, timeout=_LAST_WORDS_S)
-            if not open_still:
+            if all(reader.done() for reader in self._readers):
                 break
+            heard = self._output_bytes
+            await asyncio.wait(self._readers, timeout=_LAST_WORDS_S)
         self._raise_reading_errors()
         self._pass_out(self._clean_out.finish())
         self._pass_err(self._clean_err.finish())
 
     def leave_nothing_behind(self) -> None:
         """However this ended, also by an error of ours: kill what lives, close what is open."""
-        if self._child.exit_code is None or not self._tree.is_empty():
+        if not self._is_over and (self._child.exit_code is None or not self._tree.is_empty()):
             run_stopping_blocking(stopping(self._find, AT_ONCE))
             self._child.reap()
         self._child.close()
@@ -327,6 +329,10 @@ def _names(members: Iterable[Proc]) -> tuple[str, ...]:
 
 
 async def _cancel(*tasks: asyncio.Task[None]) -> None:
+    """End the tasks; what became of them does not matter any more."""
+    going_on = [task for task in tasks if task.cancel()]
+    if going_on:
+        await asyncio.wait(going_on)
     for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio does not complain about it

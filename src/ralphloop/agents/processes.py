@@ -133,8 +133,7 @@ def _linux_pids() -> list[int]:
 
 def _by_proc(pid: int) -> Proc | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123 hot path
-            line = file.read(2048)
+        line = _whole(f"/proc/{pid}/stat")
     except OSError:
         return None
     # The name may hold blanks and parentheses; everything after its last one is numbers.
@@ -155,11 +154,22 @@ def _listed_children() -> list[int] | None:
     pids: list[int] = []
     try:
         for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 hot path
-            with open(f"/proc/self/task/{thread}/children", "rb") as file:  # noqa: PTH123 hot path
-                pids += map(int, file.read().split())
+            pids += map(int, _whole(f"/proc/self/task/{thread}/children").split())
     except OSError:
         return None
     return sorted(pids)
+
+
+def _whole(path: str) -> bytes:
+    """A small file of the kernel's, without the buffers and questions of `open`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = b""
+        while piece := os.read(descriptor, 4096):
+            content += piece
+        return content
+    finally:
+        os.close(descriptor)
 
 
 # --- elsewhere -------------------------------------------------------------------------------
