@@ -53,7 +53,10 @@ def read(path: Path, max_bytes: int) -> Snapshot:
         os.close(descriptor)
         raise InputError("is not a regular file", check, place=path.name)
     with os.fdopen(descriptor, "rb") as file:
-        data = file.read(max_bytes + 1)
+        # Not `max_bytes` at once: room for a gigabyte would be made to read a kilobyte.
+        data = file.read(min(state.st_size, max_bytes) + 1)
+        if len(data) > state.st_size:  # it has grown meanwhile
+            data += file.read(max(0, max_bytes + 1 - len(data)))
     if len(data) > max_bytes:
         reason = f"is larger than {max_bytes // 1_000_000} MB"
         raise InputError(reason, "Split it into several files.", place=path.name)
