@@ -21,6 +21,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -255,11 +256,16 @@ def secret_values(env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         value
         for name, value in env.items()
-        if _SECRET_NAME_PARTS.intersection(name.upper().split("_"))
+        if _sounds_secret(name)
         and len(value) >= _SHORTEST_KNOWN_VALUE
         and not value.startswith(("/", "~", "./"))
         and not value.isdigit()
     )
+
+
+@lru_cache(maxsize=1024)
+def _sounds_secret(name: str) -> bool:
+    return not _SECRET_NAME_PARTS.isdisjoint(name.upper().split("_"))
 
 
 def _known_literals(secrets: Iterable[str]) -> tuple[bytes, ...]:
@@ -303,7 +309,7 @@ class Redactor:
 
     def finish(self) -> bytes:
         """What was still held back, redacted."""
-        return self._pass_on(self._held, everything=True)
+        return self._pass_on(self._held, everything=True) if self._held else b""
 
     def _pass_on(self, pending: bytes, *, everything: bool) -> bytes:
         offset = len(self._before)

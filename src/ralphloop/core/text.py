@@ -25,6 +25,7 @@ _CONTROL = "".join(  # but tab, newline and next line
     map(chr, (*range(9), *range(11, 32), *range(0x7F, 0x85), *range(0x86, 0xA0)))
 )
 _ODD = re.compile(f"[{_SPACES}{_INVISIBLE}{re.escape(_CONTROL)}]")
+_ASCII_ODD = _CONTROL.encode()
 _TABLE = {ord(char): " " for char in _SPACES} | {ord(char): None for char in _INVISIBLE + _CONTROL}
 
 
@@ -34,9 +35,16 @@ def clean(text: str) -> str:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text or "\x9b" in text:
         text = _ANSI.sub("", text)
-    if _ODD.search(text):
+    if _has_odd(text):
         text = text.translate(_TABLE)
     return text
+
+
+def _has_odd(text: str) -> bool:
+    if text.isascii():  # ten times as fast as the search
+        data = text.encode()
+        return len(data.translate(None, _ASCII_ODD)) != len(data)
+    return _ODD.search(text) is not None
 
 
 def one_line(text: str, limit: int = 200) -> str:

@@ -84,7 +84,7 @@ def _carried(
 
 def _chosen(index: Index, story: Story | None, loaded: frozenset[str]) -> Iterator[Pattern]:
     usable = [one for one in index.patterns if one.id not in loaded and may_be_carried(one)]
-    if story is None:
+    if story is None or not usable:
         yield from usable
         return
     text = " ".join((story.title, story.description, *story.criteria, story.notes))
