@@ -25,6 +25,7 @@ def test_small_output_is_kept_as_it_is(tmp_path: Path) -> None:
     with Transcript(path) as transcript:
         transcript.out(b"one\n")
         assert path.read_bytes() == b"one\n"
+        assert not stderr_path(path).exists()
         transcript.err(b"oops\n")
         transcript.out(b"two\n")
     assert path.read_bytes() == b"one\ntwo\n"

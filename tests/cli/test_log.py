@@ -133,6 +133,16 @@ def test_prompt_and_stderr_are_kept_too(night: Night, run_ralph: RunRalph) -> No
     assert run_ralph("log", "--stderr", "--prompt", cwd=night.root).returncode == 64
 
 
+def test_an_agent_that_complained_of_nothing_has_no_error_output(
+    night: Night, run_ralph: RunRalph
+) -> None:
+    """No file of error output beside a transcript is an empty one, not a lost one."""
+    night.iterate("S-3", transcript=b"fine\n")
+    for kept in (night.root / ".ralph" / "transcripts").rglob("*.stderr"):
+        kept.unlink()
+    assert shown(run_ralph, night, "--stderr") == ""
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
