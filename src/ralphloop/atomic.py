@@ -1,10 +1,10 @@
 """Writes that are either there or not, whatever kills the process.
 
 `write_atomic` writes a temporary file beside the real target, syncs it and renames it over the
-target; `append_durable` adds to the end and syncs.  Both follow links, because people link their
-`prd.json`, but never out of the directory given as `within`: a link planted by a sandboxed agent
-must not make us write where the agent itself may not.  A process killed in between leaves at most
-a temporary file, which `clean_leftovers` finds by its name.
+target; `append` adds to the end, and `sync_file` makes that survive a power cut.  Both follow
+links, because people link their `prd.json`, but never out of the directory given as `within`: a
+link planted by a sandboxed agent must not make us write where the agent itself may not.  A process
+killed in between leaves at most a temporary file, which `clean_leftovers` finds by its name.
 
 Kill points are a testing aid.  Code that must survive a crash calls `kill_point(name)` at the
 moments that matter; with `RALPH_KILL_AT=name` in the environment the process kills itself there
@@ -53,14 +53,28 @@ def write_atomic(
         raise _cannot_write(path, error) from error
 
 
-def append_durable(path: Path, data: bytes, *, within: Path | None = None) -> None:
-    """Add to the end of the file, creating it if need be, and sync it."""
+def append(path: Path, data: bytes, *, within: Path | None = None) -> None:
+    """Add to the end of the file; one that has to be created is synced, with its name."""
     try:
         target = _real_target(path, within)
         is_new = not target.exists()
-        _append(target, data)
+        _append(target, data, durable=is_new)
         if is_new:
             sync_directory(target.parent)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def sync_file(path: Path) -> None:
+    """Make what was written to a file survive a power cut; one that is gone has nothing to lose."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        return
     except OSError as error:
         raise _cannot_write(path, error) from error
 
@@ -161,7 +175,7 @@ def _replace(target: Path, data: bytes, *, durable: bool) -> None:
         raise
 
 
-def _append(target: Path, data: bytes) -> None:
+def _append(target: Path, data: bytes, *, durable: bool) -> None:
     # Non-blocking, so that a pipe put in the file's place cannot hang the run.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(target, flags, 0o666)
@@ -170,7 +184,8 @@ def _append(target: Path, data: bytes) -> None:
             raise OSError(errno.EINVAL, "not a regular file")
         _write_all(descriptor, data)
         kill_point("append.written")
-        os.fsync(descriptor)
+        if durable:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.atomic import (
-    append_durable,
+    append,
     clean_leftovers,
     temporary_name,
     write_atomic,
@@ -25,9 +25,9 @@ from tests.kill_points import ATOMIC_POINTS
 WRITE = """
 import sys
 from pathlib import Path
-from ralphloop.atomic import append_durable, write_atomic
+from ralphloop.atomic import append, write_atomic
 path = Path(sys.argv[1])
-(write_atomic if sys.argv[2] == "write" else append_durable)(path, b"new\\n")
+(write_atomic if sys.argv[2] == "write" else append)(path, b"new\\n")
 """
 
 
@@ -82,12 +82,12 @@ def test_write_and_append_follow_a_link_and_keep_it(tmp_path: Path) -> None:
     link = tmp_path / "prd.json"
     link.symlink_to(real)
     write_atomic(link, b"new\n", within=tmp_path)
-    append_durable(link, b"more\n", within=tmp_path)
+    append(link, b"more\n", within=tmp_path)
     assert link.is_symlink()
     assert real.read_bytes() == b"new\nmore\n"
 
 
-@pytest.mark.parametrize("write", [write_atomic, append_durable])
+@pytest.mark.parametrize("write", [write_atomic, append])
 def test_a_link_out_of_the_project_is_refused(tmp_path: Path, write: Callable[..., None]) -> None:
     """A link planted inside the project cannot make us write outside of it."""
     outside = tmp_path / "bashrc"
@@ -113,7 +113,7 @@ def test_a_circle_of_links_is_an_error_in_words(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_named_with_a_next_step(tmp_path: Path, place: str) -> None:
     """A directory in the file's place, or none around it, is a clear error, and nothing is left."""
     (tmp_path / "directory").mkdir()
-    for write in (write_atomic, append_durable):
+    for write in (write_atomic, append):
         with pytest.raises(RepositoryError, match=re.escape(str(tmp_path / place))) as caught:
             write(tmp_path / place, b"x")
         assert "try again" in caught.value.next_step
@@ -125,11 +125,11 @@ def test_append_refuses_a_pipe_without_hanging(tmp_path: Path) -> None:
     pipe = tmp_path / "progress.txt"
     os.mkfifo(pipe)
     with pytest.raises(RepositoryError, match="cannot write"):
-        append_durable(pipe, b"x")
+        append(pipe, b"x")
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
         with pytest.raises(RepositoryError, match="not a regular file"):
-            append_durable(pipe, b"x")
+            append(pipe, b"x")
     finally:
         os.close(reader)
 
@@ -137,8 +137,8 @@ def test_append_refuses_a_pipe_without_hanging(tmp_path: Path) -> None:
 def test_append_adds_to_the_end(tmp_path: Path) -> None:
     """Appending creates the file and then only ever adds to it."""
     target = tmp_path / "progress.txt"
-    append_durable(target, b"one\n")
-    append_durable(target, b"two\n")
+    append(target, b"one\n")
+    append(target, b"two\n")
     assert target.read_bytes() == b"one\ntwo\n"
 
 

@@ -112,7 +112,7 @@ def _owed(turn: Turn) -> None:
 
 
 def _apply(turn: Turn, number: int) -> None:
-    found = turn.runner.journal.iteration(turn.runner.run, number)
+    found = turn.runner.journal.effects_of(turn.runner.run, number)
     kinds = {effect["kind"] for effect in found.effects} if found else set()
     _run(apply_effects(turn.runner, number), waits=bool(kinds & {COMMIT, SET_ASIDE}))
 

@@ -113,6 +113,12 @@ class Queries:
         row = self._db.row("SELECT * FROM iterations WHERE run = ? AND n = ?", (run, n))
         return _record(row, IterationRecord) if row else None
 
+    def effects_of(self, run: str, n: int) -> IterationRecord | None:
+        """One iteration with what it owes, without all that was kept of it."""
+        sql = f"SELECT {_BRIEF}, effects FROM iterations WHERE run = ? AND n = ?"  # noqa: S608
+        row = self._db.row(sql, (run, n))
+        return _record(row, IterationRecord) if row else None
+
     def iterations(
         self, run: str, *, after: int = 0, limit: int = 100, brief: bool = False
     ) -> list[IterationRecord]:

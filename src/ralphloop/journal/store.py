@@ -116,13 +116,14 @@ class Journal(Queries):
 
     # --- iterations --------------------------------------------------------------------------
 
-    def start_iteration(self, new: NewIteration) -> None:
+    def start_iteration(self, new: NewIteration, events: Iterable[NewEvent] = ()) -> None:
         """Write ahead: call this before the agent is started."""
         with self._db.write("start_iteration") as db:
             db.run(_ALIVE, {"now": new.started_at, "run": new.run})
             _insert(db, "iterations", texts(msgspec.structs.asdict(new)))
             changed = db.run("UPDATE runs SET starts = starts + 1 WHERE id = ?", (new.run,))
             _expect_one(changed, f"there is no run {new.run}")
+            _append_events(db, events)
 
     def set_agent_pid(self, run: str, n: int, *, pid: int, pid_started: float) -> None:
         """Note which process the iteration became, so that a successor can stop it."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.atomic import append_durable, write_atomic
+from ralphloop.atomic import append, write_atomic
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.durations import iso
 from ralphloop.core.model import Transition
@@ -129,11 +129,14 @@ def publish(path: Path, view: JsonObject, *, root: Path) -> str:
 
 
 def add_progress(path: Path, entry: ProgressEntry, *, root: Path) -> str:
-    """Append the entry unless it is there; returns why it could not be written, or nothing."""
+    """Append the entry unless it is there; returns why it could not be written, or nothing.
+
+    It survives a power cut once `atomic.sync_file` was called; until then it is owed.
+    """
     try:
         missing = _missing_part(path, entry)
         if missing:
-            append_durable(path, missing, within=root)
+            append(path, missing, within=root)
     except RalphError as error:
         return error.message
     except OSError as error:
@@ -223,4 +226,6 @@ def _moment(epoch: float | None) -> str | None:
 
 def _bounded(text: str, limit: int = _LONGEST_TASK) -> str:
     line = one_line(text, limit)
+    if line.isprintable():
+        return line
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)

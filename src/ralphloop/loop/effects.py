@@ -31,11 +31,16 @@ MOST_REFUSED = 2  # stories in a row
 _Effect = dict[str, Any]
 
 
-async def apply_effects(runner: Runner, number: int) -> None:
-    """Do what iteration `number` owes, then say that it is done."""
-    record = runner.journal.iteration(runner.run, number)
+async def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> None:
+    """Do what iteration `number` owes, then say that it is done.
+
+    Without `settle` a mere entry in progress.txt is made sure of later, while the next agent works.
+    """
+    runner.settle()
+    record = runner.journal.effects_of(runner.run, number)
     if record is None or record.applied_at is not None:
         return
+    kinds = {effect["kind"] for effect in record.effects}
     for effect in record.effects:
         kind = effect["kind"]
         kill_point(f"effect.{kind}.before")
@@ -43,8 +48,10 @@ async def apply_effects(runner: Runner, number: int) -> None:
         kill_point(f"effect.{kind}.after")
         if kind in (COMMIT, SET_ASIDE):
             runner.committed, runner.after = True, None
-    runner.journal.mark_applied(runner.run, number, now=runner.clock())
-    if any(effect["kind"] in (COMMIT, SET_ASIDE) for effect in record.effects):
+    runner.unsettled = number
+    if settle or kinds != {PROGRESS}:
+        runner.settle()
+    if kinds & {COMMIT, SET_ASIDE}:
         prune_objects(runner)
 
 

@@ -66,6 +66,7 @@ class Ended(Value, kw_only=True):
 
 def end_run(runner: Runner, decision: Decision) -> Ended:
     """Write down how the run ended, and tell everybody."""
+    runner.settle()
     complete = decision.word is ExitDecision.PROJECT_COMPLETE
     runner.journal.end_run(
         runner.run,

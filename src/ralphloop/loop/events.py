@@ -56,13 +56,21 @@ class Bus:
         self._journal = journal
         self._sinks = sinks
 
-    def emit(self, type_: str, iteration: int | None = None, /, **data: Any) -> None:
-        """Tell everybody."""
-        event = LoopEvent(
+    def made(self, type_: str, iteration: int | None = None, /, **data: Any) -> LoopEvent:
+        """An event of now, for a caller that writes it with something else."""
+        return LoopEvent(
             type=type_, at=self._clock(), run=self._run, iteration=iteration, data=data
         )
+
+    def emit(self, type_: str, iteration: int | None = None, /, **data: Any) -> None:
+        """Tell everybody."""
+        event = self.made(type_, iteration, **data)
         if self._journal is not None:
             self._journal.append_events([as_record(event)])
+        self.tell(event)
+
+    def tell(self, event: LoopEvent) -> None:
+        """Tell everybody but the journal, which has it."""
         for sink in self._sinks:
             sink(event)
 

@@ -86,6 +86,17 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     folder.mkdir(parents=True, exist_ok=True)
     prompt_path = folder / f"{number}.prompt.md"
     prompt_path.write_bytes(prompt.text.encode("utf-8", "replace"))
+    started = runner.bus.made(
+        events.ITERATION_STARTED,
+        number,
+        story=story.id if story else None,
+        title=story.title if story else "",
+        attempt=state.attempts + 1,
+        passed=stories.passed if stories else 0,
+        total=stories.total if stories else 0,
+        prompt_tokens=prompt.estimated_tokens,
+        left_out=list(prompt.left_out),
+    )
     runner.journal.start_iteration(
         NewIteration(
             run=runner.run,
@@ -97,9 +108,11 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
             tree=before.tree,
             prompt_digest=prompt.digest,
             prompt_path=str(prompt_path.relative_to(runner.setup.project.root)),
-        )
+        ),
+        [events.as_record(started)],
     )
     session.number = number
+    runner.bus.tell(started)
     return Begun(
         number=number,
         member=member,
@@ -197,6 +210,7 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
 
     def started(pid: int, since: float) -> None:
         runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
+        runner.settle()
 
     with Transcript(begun.transcript) as sink:
         return await run_agent(

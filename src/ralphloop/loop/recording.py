@@ -49,11 +49,15 @@ def record(runner: Runner, judged: Judged) -> Step:
         named = f"{_story_key(judged) or 'the work'} was set aside"
         state = set_aside(state, named, at=runner.clock())
     step = msgspec.structs.replace(judged.step, state=state)
+    ended = _ended(runner, judged, story_state)
     finished = _finished(runner, judged, story_state, state, quota)
-    runner.journal.finish_iteration(finished)
+    runner.journal.finish_iteration(
+        msgspec.structs.replace(finished, events=(events.as_record(ended),))
+    )
     runner.session.state, runner.session.quota = state, quota
     runner.session.stories[_story_key(judged)] = story_state
-    _tell(runner, judged, story_state, aside=aside)
+    runner.bus.tell(ended)
+    _tell_more(runner, judged, story_state, aside=aside)
     return step
 
 
@@ -297,12 +301,13 @@ def _record(judged: Judged) -> dict[str, Any]:
     }
 
 
-def _tell(runner: Runner, judged: Judged, state: StoryState, *, aside: bool) -> None:
+def _ended(runner: Runner, judged: Judged, state: StoryState) -> events.LoopEvent:
+    """What became of the iteration, for those who watch."""
     worked, analysis = judged.worked, judged.step.analysis
-    number, story = worked.begun.number, worked.begun.story
-    runner.bus.emit(
+    story = worked.begun.story
+    return runner.bus.made(
         events.ITERATION_FINISHED,
-        number,
+        worked.begun.number,
         story=story.id if story else None,
         outcome=str(analysis.outcome),
         outcome_reason=worked.finished.stopped_because or worked.finished.response.reason,
@@ -325,6 +330,12 @@ def _tell(runner: Runner, judged: Judged, state: StoryState, *, aside: bool) -> 
         attempts=state.attempts,
         findings=list(judged.findings),
     )
+
+
+def _tell_more(runner: Runner, judged: Judged, state: StoryState, *, aside: bool) -> None:
+    """What the iteration moved besides."""
+    analysis, begun = judged.step.analysis, judged.worked.begun
+    number, story = begun.number, begun.story
     if analysis.transition:
         _tell_circuit(runner, number, analysis.transition)
     if aside and story is not None:

@@ -88,19 +88,7 @@ def begin_next(runner: Runner) -> Begun | Decision:
         if choice.second_chance:
             _give_second_chance(runner, choice)
         story = choice.story
-    begun = begin(runner, story, stories)
-    runner.bus.emit(
-        events.ITERATION_STARTED,
-        begun.number,
-        story=story.id if story else None,
-        title=story.title if story else "",
-        attempt=begun.state.attempts + 1,
-        passed=stories.passed if stories else 0,
-        total=stories.total if stories else 0,
-        prompt_tokens=begun.prompt.estimated_tokens,
-        left_out=list(begun.prompt.left_out),
-    )
-    return begun
+    return begin(runner, story, stories)
 
 
 async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
@@ -108,7 +96,7 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     judged = await judge(runner, await work(runner, begun))
     judged = msgspec.structs.replace(judged, noted=await ask_about(runner, judged))
     step = record(runner, judged)
-    await apply_effects(runner, begun.number)
+    await apply_effects(runner, begun.number, settle=False)
     learn_from(runner, judged)
     if decision := concluded(runner, judged, step):
         return decision

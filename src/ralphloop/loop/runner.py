@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from ralphloop.agents.stop_signal import StopSignal
+from ralphloop.atomic import sync_file
 from ralphloop.config.model import Config, LimitsSection
+from ralphloop.errors import RalphError
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import Totals
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,
+    PROGRESS_VIEW,
     SESSION_VIEW,
     circuit_view,
     publish,
@@ -62,6 +66,7 @@ class Runner(msgspec.Struct, kw_only=True):
     stop: StopSignal
     last_beat: float = 0.0
     committed: bool = False  # by us, since the last measurement
+    unsettled: int | None = None  # the iteration whose effects are done, but not yet made sure of
     seen: Snapshot | None = None
     after: tuple[float, Snapshot] | None = None  # the last iteration; None: something ran since
     published: float = 0.0  # when the views were written last
@@ -129,6 +134,15 @@ class Runner(msgspec.Struct, kw_only=True):
         """The measurement made for this start, or a new one."""
         seen, self.seen = self.seen, None
         return seen or self.measure.tree()
+
+    def settle(self) -> None:
+        """Make sure of the last iteration's effects, and say that nothing is owed any more."""
+        number, self.unsettled = self.unsettled, None
+        if number is None:
+            return
+        with suppress(RalphError):  # a view that cannot be synced is no reason to stop
+            sync_file(self.setup.project.root / PROGRESS_VIEW)
+        self.journal.mark_applied(self.run, number, now=self.clock())
 
     def keep_stories(self, states: States) -> None:
         """Remember what is known of these stories now, here and in the journal."""

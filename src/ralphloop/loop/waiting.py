@@ -105,6 +105,7 @@ async def _wait(
         return None
     if kind != Kind.PAUSE and (decision := _refuse(runner, kind, reason, until - now)):
         return decision
+    runner.settle()
     runner.journal.begin_wait(runner.run, kind=kind, reason=reason, now=now, until=until)
     if aloud:
         runner.bus.emit(
