@@ -205,4 +205,5 @@ def measure_of(setup: Setup) -> Measure:
         from ralphloop.workspace.plain_snapshot import PlainSnapshotter
 
         return PlainSnapshotter(setup.project.root, store, setup.own)
-    return Snapshotter(setup.repo, store, setup.own)
+    # A session's loop is a new process every turn.
+    return Snapshotter(setup.repo, store, setup.own, kept=bool(setup.options.session))

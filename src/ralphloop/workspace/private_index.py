@@ -6,6 +6,10 @@ holds, untracked files included.  The next `git status` against it therefore lis
 since, and nothing listed means nothing to do.  New blobs go to `.ralph/objects`, with the user's
 objects as alternates.
 
+A run has an index as long as its process lives.  A session's loop is a new process every turn, so
+its index is `kept`: what is known of it lies beside it and is believed only while the index file is
+the very one that was left.
+
 Hooks, split indexes, lazy fetching and external clean filters (git-lfs writes into `.git/lfs`) are
 switched off; git's own conversions (line endings) are not.
 """
@@ -15,9 +19,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from ralphloop.atomic import is_alive
+from ralphloop.core.model import Value
 from ralphloop.workspace.git import Git, nul_ended
 from ralphloop.workspace.own_files import OwnFiles
 from ralphloop.workspace.porcelain import STATUS_ARGS, StatusReport, parse_status
@@ -34,21 +42,37 @@ _CONFIG = (
     "core.protectHFS=false",
 )
 _GITLINK = b"160000 "
+_USERS_OWN = ("~/.gitconfig", "~/.config/git/config", "~/.config/git/ignore")
 
 
 _numbers = itertools.count()
+_Stamps = tuple[tuple[int, int, int] | None, ...]
+
+
+class Left(Value, kw_only=True):
+    """What the turn before knew of a kept index."""
+
+    index: tuple[int, int, int] | None  # the file itself
+    premises: _Stamps
+    own: tuple[str, ...]
+    filters: tuple[str, ...]
+    has_submodules: bool
+    tree: str  # of what it holds
+    head: str | None
 
 
 class PrivateIndex:
     """The index file `.ralph/git-index-<pid>-<n>` and the git commands that use it."""
 
-    def __init__(self, repo: Repository, store: Path, own: OwnFiles) -> None:
+    def __init__(self, repo: Repository, store: Path, own: OwnFiles, *, kept: bool = False) -> None:
         # One file for each that measures: another's would move under the tree it remembers.
-        self.path = store.parent / f"git-index-{os.getpid()}-{next(_numbers)}"
+        name = "kept" if kept else f"{os.getpid()}-{next(_numbers)}"
+        self.path = store.parent / f"git-index-{name}"
+        self._notes = self.path.with_name(f"{self.path.name}.json") if kept else None
         self._repo = repo
         self._store = store
         self._own = own
-        self._seeded_for: tuple[object, ...] | None = None
+        self._seeded_for: _Stamps | None = None
         self._has_submodules = False
         self._filters: tuple[str, ...] = ()
         self._git: Git | None = None
@@ -56,7 +80,41 @@ class PrivateIndex:
             str(repo.git_dir / "info" / "sparse-checkout"),
             str(repo.common_dir / "info" / "exclude"),
             str(repo.common_dir / "config"),
+            *map(os.path.expanduser, _USERS_OWN),
         )
+
+    def take_up(self) -> Left | None:
+        """Go on with the index the turn before left; None where there is none to go on with."""
+        if self._notes is None:
+            return None
+        try:
+            left = msgspec.json.decode(self._notes.read_bytes(), type=Left)
+        except (OSError, msgspec.DecodeError):
+            return None
+        mine = (self._own.patterns, self._premises())
+        if left.index is None or left.index != _stamp(str(self.path)):
+            return None
+        if (left.own, left.premises) != mine:
+            return None
+        self._filters, self._has_submodules = left.filters, left.has_submodules
+        self._seeded_for, self._git = left.premises, None
+        return left
+
+    def leave(self, tree: str, head: str | None) -> None:
+        """Note what the next turn has to know of a kept index."""
+        if self._notes is None or self._seeded_for is None:
+            return
+        left = Left(
+            index=_stamp(str(self.path)),
+            premises=self._seeded_for,
+            own=self._own.patterns,
+            filters=self._filters,
+            has_submodules=self._has_submodules,
+            tree=tree,
+            head=head,
+        )
+        with suppress(OSError):  # the next turn begins anew
+            self._notes.write_bytes(msgspec.json.encode(left))
 
     def ensure(self) -> bool:
         """Start anew where there is no index or its premises changed; True if it did."""
@@ -140,7 +198,7 @@ class PrivateIndex:
             },
         )
 
-    def _premises(self) -> tuple[object, ...]:
+    def _premises(self) -> _Stamps:
         """What, when changed, makes the index's idea of ignored or absent paths wrong."""
         return tuple(map(_stamp, self._premise_files))
 
@@ -211,9 +269,9 @@ def _quoted(path: str) -> str:
     return f'"{escaped}"'
 
 
-def _stamp(path: str) -> tuple[int, int] | None:
+def _stamp(path: str) -> tuple[int, int, int] | None:
     try:
         info = os.stat(path)  # noqa: PTH116 - asked before every measurement
     except OSError:
         return None
-    return info.st_size, info.st_mtime_ns
+    return info.st_ino, info.st_size, info.st_mtime_ns

@@ -34,22 +34,30 @@ from ralphloop.workspace.sorting import Sorting, Work
 
 _MAX_COUNTED_LINES_IN = 2_000
 _MAX_SUBJECTS = 20
+_RAW = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
 
 
 class Snapshotter:
     """Measures one git work tree."""
 
-    def __init__(self, repo: Repository, store: Path, own: OwnFiles | None = None) -> None:
-        """Measure `repo`; `store` is `.ralph/objects`, `own` what never counts as progress."""
+    def __init__(
+        self, repo: Repository, store: Path, own: OwnFiles | None = None, *, kept: bool = False
+    ) -> None:
+        """Measure `repo`; `store` is `.ralph/objects`, `own` what never counts as progress.
+
+        `kept` goes on with the index of the process before, and leaves it to the next one.
+        """
         self._repo = repo
         self._store = store.resolve()  # git runs in the root, wherever we were started
         project = self._store.parent.parent
         self._own = own or never_progress(project_prefix(repo.root, project))
-        self._index = PrivateIndex(repo, self._store, self._own)
+        self._index = PrivateIndex(repo, self._store, self._own, kept=kept)
         self._root = os.fsencode(repo.root)
-        self._indexed: str | None = None  # tree of the private index as it stands
-        self._head: str | None = None  # at the last look
+        left = self._index.take_up()
+        self._indexed = left.tree if left else None  # tree of the private index as it stands
+        self._head = left.head if left else None  # at the last look
         self._finished: tuple[str, dict[bytes, bytes], str] | None = None
+        self._differing = 0  # paths git listed at the last look
 
     def tree(self) -> Snapshot:
         """The content as it is now."""
@@ -66,19 +74,27 @@ class Snapshotter:
         """What differs between two moments."""
         if before.tree == after.tree:
             return Changed(insertions=0, deletions=0)
-        try:
-            changes = self.changes(before.tree, after.tree)
-        except RepositoryError:
-            before = self.known(before)
-            changes = self.changes(before.tree, after.tree)
-        few = len(changes) <= _MAX_COUNTED_LINES_IN
-        lines = self._changed_lines((before.tree, after.tree)) if few else None
+        # Counting lines takes long where very much has changed: looked at before, where likely.
+        likely_few = before.head == after.head and self._differing <= _MAX_COUNTED_LINES_IN
+        counted = self._counted(before.tree, after.tree) if likely_few else None
+        if counted is None:
+            before, changes = self._listed(before, after)
+            few = len(changes) <= _MAX_COUNTED_LINES_IN
+            counted = (self._counted(before.tree, after.tree) if few else None) or (changes, None)
+        changes, lines = counted
         return Changed(
             count=len(changes),
             changes=tuple(changes[:MAX_CHANGES]),
             insertions=lines[0] if lines else None,
             deletions=lines[1] if lines else None,
         )
+
+    def _listed(self, before: Snapshot, after: Snapshot) -> tuple[Snapshot, list[Change]]:
+        try:
+            return before, self.changes(before.tree, after.tree)
+        except RepositoryError:
+            before = self.known(before)
+            return before, self.changes(before.tree, after.tree)
 
     def known(self, moment: Snapshot) -> Snapshot:
         """The same moment; where what we kept of it was deleted, the commit it stood on."""
@@ -92,8 +108,7 @@ class Snapshotter:
 
     def changes(self, before: str, after: str) -> list[Change]:
         """Every path in which two trees differ, however many there are."""
-        args = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
-        return _raw_changes(self._index.git().run(*args, before, after))
+        return _raw_changes(self._index.git().run(*_RAW, before, after).split(b"\0"))
 
     def commits(self, before: str | None, after: str | None) -> Commits:
         """What was committed between two heads."""
@@ -154,7 +169,8 @@ class Snapshotter:
         if self._indexed is None:
             self._indexed = self._index.write_tree()
         tree = self._tree_with(work.unread)
-        self._head = report.head
+        self._head, self._differing = report.head, len(report.entries)
+        self._index.leave(self._indexed, report.head)
         return Snapshot(tree=tree, head=report.head, branch=report.branch, notes=work.notes)
 
     def _tree_with(self, unread: dict[bytes, bytes]) -> str:
@@ -187,18 +203,29 @@ class Snapshotter:
         unknown_to_head = {entry.path for entry in report.entries if entry.staged == "A"}
         return self._index.ignored() & unknown_to_head if unknown_to_head else frozenset()
 
-    def _changed_lines(self, trees: tuple[str, str]) -> tuple[int, int] | None:
-        args = ("--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
-        ended = self._index.git().attempt("diff-tree", "-r", "-z", *args, *trees, timeout_s=30)
-        if ended.returncode != 0 or ended.timed_out:
+    def _counted(
+        self, before: str, after: str
+    ) -> tuple[list[Change], tuple[int, int] | None] | None:
+        """What differs, with added and deleted lines, by one command; None where it fails."""
+        args = (*_RAW, "--numstat", "--no-ext-diff", "--no-textconv")
+        ended = self._index.git().attempt(*args, before, after, timeout_s=30)
+        if ended.returncode != 0 or ended.timed_out or ended.overflowed:
             return None  # content that was never kept cannot be counted
-        counts = [record.split(b"\t", 2)[:2] for record in ended.stdout.split(b"\0") if record]
-        numbers = [(int(plus), int(minus)) for plus, minus in counts if plus != b"-"]
-        return sum(n[0] for n in numbers), sum(n[1] for n in numbers)
+        # All raw records come first, a path behind each; then one field for each path.
+        fields = ended.stdout.split(b"\0")
+        raw = 2 * sum(field.startswith(b":") for field in fields[0::2])
+        changes = _raw_changes(fields[:raw])
+        few = len(changes) <= _MAX_COUNTED_LINES_IN
+        return changes, _changed_lines(fields[raw:]) if few else None
 
 
-def _raw_changes(output: bytes) -> list[Change]:
-    fields = output.split(b"\0")
+def _changed_lines(records: list[bytes]) -> tuple[int, int]:
+    counts = [record.split(b"\t", 2)[:2] for record in records if record]
+    numbers = [(int(plus), int(minus)) for plus, minus in counts if plus != b"-"]
+    return sum(n[0] for n in numbers), sum(n[1] for n in numbers)
+
+
+def _raw_changes(fields: list[bytes]) -> list[Change]:
     changes = []
     for meta, path in zip(fields[0::2], fields[1::2], strict=False):
         _, _, before, after, status = meta.decode().split(" ")
