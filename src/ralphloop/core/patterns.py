@@ -12,11 +12,16 @@ from functools import cached_property
 
 
 class Pattern:
-    """A regular expression that costs nothing until it is asked something."""
+    """A regular expression that costs nothing until it is asked something.
 
-    def __init__(self, source: str, flags: int = 0) -> None:
+    `needs` names words of which every match contains one: where a text has none of them, it is
+    not searched, and where none ever has, nothing is compiled.
+    """
+
+    def __init__(self, source: str, flags: int = 0, *, needs: tuple[str, ...] = ("",)) -> None:
         self._source = source
         self._flags = flags
+        self._needs = needs
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:
@@ -29,6 +34,8 @@ class Pattern:
         return self._regex.fullmatch(text)
 
     def search(self, text: str, start: int = 0) -> re.Match[str] | None:
+        if not any(word in text for word in self._needs):
+            return None
         return self._regex.search(text, start)
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:

@@ -38,8 +38,8 @@ _GIVE = (
 _ASIDE = r"(?:^|[,;:—–] |\b(?:so|and|but|then|please|just|could you|can you|would you) )"
 
 
-def _any_of(*alternatives: str) -> Pattern:
-    return Pattern("|".join(alternatives))
+def _any_of(*alternatives: str, needs: tuple[str, ...] = ("",)) -> Pattern:
+    return Pattern("|".join(alternatives), needs=needs)
 
 
 _REQUEST = _any_of(
@@ -64,6 +64,11 @@ _REQUEST = _any_of(
     rf"\b(?:once|after|when|as soon as) you {_GIVE}\b.{{0,40}}\b(?:i|we)(?:'ll| will| can)\b",
     rf"\b(?:i|we)(?:'ll| will| can)\b.{{0,60}}\b(?:once|after|when|as soon as) you {_GIVE}\b",
     r"\b(?:i|we) have (?:a|one|two|three|some|a few|\d+)(?: open)? questions?\b",
+    needs=(
+        *("wait", "stand", "you", "answer", "decision", "confirm", "hear", "please", "kindly"),
+        *("let me know", "tell me", "advise", "reply", "respond", "need", "require", "question"),
+        *("without", "until", "unless"),
+    ),
 )
 _WISH = r"(?:want|like|prefer|need|expect|suggest|recommend|have in mind)"
 _CHOICE = _any_of(

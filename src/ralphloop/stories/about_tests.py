@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ralphloop.core.patterns import Pattern
+
 # A word edge that also splits at underscores: test_login.py names a test.
 _START, _END = r"(?<![^\W_])", r"(?![^\W_])"
 
-_NAMED = re.compile(
+_NAMED = Pattern(
     _START
     + r"(?:tests?|testing|testsuites?|unittests?|coverage|e2e|pytest|jest|vitest|mocha|jasmine"
     + r"|rspec|phpunit|junit|xunit|nunit|testng"
@@ -22,8 +24,10 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])Tests?(?![a-z])")
-_EXPERIMENT = re.compile(_START + r"a ?/ ?b[ \t-]?(?:tests?|testing|tested)" + _END, re.IGNORECASE)
+_EXPERIMENT = Pattern(_START + r"a ?/ ?b[ \t-]?(?:tests?|testing|tested)" + _END, re.IGNORECASE)
 
+# Every name of tests has one of these in it; ordinary stories need no more than this look.
+_PARTS = "test coverage e2e jest mocha jasmine rspec unit playwright cypress selenium".split()
 _LABEL = re.compile(r"^[\w.-]{1,20}: ")  # "AC3: Tests pass"
 _TOKEN = re.compile(r"[^\W_]+")
 _VERDICT_WORDS = """
@@ -50,6 +54,8 @@ def is_about_tests(title: str, criteria: Iterable[str]) -> bool:
 
 
 def _names_tests(text: str) -> bool:
+    if not any(part in text.casefold() for part in _PARTS):
+        return False
     if not (_NAMED.search(text) or _CAMEL_CASE.search(text)):
         return False
     rest = _EXPERIMENT.sub(" ", text)

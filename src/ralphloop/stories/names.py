@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Sequence
 
 _MAX_READABLE = 40
@@ -18,10 +17,17 @@ _UNSAFE = re.compile(r"[^a-z0-9]+")
 
 def slug(story_id: str) -> str:
     """A readable name plus 8 hex digits of the id's hash, safe in file names and git refs."""
-    ascii_text = unicodedata.normalize("NFKD", story_id[:1000]).encode("ascii", "ignore").decode()
-    readable = _UNSAFE.sub("-", ascii_text.lower())[:_MAX_READABLE].strip("-") or "story"
+    readable = _UNSAFE.sub("-", _ascii(story_id[:1000]).lower())[:_MAX_READABLE].strip("-")
     digest = hashlib.sha256(story_id.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{readable}-{digest[:8]}"
+    return f"{readable or 'story'}-{digest[:8]}"
+
+
+def _ascii(text: str) -> str:
+    if text.isascii():
+        return text
+    import unicodedata
+
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
 
 
 def quoted(text: str) -> str:
