@@ -1,10 +1,11 @@
 """Secrets are taken out before anything is stored, shown or sent to an agent again.
 
-A secret is found in two steps, so that a flood of ordinary output costs little: `bytes.find`
-looks for the literals every secret of a kind begins with (`ghp_`, `token`, …), and only at such
-a place is a bounded pattern tried.  No pattern can look at more than `_LONGEST` bytes, so time is
-linear whatever the input.  Only characters of the secret itself are replaced, never quotes or
-backslashes: a JSON line stays a JSON line.
+A secret is found in two steps, so that a flood of ordinary output costs little: a search for the
+letters every secret of a kind begins with (`ghp_`, `token`, …; where a pattern begins with plain
+letters, `re` is faster than `bytes.find`), and only at such a place is a bounded pattern tried.  No
+pattern can look at more than `_LONGEST` bytes, so time is linear whatever the input.  Only
+characters of the secret itself are replaced, never quotes or backslashes: a JSON line stays a JSON
+line.
 
 `Redactor` does the same for a stream.  Whole lines are passed on at once (no secret but a PEM
 key spans a line); of an unfinished line the last `_LONGEST` bytes are held back, because a
@@ -41,10 +42,11 @@ class _Span(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    literals: tuple[bytes, ...]
+    start: re.Pattern[bytes]  # begins with a plain letter or sign, which makes the search fast
     pattern: re.Pattern[bytes]
     plausible: Callable[[re.Match[bytes]], bool]
     any_case: bool = False
+    before: int = 0  # bytes of a secret that stand before its `start`
 
 
 # --- does a value look random? ---------------------------------------------------------------
@@ -92,14 +94,14 @@ def _assigned_value(match: re.Match[bytes]) -> bool:
 # Quantifiers are possessive: a place that is no secret after all is left without backtracking.
 
 
-def _token(*literals: bytes, tail: bytes, random: bool = False) -> _Rule:
-    """A token known by how it begins, not in the middle of a longer word."""
-    begin = b"|".join(re.escape(literal) for literal in literals)
-    pattern = re.compile(rb"(?<![A-Za-z0-9])(?P<secret>(?:" + begin + rb")" + tail + rb")")
-    return _Rule(literals, pattern, _random_value if random else _always)
+def _token(start: bytes, *tokens: bytes, random: bool = False, before: int = 0) -> _Rule:
+    """Tokens known by how they begin, not in the middle of a longer word."""
+    pattern = re.compile(rb"(?<![A-Za-z0-9])(?P<secret>" + b"|".join(tokens) + rb")")
+    plausible = _random_value if random else _always
+    return _Rule(re.compile(start), pattern, plausible, before=before)
 
 
-def _named(*literals: bytes, name: bytes) -> _Rule:
+def _named(start: bytes, name: bytes) -> _Rule:
     """A value assigned to a secret-sounding name.
 
     Bare values count only without blanks around `=`, or after `: `; with blanks it is code.
@@ -109,7 +111,7 @@ def _named(*literals: bytes, name: bytes) -> _Rule:
         rb"(?:[ \t]{0,4}+(?::=|=>|[:=])[ \t]{0,4}+\\{0,2}+(?P<quote>[\"'])|=|:[ ])"
         rb"(?P<secret>[A-Za-z0-9_./+=~@$%^&*!#:-]{12,512}+)"
     )
-    return _Rule(literals, pattern, _assigned_value, any_case=True)
+    return _Rule(re.compile(start), pattern, _assigned_value, any_case=True)
 
 
 _BEFORE_KEY = b"|".join(
@@ -119,29 +121,36 @@ _BEFORE_KEY = b"|".join(
 )
 
 _RULES: tuple[_Rule, ...] = (
-    _token(b"sk-", tail=rb"[A-Za-z0-9_-]{20,512}+", random=True),
-    _token(b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", tail=rb"[A-Za-z0-9]{30,255}+"),
-    _token(b"github_pat_", tail=rb"[A-Za-z0-9_]{30,255}+"),
-    _token(b"glpat-", tail=rb"[A-Za-z0-9_-]{20,255}+"),
-    _token(b"sk_live_", b"rk_live_", tail=rb"[A-Za-z0-9]{16,255}+"),
-    _token(b"AKIA", b"ASIA", tail=rb"[0-9A-Z]{16}(?![0-9A-Za-z])"),
-    _token(b"xox", tail=rb"[a-z]-[A-Za-z0-9-]{10,255}+"),
-    _token(b"AIza", tail=rb"[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    _token(b"ya29.", tail=rb"[A-Za-z0-9_-]{20,2048}+"),
-    _token(b"npm_", b"hf_", tail=rb"[A-Za-z0-9]{30,64}+", random=True),
-    _token(b"pypi-AgE", tail=rb"[A-Za-z0-9_-]{50,1024}+"),
+    _token(rb"sk-", rb"sk-[A-Za-z0-9_-]{20,512}+", random=True),
     _token(
-        b"eyJ",
-        tail=rb"[A-Za-z0-9_-]{8,1024}+\.eyJ[A-Za-z0-9_-]{4,4096}+\.[A-Za-z0-9_-]{8,1024}+",
+        rb"g(?:h[pousr]_|ithub_pat_|lpat-)",
+        rb"gh[pousr]_[A-Za-z0-9]{30,255}+",
+        rb"github_pat_[A-Za-z0-9_]{30,255}+",
+        rb"glpat-[A-Za-z0-9_-]{20,255}+",
+    ),
+    _token(rb"k_live_", rb"[sr]k_live_[A-Za-z0-9]{16,255}+", before=1),
+    _token(
+        rb"A(?:[KS]IA|Iza)",
+        rb"A[KS]IA[0-9A-Z]{16}(?![0-9A-Za-z])",
+        rb"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])",
+    ),
+    _token(rb"xox", rb"xox[a-z]-[A-Za-z0-9-]{10,255}+"),
+    _token(rb"ya29\.", rb"ya29\.[A-Za-z0-9_-]{20,2048}+"),
+    _token(rb"npm_", rb"npm_[A-Za-z0-9]{30,64}+", random=True),
+    _token(rb"hf_", rb"hf_[A-Za-z0-9]{30,64}+", random=True),
+    _token(rb"pypi-AgE", rb"pypi-AgE[A-Za-z0-9_-]{50,1024}+"),
+    _token(
+        rb"eyJ",
+        rb"eyJ[A-Za-z0-9_-]{8,1024}+\.eyJ[A-Za-z0-9_-]{4,4096}+\.[A-Za-z0-9_-]{8,1024}+",
     ),
     _Rule(
-        (b"bearer ",),
+        re.compile(rb"bearer "),
         re.compile(rb"(?i:bearer)[ ]{1,3}+(?P<secret>[A-Za-z0-9._~+/=-]{12,4096}+)"),
         _random_value,
         any_case=True,
     ),
     _Rule(
-        (b"authorization",),
+        re.compile(rb"authorization"),
         re.compile(
             rb"(?i:authorization)[\\\"']{0,3}+[ ]{0,3}+[:=][ ]{0,3}+[\\\"']{0,3}+"
             rb"(?i:bearer|basic|token)[ ]{1,3}+(?P<secret>[A-Za-z0-9._~+/=-]{8,4096}+)"
@@ -150,17 +159,17 @@ _RULES: tuple[_Rule, ...] = (
         any_case=True,
     ),
     _Rule(
-        (b"://",),
+        re.compile(rb"://"),
         re.compile(
             rb"://[^\s/:@\"'<>\\]{1,64}+:(?P<secret>[^\s/:@\"'<>\\{}$\[\]]{3,128}+)@(?=[A-Za-z0-9])"
         ),
         _always,
     ),
-    _named(b"passw", name=rb"passw(?:or)?d"),
-    _named(b"secret", name=rb"secret"),
-    _named(b"token", name=rb"token"),
-    _named(b"credential", name=rb"credential"),
-    _named(b"key", name=rb"(?:" + _BEFORE_KEY + rb")key"),
+    _named(rb"passw", rb"passw(?:or)?d"),
+    _named(rb"secret", rb"secret"),
+    _named(rb"token", rb"token"),
+    _named(rb"credential", rb"credential"),
+    _named(rb"key", rb"(?:" + _BEFORE_KEY + rb")key"),
 )
 
 _BEGIN = b"-----BEGIN "
@@ -182,22 +191,21 @@ def _places(data: bytes, literal: bytes) -> Iterator[int]:
         at = data.find(literal, at + len(literal))
 
 
-def _spans_of(rule: _Rule, literal: bytes, haystack: bytes, data: bytes) -> Iterator[_Span]:
-    at = haystack.find(literal)
-    while at != -1:
-        match = rule.pattern.match(data, at)
+def _spans_of(rule: _Rule, haystack: bytes, data: bytes) -> Iterator[_Span]:
+    found = rule.start.search(haystack)
+    while found:
+        at = found.start() - rule.before
+        match = rule.pattern.match(data, at) if at >= 0 else None
         if match and rule.plausible(match):
             yield _Span(at, *match.span("secret"))
         # Go on behind what was looked at, secret or not: nothing is read twice.
-        at = haystack.find(literal, match.end() if match else at + len(literal))
+        found = rule.start.search(haystack, (match or found).end())
 
 
 def _token_spans(data: bytes) -> Iterator[_Span]:
     lowered = data.lower()
     for rule in _RULES:
-        haystack = lowered if rule.any_case else data
-        for literal in rule.literals:
-            yield from _spans_of(rule, literal, haystack, data)
+        yield from _spans_of(rule, lowered if rule.any_case else data, data)
 
 
 def _end_of_key(data: bytes, begin: re.Match[bytes], limit: int) -> int | None:
