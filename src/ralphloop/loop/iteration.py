@@ -122,7 +122,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
         before=before,
         prompt=prompt,
         transcript=folder / f"{number}.log",
-        list_bytes=_list_bytes(runner),
+        list_bytes=runner.read[0] if runner.read else b"",
         carried=carried,
     )
 
@@ -192,10 +192,10 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
     from ralphloop.agents.transcript import Transcript
     from ralphloop.readers import reader_for
 
-    left = money_left(runner.limits, runner.totals())
+    limits = runner.limits
+    left = money_left(limits, runner.totals()) if limits.max_cost_usd else None
     request = request_for(runner, begun, budget_usd=left)
     launch = begun.member.agent.launch(request)
-    limits = runner.config.limits
     rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
     repo = runner.setup.repo
 

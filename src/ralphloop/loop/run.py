@@ -111,7 +111,7 @@ def concluded(runner: Runner, judged: Judged, step: Step) -> Decision | None:
     """After an iteration whose effects are done: publish it, and say whether it was the last."""
     begun, decision = judged.worked.begun, step.decision
     runner.remember_head(judged.worked.after)
-    runner.publish_now_and_then(runner.story_list())
+    runner.publish_now_and_then()
     if judged.verdict.passed and not _has_passed(runner, begun.story, begun.number):
         return None if decision.word in _DECIDED_BY_STORIES else decision
     if decision.word in (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY):

@@ -173,10 +173,10 @@ class Runner(msgspec.Struct, kw_only=True):
             head, self.committed = repo.head(), False
         self.session.expected_head = head or ""
 
-    def publish_now_and_then(self, stories: StoryList | None) -> None:
+    def publish_now_and_then(self) -> None:
         """Write the views after an iteration, but not many times a second."""
         if not 0 <= self.clock() - self.published < _VIEWS_S:
-            self.publish(stories)
+            self.publish(self.story_list())
 
     def publish(self, stories: StoryList | None = None) -> None:
         """Write the views; a view that cannot be written is no reason to stop."""
