@@ -31,6 +31,15 @@ def known_grades(box: Sandbox) -> dict[str, str]:
     return {name: state["grade"] for name, state in states.items()}
 
 
+def test_nothing_is_owed_once_a_run_has_ended(tmp_path: Path) -> None:
+    """The last entry of progress.txt has no next agent to be made sure of beside."""
+    box = sandbox(tmp_path, 'write(f"{START}.txt"); status()')
+    assert box.run("--max-iterations", "2").code == 3
+    with Journal.open(box.root / ".ralph/journal.db") as journal:
+        assert journal.owed_effects() == []
+    assert (box.root / "progress.txt").read_text().count("## Iteration") == 2
+
+
 def test_failed_attempts_set_a_story_aside_and_it_gets_a_second_chance(tmp_path: Path) -> None:
     """Three attempts without a change, the next story, then once more; this time it works."""
     agent = """

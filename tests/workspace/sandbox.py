@@ -72,9 +72,9 @@ class Sandbox:
         """What the code under test sees."""
         return Repository.open(self.root)
 
-    def snapshotter(self, own: OwnFiles | None = None) -> Snapshotter:
+    def snapshotter(self, own: OwnFiles | None = None, *, kept: bool = False) -> Snapshotter:
         """A measure of this work tree."""
-        return Snapshotter(self.repository(), self.store, own)
+        return Snapshotter(self.repository(), self.store, own, kept=kept)
 
     def git_files(self) -> dict[str, tuple[int, bytes | None]]:
         """Every file under `.git` with size and small content, to prove that none changed."""

@@ -6,12 +6,16 @@ import os
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ralphloop.errors import RepositoryError
 from ralphloop.workspace import object_store, snapshot, sorting
+from ralphloop.workspace.bounded import Ended
+from ralphloop.workspace.git import Git
 from ralphloop.workspace.measures import Change, Changed, Snapshot, printable
 from ralphloop.workspace.own_files import never_progress
 from tests.workspace.sandbox import Sandbox, statuses
@@ -52,6 +56,65 @@ def test_a_new_snapshotter_agrees_with_one_that_ran_all_night(box: Sandbox) -> N
         old.tree()
     box.remove("src/part0.py")
     assert box.snapshotter().tree().tree == old.tree().tree
+
+
+def _git_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The git commands that are run from now on."""
+    calls: list[str] = []
+    attempt = Git.attempt
+
+    def counted(git: Git, *args: str, **options: Any) -> Ended:
+        calls.append(args[0])
+        return attempt(git, *args, **options)
+
+    monkeypatch.setattr(Git, "attempt", counted)
+    return calls
+
+
+def test_a_kept_index_is_gone_on_with(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next process measures what changed since, and sees what a new one would see."""
+    box.write("src/new.py", "x = 1\n")
+    before = box.snapshotter(kept=True).tree()
+    box.write("src/other.py", "y = 1\n")
+    box.remove("src/new.py")
+    calls = _git_calls(monkeypatch)
+    measure = box.snapshotter(kept=True)
+    calls.clear()  # opening the repository
+    after = measure.tree()
+    assert calls == ["status", "update-index", "update-index", "write-tree"]
+    assert statuses(measure, before, after) == {"src/new.py": "D", "src/other.py": "A"}
+    assert after == box.snapshotter().tree()
+    assert box.snapshotter(kept=True).tree() == after
+
+
+def _remove_index(box: Sandbox) -> None:
+    (box.store.parent / "git-index-kept").unlink()
+
+
+def _break_notes(box: Sandbox) -> None:
+    (box.store.parent / "git-index-kept.json").write_text("{")
+
+
+def _change_index(box: Sandbox) -> None:
+    index = box.store.parent / "git-index-kept"
+    env = {**os.environ, "GIT_INDEX_FILE": str(index)}
+    command = ["git", "update-index", "--force-remove", "src/app.py"]
+    subprocess.run(command, cwd=box.root, env=env, check=True)
+
+
+def _ignore_file(box: Sandbox) -> None:
+    (box.root / ".git/info/exclude").write_text("new.py\n")
+
+
+@pytest.mark.parametrize("change", [_remove_index, _break_notes, _change_index, _ignore_file])
+def test_a_kept_index_that_is_not_what_was_left_is_made_anew(
+    box: Sandbox, change: Callable[[Sandbox], None]
+) -> None:
+    """Whatever happened to it between two processes: the tree is the one that is there."""
+    box.write("new.py", "x = 1\n")
+    box.snapshotter(kept=True).tree()
+    change(box)
+    assert box.snapshotter(kept=True).tree() == box.snapshotter().tree()
 
 
 def test_committing_the_same_content_does_not_change_the_tree(box: Sandbox) -> None:
