@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ralphloop.agents.base import Agent, load_agent
+from ralphloop.cli import doctor_checks
+from ralphloop.project import Project
 from tests.cli.nights import Night
 from tests.conftest import RunRalph
 
@@ -72,6 +76,7 @@ class Diagnosis:
 
     def __init__(self, run_ralph: RunRalph, place: Place, **env: str) -> None:
         done = run_ralph("doctor", "--json", cwd=place.root, env={**place.env, **env})
+        assert done.stdout, done.stderr
         self.code, self.data = done.returncode, json.loads(done.stdout)
         self.findings: list[dict[str, str]] = self.data["findings"]
 
@@ -307,3 +312,16 @@ def test_keys_are_never_shown(place: Place, run_ralph: RunRalph) -> None:
     place.commit("ralph.toml", SETTINGS + '[agent]\nenv = { TOKEN = "very-secret" }\n')
     found: Any = Diagnosis(run_ralph, place, ANTHROPIC_API_KEY="sk-also-secret")
     assert "secret" not in json.dumps(found.data)
+
+
+def test_agents_are_read_by_one_thread(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several that read declarations at once crashed the interpreter now and then."""
+    threads = set()
+
+    def load(name: str, **places: Any) -> Agent:
+        threads.add(threading.current_thread())
+        return load_agent(name, **places)
+
+    monkeypatch.setattr(doctor_checks, "load_agent", load)
+    assert list(doctor_checks.examine(Project(place.root), place.env))
+    assert threads == {threading.main_thread()}

@@ -10,13 +10,13 @@ import platform
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from ralphloop import __version__
-from ralphloop.agents.base import AGENTS, load_agent
+from ralphloop.agents.base import AGENTS, Agent, load_agent
 from ralphloop.agents.declared import declared_names
 from ralphloop.agents.programs import find_program
 from ralphloop.config.load import agent_directories, check_config
@@ -151,21 +151,28 @@ def _agents(project: Project, config: AgentSection, env: Mapping[str, str]) -> I
     others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
     names = list(dict.fromkeys([chosen, *fallbacks, *others]))
 
-    def ask(name: str) -> list[Finding]:
+    def ask(name: str, agent: Agent | RalphError) -> list[Finding]:
+        if isinstance(agent, RalphError):
+            return [Finding(Level.ERROR, agent.message, agent.next_step)]
         own = config if name == chosen else AgentSection()
-        try:
-            agent = load_agent(name, directories=places)
-            return agent.check(own, cwd=project.root, inherited=env)
-        except RalphError as error:
-            return [Finding(Level.ERROR, error.message, error.next_step)]
+        return agent.check(own, cwd=project.root, inherited=env)
 
+    agents = [_loaded(name, places) for name in names]
     # Programs take their time to state their version; together they take the slowest one's.
     with ThreadPoolExecutor(max_workers=4) as pool:
-        for name, problems in zip(names, pool.map(ask, names), strict=True):
+        for name, problems in zip(names, pool.map(ask, names, agents), strict=True):
             if name == chosen:
                 yield from _chosen_agent(name, problems)
             else:
                 yield from _other_agent(problems, needed=name in fallbacks)
+
+
+def _loaded(name: str, places: Sequence[Path]) -> Agent | RalphError:
+    """Not for threads: msgspec lays a type out at its first use, and two at once crash it."""
+    try:
+        return load_agent(name, directories=places)
+    except RalphError as error:
+        return error
 
 
 def _chosen_agent(name: str, findings: list[Finding]) -> Iterator[Seen]:

@@ -15,13 +15,14 @@ from typing import Any
 
 import msgspec
 
+from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import CheckResult, Usage
 from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
-from ralphloop.journal.records import Event, IterationRecord, RunRecord
+from ralphloop.journal.records import Event, IterationRecord, Request, RunRecord, SavedState, Wait
 from ralphloop.project import Project
 from ralphloop.readers import reader_name
 from ralphloop.stories.model import Story
@@ -40,6 +41,13 @@ _HOUR = 3600.0
 
 class _Lengths(msgspec.Struct):
     lengths: tuple[int, ...] = ()
+
+
+# Pages are read by threads of their own.  msgspec lays a type out at its first use, and two threads
+# that do so at once crash it: so it is done here, for all that they read.
+msgspec.json.Decoder(
+    tuple[RunRecord, IterationRecord, Event, Request, Wait, SavedState, CheckResult, BreakerState]
+)
 
 
 class Source:
