@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.model import Circuit
+from ralphloop.errors import InputError
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
 from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup, relative, spec_of
@@ -50,12 +51,19 @@ def _with_story(
 ) -> Parts:
     import shlex
 
-    spec = spec_of(story, setup)
+    spec, text, notes = None, "", parts.notes
+    try:
+        if (spec := spec_of(story, setup)) is not None:
+            text = _read(spec)
+    except (InputError, OSError) as error:
+        # It was there when the run began; an agent that removed it does not end the night.
+        notes = (*notes, f"The parent specification cannot be read: {error}")
     return msgspec.structs.replace(
         parts,
+        notes=notes,
         project=_project(stories),
-        spec=_read(spec) if spec else "",
-        spec_name=relative(spec, setup.project.root) if spec else "",
+        spec=text,
+        spec_name=relative(spec, setup.project.root) if spec and text else "",
         story_id=story.id,
         story_title=story.title,
         story_description=story.description,

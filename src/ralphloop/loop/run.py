@@ -11,6 +11,7 @@ from ralphloop.core import breaker
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.run_state import Step
+from ralphloop.errors import InputError
 from ralphloop.loop import events
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.guard import moved_head, trouble
@@ -38,9 +39,15 @@ async def run_loop(runner: Runner) -> Decision:
     while True:
         if decision := await _before(runner):
             return decision
-        begun = begin_next(runner)
+        try:
+            begun = begin_next(runner)
+        except InputError as error:  # a person is in the middle of editing it
+            if decision := await hold(runner, error.message):
+                return decision
+            continue
         if isinstance(begun, Decision):
             return begun
+        runner.held_for = ""
         if decision := await _iterate(runner, begun):
             return decision
 
@@ -63,7 +70,6 @@ async def _before(runner: Runner) -> Decision | None:
             runner.session.expected_head = now.head or ""  # meant, once a person resumes
             pause(runner, f"{moved}; `ralph resume` goes on from there")
         else:
-            runner.held_for = ""
             return None
 
 

@@ -18,7 +18,7 @@ from ralphloop.loop.runner import Runner
 
 _STEP_S = 1.0
 _HEARTBEAT_EVERY = 30
-_LOOK_AGAIN_S = 15.0
+_LOOK_AGAIN_S = 5.0
 _MOST_JITTER_S = 2.0
 
 
