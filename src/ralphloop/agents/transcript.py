@@ -12,11 +12,15 @@ reason is kept in `problem`.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self
 
 MIB = 1024 * 1024
+_SEGMENTS = (".tail", ".tail-old")
+_STDERR = ".stderr"
 
 
 class TranscriptSink(Protocol):
@@ -35,8 +39,8 @@ class CappedFile:
         self.written = 0
         self._head, self._segment = head, max(1, tail // 2)
         self._in_segment = 0
-        for stale in _segments(path):
-            stale.unlink(missing_ok=True)
+        for ending in _SEGMENTS:
+            _remove(f"{path}{ending}")
         self._file: BinaryIO | None = path.open("wb", buffering=0)
         self._spill: BinaryIO | None = None
 
@@ -95,7 +99,12 @@ def _write_all(file: BinaryIO, piece: bytes) -> None:
 
 
 def _segments(path: Path) -> tuple[Path, Path]:
-    return path.with_name(path.name + ".tail"), path.with_name(path.name + ".tail-old")
+    return path.with_name(path.name + _SEGMENTS[0]), path.with_name(path.name + _SEGMENTS[1])
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 - three times for each start, and hardly ever needed
 
 
 def join_tail(path: Path, produced: int | None = None) -> None:
@@ -127,12 +136,13 @@ class Transcript:
         self, path: Path, *, head: int = 48 * MIB, tail: int = 16 * MIB, err: int = 4 * MIB
     ) -> None:
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
         self._out = CappedFile(path, head=head, tail=tail)
         self._err: CappedFile | None = None
         self._err_bytes = err
         self._err_problem = ""
-        stderr_path(path).unlink(missing_ok=True)
+        _remove(f"{path}{_STDERR}")
 
     def out(self, chunk: bytes) -> None:
         self._out.write(chunk)
@@ -171,4 +181,4 @@ class Transcript:
 
 def stderr_path(path: Path) -> Path:
     """Where the error output beside a transcript is kept."""
-    return path.with_name(path.name + ".stderr")
+    return path.with_name(path.name + _STDERR)

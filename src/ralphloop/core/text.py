@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ralphloop.core.patterns import Pattern
+
 _ANSI = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links
@@ -24,7 +26,7 @@ _INVISIBLE = (
 _CONTROL = "".join(  # but tab, newline and next line
     map(chr, (*range(9), *range(11, 32), *range(0x7F, 0x85), *range(0x86, 0xA0)))
 )
-_ODD = re.compile(f"[{_SPACES}{_INVISIBLE}{re.escape(_CONTROL)}]")
+_ODD = Pattern(f"[{_SPACES}{_INVISIBLE}{re.escape(_CONTROL)}]")
 _ASCII_ODD = _CONTROL.encode()
 _TABLE = {ord(char): " " for char in _SPACES} | {ord(char): None for char in _INVISIBLE + _CONTROL}
 

@@ -83,7 +83,8 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     carried = _carried(runner, story, member)
     prompt = brief(runner.setup, session, story, stories, learned=carried.text)
     folder = runner.setup.project.transcripts / runner.run
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
     prompt_path = folder / f"{number}.prompt.md"
     prompt_path.write_bytes(prompt.text.encode("utf-8", "replace"))
     started = runner.bus.made(
