@@ -44,6 +44,23 @@ def _files_of(box: Sandbox, commit: str = "HEAD") -> set[str]:
     return {path for path in listed.split("\0") if path}
 
 
+def test_new_files_that_may_hold_secrets_are_named(box: Sandbox) -> None:
+    """They are part of the work and are committed; a person is told before anything is pushed."""
+    key = "sk-ant-" + "api03-Jk2mQ9xR7tVw3ZpL8nBc5dFg6hYs4aUe"
+    box.write("settings.py", f'KEY = "{key}"\n')
+    box.write(".env", "PORT=8080\n")
+    box.write(".env.example", "PORT=\n")
+    box.write("src/token.py", "token = os.environ['TOKEN']\n")
+    box.write("src/app.py", f"# {key}: in a file that was there before\n")
+    done = _commit(box)
+    assert done.status is CommitStatus.COMMITTED
+    assert done.notes == (
+        ".env may hold a secret: look at it before you push",
+        "settings.py may hold a secret: look at it before you push",
+    )
+    assert ".env" in _files_of(box)
+
+
 def test_a_story_is_committed_with_subject_and_trailers(box: Sandbox) -> None:
     """Modified, new and deleted files, the mark and the progress entry go into one commit."""
     box.write("old.py")

@@ -15,10 +15,13 @@ import os
 import stat
 from collections.abc import Collection, Iterable
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
+from ralphloop.redaction import redact_bytes
+from ralphloop.regular import open_regular
 from ralphloop.workspace.commit_message import iteration_mark, story_message
 from ralphloop.workspace.commit_run import CommitRun, run_commit
 from ralphloop.workspace.git import PATHSPECS_ON_STDIN, Git, first_lines, literal_pathspecs
@@ -32,6 +35,8 @@ COMMIT_TIMEOUT_S = 600.0  # hooks may run a test suite
 LARGEST_NEW_FILE = 50 * 1024 * 1024
 _SEARCHED_COMMITS = 1_000
 _COMMITTABLE = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
+_READ_FOR_SECRETS = 256 * 1024
+_SAMPLES = (".dist", ".example", ".sample", ".template")
 _MESSAGE_HOOKS = ("commit-msg", "prepare-commit-msg")
 
 
@@ -48,7 +53,7 @@ class CommitResult(Value, frozen=True, kw_only=True):
     head: str | None = None  # afterwards
     rewritten: bool = False  # a hook changed what is committed: check again
     feedback: str = ""
-    notes: tuple[str, ...] = ()  # what was left out, in words
+    notes: tuple[str, ...] = ()  # what was left out, and what a person should look at
 
 
 class PathsPolicy(NamedTuple):
@@ -157,16 +162,18 @@ def _wanted(
     repo: Repository, entries: list[Entry], policy: PathsPolicy
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     wanted: set[str] = set()
-    left: list[str] = []
+    notes: list[str] = []
     for entry in entries:
         path = os.fsdecode(entry.path)
         if path in policy.own or path in policy.leave:
             continue
         if reason := _left_out(repo, entry, policy):
-            left.append(f"not committed: {printable(path)} ({reason})")
-        else:
-            wanted.add(path)
-    return frozenset(wanted), tuple(left[:20])
+            notes.append(f"not committed: {printable(path)} ({reason})")
+            continue
+        wanted.add(path)
+        if entry.is_untracked and _may_hold_secrets(repo.root / path):
+            notes.append(f"{printable(path)} may hold a secret: look at it before you push")
+    return frozenset(wanted), tuple(notes[:20])
 
 
 def _left_out(repo: Repository, entry: Entry, policy: PathsPolicy) -> str:
@@ -187,6 +194,19 @@ def _left_out(repo: Repository, entry: Entry, policy: PathsPolicy) -> str:
     if entry.is_untracked and found.st_size > policy.largest_new_file:
         return f"a new file of {found.st_size // 1024**2} MB"
     return ""
+
+
+def _may_hold_secrets(path: Path) -> bool:
+    """A new file that is named or reads like one that nobody means to publish."""
+    name = path.name.lower()
+    if name == ".env" or (name.startswith(".env.") and not name.endswith(_SAMPLES)):
+        return True
+    try:
+        with open_regular(path) as file:
+            start = file.read(_READ_FOR_SECRETS)
+    except OSError:
+        return False  # gone again, or a directory
+    return redact_bytes(start) != start
 
 
 _Staged = dict[str, str]  # path to mode and content
