@@ -13,9 +13,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.e2e.processes import wait_until
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".e2e-cache"
@@ -217,9 +219,13 @@ def run_until_killed(
     cwd: Path,
     env: Mapping[str, str],
     sight: bytes,
+    when: Callable[[], bool] = lambda: True,
     how: signal.Signals = signal.SIGTERM,
 ) -> tuple[bytes, int]:
-    """Run a CLI until it has printed something, then end its whole process group by a signal."""
+    """Run a CLI until it has printed something, then end its whole process group by a signal.
+
+    `when` is waited for before the signal is sent.
+    """
     with subprocess.Popen(
         [str(CLIS[name].program), *arguments],
         cwd=cwd,
@@ -236,6 +242,7 @@ def run_until_killed(
         seen = [process.stdout.readline()]
         while sight not in seen[-1] and seen[-1]:
             seen.append(process.stdout.readline())
+        wait_until(when, "the CLI is ready to be ended")
         os.killpg(process.pid, how)
         seen.append(process.stdout.read())
     return b"".join(seen), process.returncode

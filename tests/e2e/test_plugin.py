@@ -84,8 +84,14 @@ class Claude:
             cwd=self.made.root,
             env=self.env,
             sight=sight,
+            when=lambda: self._is_kept(session),
             how=how,
         )
+
+    def _is_kept(self, session: str) -> bool:
+        """Claude Code has written down enough of a session to resume it."""
+        kept = Path(self.env["HOME"]).glob(f".claude/projects/*/{session}.jsonl")
+        return any(b"draft.txt" in transcript.read_bytes() for transcript in kept)
 
     @contextmanager
     def talk(self, session: str) -> Iterator[Talk]:

@@ -23,8 +23,12 @@ def _sandbox_works() -> bool:
 
 
 @pytest.mark.skipif(not _sandbox_works(), reason="needs bubblewrap, socat and user namespaces")
-def test_strict_keeps_the_agent_inside(server: ModelServer, world: World) -> None:
-    """Work inside the project goes on; files outside, secrets and the network are out of reach."""
+def test_strict(server: ModelServer, world: World) -> None:
+    """Work inside the project goes on; files outside, secrets and the network are out of reach.
+
+    Its name is short because its directory is: the sandbox has sockets there, whose paths may not
+    be longer than a hundred characters.
+    """
     made = project(
         world,
         server,
