@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import astuple
+
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import ExitDecision
 
@@ -9,4 +11,4 @@ from ralphloop.core.model import ExitDecision
 def test_no_ending_is_forgotten() -> None:
     """A decision that ends a run is in the table, with something to say and a command."""
     assert set(ENDINGS) == set(ExitDecision) - {ExitDecision.CONTINUE}
-    assert all(all(ending) for ending in ENDINGS.values())
+    assert all(all(astuple(ending)) for ending in ENDINGS.values())

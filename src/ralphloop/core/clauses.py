@@ -16,7 +16,8 @@ quotation marks replaced by `…`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from ralphloop.core.patterns import Pattern
 from ralphloop.core.prose import ANYTHING
@@ -121,14 +122,14 @@ _NARROWED = Pattern(
 )
 
 
-class Clause(NamedTuple):
+class Clause(msgspec.Struct, frozen=True):
     """A place in a plain sentence where a statement may begin."""
 
     start: int
     mark: str  # what separates it from the words before: "", ";", ",", ":", "and" …
 
 
-class Plain(NamedTuple):
+class Plain(msgspec.Struct, frozen=True):
     """A sentence without its dress, and the asides that stood in brackets."""
 
     words: str

@@ -11,6 +11,8 @@ import math
 import re
 from datetime import UTC, datetime
 
+from ralphloop.core.patterns import Pattern
+
 _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
 _UNIT_SECONDS = {
     "d": float(_DAY),
@@ -21,8 +23,8 @@ _UNIT_SECONDS = {
 }
 _UNITS_IN_ORDER = tuple(_UNIT_SECONDS)
 
-_PART = re.compile(r"(\d+(?:\.\d+)?) ?(ms|[dhms]) ?", re.ASCII)
-_BARE_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+_PART = Pattern(r"(\d+(?:\.\d+)?) ?(ms|[dhms]) ?", re.ASCII)
+_BARE_NUMBER = Pattern(r"\d+(?:\.\d+)?", re.ASCII)
 _LONGEST_TEXT = 40
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from ralphloop.core.model import ExitDecision
 
 _ON = "ralph run --continue"
 
 
-class Ending(NamedTuple):
+class Ending(msgspec.Struct, frozen=True):
     words: str  # the end of a sentence that begins with the project
     advice: str
     command: str

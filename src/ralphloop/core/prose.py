@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from ralphloop.core import status
 from ralphloop.core.patterns import Pattern
@@ -65,7 +66,7 @@ _WISHES = Pattern(
 _WRAPPED = 50  # a line at least this long may have been wrapped in mid-sentence
 
 
-class Sentence(NamedTuple):
+class Sentence(msgspec.Struct, frozen=True):
     """One sentence of speech and where it stands."""
 
     text: str
@@ -74,7 +75,7 @@ class Sentence(NamedTuple):
     wished: bool = False  # an item of a list that says what should be, not what is
 
 
-class _Unit(NamedTuple):
+class _Unit(msgspec.Struct, frozen=True):
     """Lines that belong together: one list item, one heading, one run of text."""
 
     lines: list[str]

@@ -23,6 +23,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from ralphloop.core.model import Status, StatusBlock, TestsStatus, WorkType
+from ralphloop.core.patterns import Pattern
 from ralphloop.core.text import clean
 
 BEGIN = "---RALPH_STATUS---"
@@ -43,15 +44,15 @@ _MAX_COUNT = 1_000_000_000
 Fields = dict[str, str]
 _Enum = TypeVar("_Enum", bound=StrEnum)
 
-_FIELD = re.compile(
+_FIELD = Pattern(
     r"[ \t]*(?:[-*•][ \t]+|\d{1,2}[.)][ \t]+)?"  # a bullet
     r"[*_`\"']{0,3}(?P<key>[A-Za-z][A-Za-z_]*(?:[ -][A-Za-z_]+){0,4})[*_`\"']{0,3}"
     r"[ \t]*:[*_`]{0,3}[ \t]*(?P<value>.*)"
 )
-_COMMENT = re.compile(r"[ \t]#.*$")
+_COMMENT = Pattern(r"[ \t]#.*$")
 _WRAPPING = "*_`\"'“”‘’ \t"
-_INTEGER = re.compile(r"\d+")
-_ALTERNATIVES = re.compile(r"[A-Z_]+\s*[|/]\s*[A-Z_]+", re.IGNORECASE)
+_INTEGER = Pattern(r"\d+")
+_ALTERNATIVES = Pattern(r"[A-Z_]+\s*[|/]\s*[A-Z_]+", re.IGNORECASE)
 
 
 def read_field(line: str) -> tuple[str, str] | None:

@@ -18,6 +18,7 @@ import re
 
 from ralphloop.core import status
 from ralphloop.core.model import StatusBlock
+from ralphloop.core.patterns import Pattern
 from ralphloop.core.text import clean
 
 _BATCH = 1 << 16  # characters scanned at once
@@ -25,13 +26,13 @@ _MAX_BLOCK = 1 << 14  # a longer "block" is a lost marker, not a block
 _MAX_LINE = 400  # a longer line is neither marker nor fence
 
 _CANDIDATE = re.compile(r"```|~~~|RALPH[_ ]STATUS", re.IGNORECASE)
-_MARKER = re.compile(
+_MARKER = Pattern(
     r" {0,3}[*_]{0,3}(?:---|—) ?(?P<end>END[_ ])?RALPH[_ ]STATUS ?(?:---|—)[*_]{0,3}[ \t]*",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r" {0,3}(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
-_PROMISE = re.compile(r"[ \t]*<promise>[^<\n]*</promise>[ \t]*", re.IGNORECASE)
-_TITLE = re.compile(
+_FENCE = Pattern(r" {0,3}(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
+_PROMISE = Pattern(r"[ \t]*<promise>[^<\n]*</promise>[ \t]*", re.IGNORECASE)
+_TITLE = Pattern(
     r"[ \t]{0,3}(?:#{1,6}[ \t]*[*_`]{0,3}RALPH[_ ]STATUS[*_`]{0,3}:?"
     r"|[*_]{0,3}RALPH[_ ]STATUS[*_]{0,3}:[*_]{0,3})[ \t]*#*[ \t]*",
     re.IGNORECASE,

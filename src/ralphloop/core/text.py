@@ -10,7 +10,7 @@ import re
 
 from ralphloop.core.patterns import Pattern
 
-_ANSI = re.compile(
+_ANSI = Pattern(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links
     r"|\x1b[@-Z\\-_]"

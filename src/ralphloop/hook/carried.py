@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -42,7 +42,7 @@ from ralphloop.stories.source import StoryFile, load
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
 
 
-class Call(NamedTuple):
+class Call(msgspec.Struct, frozen=True):
     """One hook that concerns a loop of ours."""
 
     given: dict[str, Any]

@@ -23,12 +23,12 @@ _NAMED = Pattern(
     + _END,
     re.IGNORECASE,
 )
-_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])Tests?(?![a-z])")
+_CAMEL_CASE = Pattern(r"(?<=[a-z0-9])Tests?(?![a-z])")
 _EXPERIMENT = Pattern(_START + r"a ?/ ?b[ \t-]?(?:tests?|testing|tested)" + _END, re.IGNORECASE)
 
 # Every name of tests has one of these in it; ordinary stories need no more than this look.
 _PARTS = "test coverage e2e jest mocha jasmine rspec unit playwright cypress selenium".split()
-_LABEL = re.compile(r"^[\w.-]{1,20}: ")  # "AC3: Tests pass"
+_LABEL = Pattern(r"^[\w.-]{1,20}: ")  # "AC3: Tests pass"
 _TOKEN = re.compile(r"[^\W_]+")
 _VERDICT_WORDS = """
 pass passes passed passing green succeed succeeds successful successfully ok fail fails failed

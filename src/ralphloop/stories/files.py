@@ -10,7 +10,8 @@ import codecs
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import InputError
@@ -22,14 +23,14 @@ _BOMS = (
 )
 
 
-class Snapshot(NamedTuple):
+class Snapshot(msgspec.Struct, frozen=True):
     """A file's content and the marks by which a later change of it is seen."""
 
     data: bytes
     state: os.stat_result
 
 
-class Text(NamedTuple):
+class Text(msgspec.Struct, frozen=True):
     """Decoded content that can be encoded again to the same bytes."""
 
     content: str

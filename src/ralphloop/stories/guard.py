@@ -7,17 +7,17 @@ tampering.  All other edits are simply the file as it is now.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 
 from ralphloop.core.model import Value
+from ralphloop.core.patterns import Pattern
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.stories.names import quoted
 
-_NOISE = re.compile(r"[\W_]+")
+_NOISE = Pattern(r"[\W_]+")
 
 
 class Changes(Value, frozen=True, kw_only=True):

@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
+import msgspec
+
+from ralphloop.core.patterns import Pattern
 from ralphloop.stories.names import quoted
 from ralphloop.stories.problems import Problems
 
 _SPACE = re.compile(r"[ \t\n\r]+")
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_KEY = Pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _skip_value = json.JSONDecoder().raw_decode
 
 _MAX_BYTES = 50_000_000
@@ -33,11 +35,11 @@ _HINTS = (
 )
 
 
-class _Constant(NamedTuple):
+class _Constant(msgspec.Struct, frozen=True):
     word: str
 
 
-class _Path(NamedTuple):
+class _Path(msgspec.Struct, frozen=True):
     """A place as a chain of steps, written out only when it is needed."""
 
     parent: _Path | None
@@ -72,7 +74,7 @@ class JsonDocument:
         return "".join([*spliced, self.text[done:]])
 
 
-class _Member(NamedTuple):
+class _Member(msgspec.Struct, frozen=True):
     key: str
     key_start: int
     key_end: int

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
+
+from ralphloop.core.patterns import Pattern
 
 _MAX_READABLE = 40
 _MAX_SHOWN = 60
 _MAX_NAMED = 3
-_UNSAFE = re.compile(r"[^a-z0-9]+")
+_UNSAFE = Pattern(r"[^a-z0-9]+")
 
 
 def slug(story_id: str) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.stories.names import labels
@@ -17,7 +18,7 @@ from ralphloop.stories.names import labels
 _Rank = tuple[bool, int | float, int]
 
 
-class Step(NamedTuple):
+class Step(msgspec.Struct, frozen=True):
     """One open story in the plan: when it runs and why then, or why it does not."""
 
     story: Story

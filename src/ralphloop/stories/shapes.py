@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from ralphloop.stories.about_tests import is_about_tests
 from ralphloop.stories.fields import Fields
@@ -26,7 +27,7 @@ _PASSED_WORDS = frozenset({"done", "complete", "completed", "passed", "closed"})
 _MAX_ID = 1000
 
 
-class Listing(NamedTuple):
+class Listing(msgspec.Struct, frozen=True):
     """The root of a file, and the list of stories in it."""
 
     root: dict[object, object]

@@ -19,7 +19,9 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     import psutil
@@ -31,7 +33,7 @@ _POLL_S = 0.5
 _GENTLE_S = 3.0
 
 
-class Ended(NamedTuple):
+class Ended(msgspec.Struct, frozen=True):
     """How a bounded command ended."""
 
     returncode: int

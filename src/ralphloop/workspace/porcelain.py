@@ -7,7 +7,8 @@ or stores them decodes them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 STATUS_ARGS = (
     "status",
@@ -22,7 +23,7 @@ STATUS_ARGS = (
 _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10}
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True):
     """One path that is not the same in HEAD, index and work tree."""
 
     path: bytes
@@ -39,7 +40,7 @@ class Entry(NamedTuple):
         return "U" in (self.staged, self.unstaged) or self.staged == self.unstaged in ("A", "D")
 
 
-class StatusReport(NamedTuple):
+class StatusReport(msgspec.Struct, frozen=True):
     head: str | None  # None: no commit yet
     branch: str | None  # None: detached
     entries: list[Entry]

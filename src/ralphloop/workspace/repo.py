@@ -8,11 +8,11 @@ with its fix, never an exception.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Container, Iterator
 from pathlib import Path
 
 from ralphloop.core.model import Value
+from ralphloop.core.patterns import Pattern
 from ralphloop.errors import RepositoryError
 from ralphloop.findings import Finding, Level
 from ralphloop.workspace.git import Git, first_lines
@@ -34,7 +34,7 @@ _WAY_OUT = {
     "revert": "finish it with `git revert --continue` or `git revert --abort`",
     "bisect": "end it with `git bisect reset`",
 }
-_UNUSABLE_IN_REFS = re.compile(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
+_UNUSABLE_IN_REFS = Pattern(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
 
 
 class Repository(Value):

@@ -13,7 +13,8 @@ import stat
 from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from ralphloop.workspace import placeholders
 from ralphloop.workspace.measures import printable
@@ -26,7 +27,7 @@ MAX_KEPT_BYTES = 64 * 1024 * 1024
 MAX_INNER_REPOSITORIES = 20
 
 
-class Work(NamedTuple):
+class Work(msgspec.Struct, frozen=True):
     """What has to be done to bring the private index up to date."""
 
     add: list[bytes]
