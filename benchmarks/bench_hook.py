@@ -2,7 +2,8 @@
 
 Without a loop (the usual case, in every session of everybody who has the plugin), beside a loop of
 another session, and with one of its own that made progress and gets its next prompt.  Processes
-that a turn starts (git) count.  Best of several runs: the floor is what the program costs.
+that a turn starts (git) count.  All are run in turns, so that a busy machine slows all alike, and
+the best of each counts: the floor is what the program costs.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ def hook(root: Path, event: str, **given: object) -> bytes:
     return done.stdout
 
 
-def cpu_of(work: Callable[[], object]) -> float:
-    """User and system time of the cheapest of several runs, children included."""
-    return min(_one(work) for _ in range(RUNS))
+def cpu_of(*works: Callable[[], object]) -> list[float]:
+    """User and system time of the cheapest of several runs of each, children included."""
+    rounds = [[_one(work) for work in works] for _ in range(RUNS)]
+    return [min(times) for times in zip(*rounds, strict=True)]
 
 
 def _one(work: Callable[[], object]) -> float:
@@ -62,6 +64,7 @@ def _one(work: Callable[[], object]) -> float:
 
 def project(root: Path) -> None:
     """A small repository with stories."""
+    root.mkdir()
     (root / "prd.json").write_text(json.dumps({"userStories": STORIES}))
     (root / ".gitignore").write_text(".ralph/\n.ralph-*\n")
     identity = ("-c", "user.name=Bench", "-c", "user.email=bench@example.com")
@@ -80,14 +83,17 @@ def turn(root: Path, number: list[int]) -> None:
 def main() -> int:
     """Print each ratio beside its limit; fail when one is exceeded."""
     with tempfile.TemporaryDirectory() as place:
-        root, number = Path(place), [0]
+        empty, root, number = Path(place, "empty"), Path(place, "project"), [0]
+        empty.mkdir()
         project(root)
-        bare = cpu_of(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
-        idle = cpu_of(lambda: hook(root, "stop"))
         command = {"command_name": "ralph:ralph", "command_source": "plugin"}
         hook(root, "command", **command, command_args="--max-iterations 0 --allow-dirty")
-        beside = cpu_of(lambda: hook(root, "stop", session_id="another"))
-        active = cpu_of(lambda: turn(root, number))
+        bare, idle, beside, active = cpu_of(
+            lambda: subprocess.run([sys.executable, "-c", "pass"], check=True),
+            lambda: hook(empty, "stop"),
+            lambda: hook(root, "stop", session_id="another"),
+            lambda: turn(root, number),
+        )
     print(f"{'python -c pass':<32} {bare * 1000:6.1f} ms")
     exceeded = False
     for name, seconds, limit in (
