@@ -35,9 +35,10 @@ from ralphloop.loop.memory import publish_learned
 from ralphloop.loop.run import begin_next
 from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.loop.session import load_session
-from ralphloop.loop.setup import Options, assemble
+from ralphloop.loop.setup import Options, assemble, open_repository
 from ralphloop.project import Project
 from ralphloop.stories.source import StoryFile, load
+from ralphloop.workspace.repo import Repository
 
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
 
@@ -70,7 +71,8 @@ class Turn(msgspec.Struct):
 
     def save(self) -> None:
         """Keep everything for the next hook."""
-        self.note(slow_checks=self.patience.slow)
+        repo = self.runner.setup.repo
+        self.note(slow_checks=self.patience.slow, repository=repo.places if repo else None)
         save_ledger(self.runner.journal, self.runner.run, self.ledger)
 
     @property
@@ -158,7 +160,9 @@ def _turn(call: Call, journal: Journal, record: RunRecord) -> Turn:
         env=os.environ,
     )
     config = msgspec.convert(record.config, Config)
-    setup = assemble(options, call.project, config, _stories(call.project, record))
+    known = ledger.repository
+    repo = Repository.at(known) if known else open_repository(call.project.root)
+    setup = assemble(options, call.project, config, _stories(call.project, record), repo)
     patience = Patience(slow=ledger.slow_checks)
     runner = Runner(
         setup=setup,

@@ -7,6 +7,7 @@ import msgspec
 from ralphloop.core.model import Value
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.store import Journal
+from ralphloop.workspace.repo import Places
 
 
 class Ledger(Value, kw_only=True):
@@ -20,6 +21,7 @@ class Ledger(Value, kw_only=True):
     waited_for: tuple[str, ...] = ()  # background tasks we let finish once
     transcript_read: int = 0  # bytes of the session's transcript that were counted
     slow_checks: bool = False  # they take longer than a hook may
+    repository: Places | None = None  # found once: a run stays where it is
 
     def command(self, rest: str = "", *, name: str = "ralph") -> str:
         """A command the person can type as it is printed."""

@@ -18,7 +18,7 @@ from ralphloop.config.model import Context
 from ralphloop.core.model import AgentEvent, Value
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, NewIteration
-from ralphloop.learning.model import Carried
+from ralphloop.learning.carried import Carried
 from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work

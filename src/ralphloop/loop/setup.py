@@ -83,7 +83,8 @@ def prepare(options: Options) -> Setup:
     project = find_project(options.start)
     loaded = load_config(project.root, env=options.env, flags=options.flags)
     stories = None if options.prompt else _stories(options, project, loaded.config)
-    setup = assemble(options, project, loaded.config, stories)
+    repo = open_repository(project.root)
+    setup = assemble(options, project, loaded.config, stories, repo)
     if stories is not None:
         _check_stories(stories, setup.specs_dir, project, options.only)
         _check_branch(stories, setup.repo)
@@ -91,10 +92,13 @@ def prepare(options: Options) -> Setup:
 
 
 def assemble(
-    options: Options, project: Project, config: Config, stories: StoryFile | None
+    options: Options,
+    project: Project,
+    config: Config,
+    stories: StoryFile | None,
+    repo: Repository | None,
 ) -> Setup:
-    """The same from settings and stories that are known already."""
-    repo = open_repository(project.root)
+    """The same from settings, stories and a repository that are known already."""
     by_hook = bool(options.session)
     return Setup(
         options=options,

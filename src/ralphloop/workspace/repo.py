@@ -37,6 +37,9 @@ _WAY_OUT = {
 _UNUSABLE_IN_REFS = Pattern(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
 
 
+Places = tuple[str, str, str, str, str]  # root, git directory, common directory, objects, format
+
+
 class Repository(Value):
     """One work tree with its git directory."""
 
@@ -67,14 +70,35 @@ class Repository(Value):
         if ended.returncode != 0:
             raise _not_usable(start, answers, first_lines(ended.stderr))
         _, object_format, git_dir, common, objects, root = answers
+        return cls.at(
+            (
+                root,
+                git_dir,
+                str((start / common).resolve()),
+                str((start / objects).resolve()),
+                object_format if object_format == "sha256" else "sha1",
+            )
+        )
+
+    @classmethod
+    def at(cls, places: Places) -> Repository:
+        """A repository whose places are known; git is not asked."""
+        root, git_dir, common_dir, objects, object_format = places
         return cls(
             root=Path(root),
             git_dir=Path(git_dir),
-            common_dir=(start / common).resolve(),
-            objects=(start / objects).resolve(),
-            object_format=object_format if object_format == "sha256" else "sha1",
+            common_dir=Path(common_dir),
+            objects=Path(objects),
+            object_format=object_format,
             git=Git(Path(root)),
         )
+
+    @property
+    def places(self) -> Places:
+        """What has to be known to work in it again."""
+        known = map(str, (self.root, self.git_dir, self.common_dir, self.objects))
+        root, git_dir, common_dir, objects = known
+        return root, git_dir, common_dir, objects, self.object_format
 
     def head(self) -> str | None:
         """The commit HEAD stands on; None before the first commit."""
