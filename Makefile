@@ -74,7 +74,7 @@ clean: ## Remove the environment and all caches
 
 e2e: $(READY) ## Whole runs with the real claude and codex against a scripted model (needs npm)
 	$(BIN)/python -m tests.e2e.clis claude codex
-	$(BIN)/python -m pytest tests/e2e -n 2 -m "not e2e_all" $(AGAIN) tests/e2e -m "not e2e_all"; }
+	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all" $(AGAIN) tests/e2e -m "not e2e_all"; }
 
 e2e-all: $(READY) ## The same, and the slow starters gemini and opencode
 	$(BIN)/python -m tests.e2e.clis claude codex gemini opencode
