@@ -98,8 +98,11 @@ def temporary_name() -> str:
 
 def clean_leftovers(directory: Path, *, now: float) -> list[Path]:
     """Remove temporary files of processes that are gone; those of live writers stay."""
-    with os.scandir(directory) as entries:
-        found = [Path(entry.path) for entry in entries if _TEMPORARY.fullmatch(entry.name)]
+    try:
+        with os.scandir(directory) as entries:
+            found = [Path(entry.path) for entry in entries if _TEMPORARY.fullmatch(entry.name)]
+    except FileNotFoundError:
+        return []
     return [path for path in found if _remove_leftover(path, now)]
 
 

@@ -67,10 +67,18 @@ async def run_session(
         journal = stack.enter_context(Journal.open(setup.project.journal))
         if journal.note:
             tell(journal.note)
-        clean_leftovers(setup.project.root, now=now)
+        for place in _written_to(setup):
+            clean_leftovers(place, now=now)
         runner = await open_runner(setup, journal, stop, sinks, tell, clock, run)
         runner.lock = lock
         return await _carried(runner, tell)
+
+
+def _written_to(setup: Setup) -> set[Path]:
+    """Where a process that was killed may have left half a file; the journal sees to its own."""
+    ours = setup.project.directory
+    places = {setup.project.root, ours / "reports", ours / "learnings"}
+    return places | ({setup.stories.path.parent} if setup.stories else set())
 
 
 def make_directory(directory: Path) -> None:
