@@ -258,7 +258,21 @@ def test_nonsense_is_answered_and_changes_nothing(tmp_path: Path) -> None:
     done = ended(process)
     assert done.code == 0, done.text
     for name, request in asked.items():
-        assert NONSENSE[name][2] in answer(box, request).answer, name
+        found = answer(box, request)
+        assert NONSENSE[name][2] in found.answer, name
+        assert found.status == "refused", name
+
+
+def test_a_refusal_is_no_success(tmp_path: Path) -> None:
+    """The command that asked ends with 64 and says why; what was done ends with 0."""
+    box = sandbox(tmp_path, SLOW_FIRST, stories=2, checks=GREEN)
+    process = box.start()
+    box.wait_for_start()
+    refused = box.ralph("skip", "US-9")
+    assert refused.code == 64, refused.text
+    assert "there is no story 'US-9'" in refused.err
+    assert box.ralph("skip", "US-2").code == 0
+    assert ended(process).code == 4
 
 
 @pytest.mark.parametrize("kind", ["note", "stop"])

@@ -93,4 +93,6 @@ def _answer(project: Project, kind: str, request: int) -> str:
         time.sleep(_STEP_S)
     if found[0].status is RequestStatus.VOID:
         return " ended before it could answer"
+    if found[0].status is RequestStatus.REFUSED:
+        raise UsageError(found[0].answer, "`ralph status` and `ralph stories` show how it stands.")
     return f": {found[0].answer}"

@@ -32,6 +32,7 @@ class RunStatus(StrEnum):
 class RequestStatus(StrEnum):
     PENDING = "pending"
     ANSWERED = "answered"
+    REFUSED = "refused"  # answered too, and nothing was done
     VOID = "void"
 
 

@@ -32,6 +32,7 @@ from ralphloop.journal.records import (
     NewEvent,
     NewIteration,
     NewRun,
+    RequestStatus,
     RunStatus,
     Spent,
 )
@@ -208,14 +209,17 @@ class Journal(Queries):
             row = db.row("SELECT last_insert_rowid()")
             return int(row[0]) if changed and row else None
 
-    def answer_request(self, request: int, answer: str, *, now: float) -> bool:
+    def answer_request(
+        self, request: int, answer: str, *, now: float, refused: bool = False
+    ) -> bool:
         """Answer a pending request; False where it is answered or void already."""
         with self._db.write("answer_request") as db:
             sql = (
-                "UPDATE requests SET status = 'answered', answer = ?, answered_at = ?"
+                "UPDATE requests SET status = ?, answer = ?, answered_at = ?"
                 " WHERE id = ? AND status = 'pending'"
             )
-            return db.run(sql, (text(answer), now, request)) == 1
+            status = RequestStatus.REFUSED if refused else RequestStatus.ANSWERED
+            return db.run(sql, (str(status), text(answer), now, request)) == 1
 
 
 _FINISHED_COLUMNS = (

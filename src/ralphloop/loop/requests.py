@@ -25,12 +25,23 @@ MOST_ITERATIONS = 1_000_000
 def handle_requests(runner: Runner) -> None:
     """Answer everything that was asked since the last look."""
     for request in runner.journal.pending_requests(runner.run):
-        handler = _HANDLERS.get(request.kind)
-        answer = handler(runner, request) if handler else f"unknown request {request.kind!r}"
-        runner.journal.answer_request(request.id, answer, now=runner.clock())
+        refused = False
+        try:
+            answer = _HANDLERS.get(request.kind, _unknown)(runner, request)
+        except _Refused as error:
+            answer, refused = str(error), True
+        runner.journal.answer_request(request.id, answer, now=runner.clock(), refused=refused)
         runner.bus.emit(
             events.REQUEST_ANSWERED, None, kind=request.kind, request=request.id, answer=answer
         )
+
+
+class _Refused(Exception):
+    """Why nothing is done about a request."""
+
+
+def _unknown(_: Runner, request: Request) -> str:
+    raise _Refused(f"unknown request {request.kind!r}")
 
 
 def _stop(runner: Runner, _: Request) -> str:
@@ -50,7 +61,7 @@ def _pause(runner: Runner, _: Request) -> str:
 
 def _resume(runner: Runner, _: Request) -> str:
     if not runner.session.desk.paused:
-        return "it was not paused"
+        raise _Refused("it was not paused")
     _change_desk(runner, paused="")
     return "going on"
 
@@ -73,7 +84,7 @@ def _reset(runner: Runner, _: Request) -> str:
 def _note(runner: Runner, request: Request) -> str:
     text = one_line(str(request.payload.get("text", "")), 1_000)
     if not text:
-        return "the note was empty"
+        raise _Refused("the note was empty")
     add_note(runner, text)
     return "it goes into the next prompt"
 
@@ -91,9 +102,9 @@ def _budget(runner: Runner, request: Request) -> str:
         seconds = parse_duration(request.payload.get("time") or 0)
         iterations = int(request.payload.get("iterations") or 0)
     except (TypeError, ValueError) as error:
-        return f"not a budget: {error}"
+        raise _Refused(f"not a budget: {error}") from None
     if not (0 <= dollars <= MOST_DOLLARS and 0 <= iterations <= MOST_ITERATIONS):
-        return "not a budget: it can only be raised, and not without end"
+        raise _Refused("not a budget: it can only be raised, and not without end")
     extra = msgspec.structs.replace(
         extra,
         cost_usd=extra.cost_usd + dollars,
@@ -132,10 +143,10 @@ def _move_story(runner: Runner, request: Request, standing: Standing, reason: st
     story = str(request.payload.get("story", ""))
     stories = runner.story_list()
     if stories is None or stories.get(story) is None:
-        return f"there is no story {one_line(story, 60)!r}"
+        raise _Refused(f"there is no story {one_line(story, 60)!r}")
     before = runner.session.stories.get(story, StoryState())
     if before.standing is Standing.PASSED:
-        return f"{story} has passed already"
+        raise _Refused(f"{story} has passed already")
     state = msgspec.structs.replace(
         before, standing=standing, reason=reason, attempts=0, second_chance=bool(reason)
     )

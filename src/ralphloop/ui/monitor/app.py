@@ -26,6 +26,7 @@ from textual.widgets import Footer, Input
 
 from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
+from ralphloop.journal.records import RequestStatus
 from ralphloop.project import Project
 from ralphloop.ui import steering
 from ralphloop.ui.monitor.model import build
@@ -350,7 +351,8 @@ class Monitor(App[None]):
             return  # the journal cannot be read right now, which the screen says
         for request in found:
             self._asked.discard(request.id)
-            self.call_later(self._tell, steering.answer_words(request))
+            refused = request.status is RequestStatus.REFUSED
+            self.call_later(self._tell, steering.answer_words(request), bad=refused)
 
     def _tell(self, words: str, *, bad: bool = False) -> None:
         self.notify(one_line(words, 300), severity="error" if bad else "information", markup=False)
