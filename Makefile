@@ -44,7 +44,12 @@ AGAIN = || { test $$? -eq 1 && $(BIN)/python -m pytest --last-failed --last-fail
 # Tests wait for processes about as long as they compute: three workers keep two cores busy.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
 
-pytest: $(READY) imports
+# Hundreds of tests start the command; where bytecode is not written, each would compile it anew.
+.PHONY: bytecode
+bytecode: $(READY)
+	@$(BIN)/python -m compileall -q src
+
+pytest: $(READY) imports bytecode
 	$(BIN)/python -m pytest -n $(WORKERS) $(AGAIN); }
 
 fix: $(READY) ## Format and repair what ruff can repair
@@ -72,11 +77,11 @@ clean: ## Remove the environment and all caches
 
 .PHONY: e2e e2e-all
 
-e2e: $(READY) ## Whole runs with the real claude and codex against a scripted model (needs npm)
+e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a scripted model (needs npm)
 	$(BIN)/python -m tests.e2e.clis claude codex
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all" $(AGAIN) tests/e2e -m "not e2e_all"; }
 
-e2e-all: $(READY) ## The same, and the slow starters gemini and opencode
+e2e-all: $(READY) bytecode ## The same, and the slow starters gemini and opencode
 	$(BIN)/python -m tests.e2e.clis claude codex gemini opencode
 	$(BIN)/python -m pytest tests/e2e -n 2
 
