@@ -2,7 +2,7 @@
 
 Whatever the moment, `ralph run --continue` ends with the same commits, trees, marks and progress
 entries as a run that was never killed; no money is forgotten or counted twice, no process is left.
-`make torture` kills at every pass of every point and ten times as often at random.
+`make torture` kills at every pass of every point and twenty times as often at random.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.loop.projects import Done, Sandbox
 
 SOURCE = Path(__file__).parents[2] / "src" / "ralphloop"
 TORTURE = bool(os.environ.get("TORTURE_KILLS"))
-RANDOM_KILLS = int(os.environ.get("TORTURE_KILLS", "25"))
+RANDOM_KILLS = int(os.environ.get("TORTURE_KILLS", "10"))
 KILLS_A_RUN = 5
 DEEPEST_PASS = 60 if TORTURE else 0
 
