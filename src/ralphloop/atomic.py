@@ -98,11 +98,8 @@ def temporary_name() -> str:
 
 def clean_leftovers(directory: Path, *, now: float) -> list[Path]:
     """Remove temporary files of processes that are gone; those of live writers stay."""
-    try:
-        with os.scandir(directory) as entries:
-            found = [Path(entry.path) for entry in entries if _TEMPORARY.fullmatch(entry.name)]
-    except FileNotFoundError:
-        return []
+    with os.scandir(directory) as entries:
+        found = [Path(entry.path) for entry in entries if _TEMPORARY.fullmatch(entry.name)]
     return [path for path in found if _remove_leftover(path, now)]
 
 

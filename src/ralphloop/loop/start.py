@@ -76,9 +76,10 @@ async def run_session(
 
 def _written_to(setup: Setup) -> set[Path]:
     """Where a process that was killed may have left half a file; the journal sees to its own."""
-    ours = setup.project.directory
-    places = {setup.project.root, ours / "reports", ours / "learnings"}
-    return places | ({setup.stories.path.parent} if setup.stories else set())
+    places = {path for path in setup.project.directory.iterdir() if path.is_dir()}
+    if setup.stories is not None:
+        places.add(setup.stories.path.parent)
+    return {setup.project.root, *places}
 
 
 def make_directory(directory: Path) -> None:
