@@ -80,7 +80,7 @@ class Database:
                 yield self
                 kill_point(f"journal.{name}.uncommitted")
                 self.connection.execute("COMMIT")
-            except BaseException:
+            except BaseException:  # Ctrl+C too: half a transaction is none
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
@@ -127,7 +127,7 @@ def open_for_writing(path: Path, *, check: bool) -> Database:
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
         try:
             return _prepared(connection, path, check=check)
-        except BaseException:
+        except BaseException:  # whatever it was goes on; the connection must not
             connection.close()
             raise
 
@@ -139,7 +139,7 @@ def open_for_reading(path: Path) -> Database:
         connection = _connect_for_reading(path)
         try:
             _refuse_unknown(connection, path)
-        except BaseException:
+        except BaseException:  # whatever it was goes on; the connection must not
             connection.close()
             raise
         return Database(connection, path)

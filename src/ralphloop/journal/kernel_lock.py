@@ -56,7 +56,7 @@ class KernelLock:
             except BlockingIOError:
                 lock.release()
                 return None
-            except BaseException:
+            except BaseException:  # whatever it was goes on; the descriptor must not
                 lock.release()
                 raise
             if lock.is_in_place():

@@ -45,7 +45,7 @@ class RunLock:
                 _refuse_other_machine(directory)
             holder = _this_process(run=run, now=now)
             _write_holder(directory, holder)
-        except BaseException:
+        except BaseException:  # whatever it was goes on; the lock must not
             kernel.release()
             raise
         return cls(directory, kernel, holder)
