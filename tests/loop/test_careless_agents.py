@@ -39,6 +39,16 @@ def test_a_deleted_journal_is_put_back_and_the_run_goes_on(tmp_path: Path, delet
     assert ".ralph was deleted" in done.text
 
 
+LEAVES_A_MERGE = """
+def git(*args):
+    subprocess.run(['git', *args], check=False, stdout=subprocess.DEVNULL)
+if START == 1:
+    git('switch', '-qc', 'other'); write('shared.txt', 'theirs'); git('add', '-A')
+    git('commit', '-qm', 'theirs'); git('switch', '-q', '-'); write('shared.txt', 'ours')
+    git('add', '-A'); git('commit', '-qm', 'ours'); git('merge', '-q', 'other')
+"""
+
+
 def test_the_project_stays_locked_although_the_lock_file_was_deleted(tmp_path: Path) -> None:
     """A second run must not start beside the first because an agent removed the lock."""
     agent = f"""
@@ -122,19 +132,13 @@ def test_a_branch_that_is_no_descendant_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_merge_the_agent_left_open_goes_back_to_the_agent(tmp_path: Path) -> None:
     """A half-done merge is not done, is told to the next start, and does not stop the night."""
-    agent = """
-        def git(*args):
-            subprocess.run(['git', *args], check=False, stdout=subprocess.DEVNULL)
-        if START == 1:
-            git('switch', '-qc', 'other'); write('shared.txt', 'theirs'); git('add', '-A')
-            git('commit', '-qm', 'theirs'); git('switch', '-q', '-'); write('shared.txt', 'ours')
-            git('add', '-A'); git('commit', '-qm', 'ours'); git('merge', '-q', 'other')
-        else:
-            assert pathlib.Path('.git/MERGE_HEAD').exists()
-            write('shared.txt', 'both'); git('add', 'shared.txt')
-            git('commit', '-qm', 'merged')
-        done()
-    """
+    agent = f"""{LEAVES_A_MERGE}
+if START > 1:
+    assert pathlib.Path('.git/MERGE_HEAD').exists()
+    write('shared.txt', 'both'); git('add', 'shared.txt')
+    git('commit', '-qm', 'merged')
+done()
+"""
     box = sandbox(tmp_path, agent, checks=GREEN)
     done = box.run("--max-time", "30s")
     assert done.code == 0, done.text
@@ -145,15 +149,7 @@ def test_a_merge_the_agent_left_open_goes_back_to_the_agent(tmp_path: Path) -> N
 
 def test_a_merge_nobody_ends_does_not_burn_the_night(tmp_path: Path) -> None:
     """An agent that never ends its merge wears its attempts out; the run ends by its own rules."""
-    agent = """
-        def git(*args):
-            subprocess.run(['git', *args], check=False, stdout=subprocess.DEVNULL)
-        if START == 1:
-            git('switch', '-qc', 'other'); write('shared.txt', 'theirs'); git('add', '-A')
-            git('commit', '-qm', 'theirs'); git('switch', '-q', '-'); write('shared.txt', 'ours')
-            git('add', '-A'); git('commit', '-qm', 'ours'); git('merge', '-q', 'other')
-        done(words=f'Try {START}.')
-    """
+    agent = f"{LEAVES_A_MERGE}\ndone(words=f'Try {{START}}.')"
     box = sandbox(tmp_path, agent, stories=[story("US-1"), story("US-2")], checks=GREEN)
     done = box.run("--max-time", "60s")
     assert done.code == 1, done.text
@@ -309,3 +305,13 @@ def _wait_until(happened: Callable[[], bool], timeout: float = 20) -> None:
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_new_files_that_may_hold_secrets_are_told(tmp_path: Path) -> None:
+    """They are named with the story that made them; ordinary files are not."""
+    agent = "write('.env' if STORY == 'US-1' else 'settings.py', 'PORT=8080'); done()"
+    box = sandbox(tmp_path, agent, stories=2, checks=GREEN)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert ".env may hold a secret: look at it before you push" in done.text
+    assert done.text.count("may hold a secret") == 1

@@ -64,6 +64,16 @@ def wait_for_wait(box: Sandbox, kind: str, timeout: float = 20) -> None:
         time.sleep(0.05)
 
 
+def paused(tmp_path: Path) -> tuple[Sandbox, subprocess.Popen[str]]:
+    """A run that a person has paused after its first iteration."""
+    box = sandbox(tmp_path, SLOW_FIRST, checks=GREEN)
+    process = box.start()
+    box.wait_for_start()
+    ask(box, "pause")
+    wait_for_wait(box, "pause")
+    return box, process
+
+
 def ended(process: subprocess.Popen[str]) -> Done:
     """The run to its end."""
     out, err = process.communicate(timeout=60)
@@ -129,11 +139,7 @@ def test_wishes_are_heard_while_the_run_waits(tmp_path: Path) -> None:
 
 def test_a_pause_holds_until_it_is_resumed(tmp_path: Path) -> None:
     """After the iteration nothing starts until a person says so."""
-    box = sandbox(tmp_path, SLOW_FIRST, checks=GREEN)
-    process = box.start()
-    box.wait_for_start()
-    ask(box, "pause")
-    wait_for_wait(box, "pause")
+    box, process = paused(tmp_path)
     time.sleep(1)
     assert box.starts == 1
     ask(box, "resume")
@@ -143,11 +149,7 @@ def test_a_pause_holds_until_it_is_resumed(tmp_path: Path) -> None:
 
 def test_a_pause_outlives_the_process(tmp_path: Path) -> None:
     """A paused run that is stopped and continued is still paused."""
-    box = sandbox(tmp_path, SLOW_FIRST, checks=GREEN)
-    process = box.start()
-    box.wait_for_start()
-    ask(box, "pause")
-    wait_for_wait(box, "pause")
+    box, process = paused(tmp_path)
     process.kill()
     process.communicate()
     again = box.start("--continue")
@@ -160,11 +162,7 @@ def test_a_pause_outlives_the_process(tmp_path: Path) -> None:
 
 def test_a_paused_run_that_is_stopped_begins_nothing(tmp_path: Path) -> None:
     """The stop ends the pause and the run, not the pause alone."""
-    box = sandbox(tmp_path, SLOW_FIRST, checks=GREEN)
-    process = box.start()
-    box.wait_for_start()
-    ask(box, "pause")
-    wait_for_wait(box, "pause")
+    box, process = paused(tmp_path)
     ask(box, "stop")
     assert ended(process).code == 130
     assert box.starts == len(box.records()) == 1
