@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ralphloop.errors import RepositoryError
 from ralphloop.workspace.commit import (
@@ -21,8 +18,7 @@ from ralphloop.workspace.commit import (
     commit_story,
     find_commit,
 )
-from ralphloop.workspace.commit_message import MAX_SUBJECT, one_line, story_message, with_trailers
-from ralphloop.workspace.locks import clear_dead_locks
+from ralphloop.workspace.commit_message import with_trailers
 from ralphloop.workspace.own_files import never_committed
 from tests.workspace.sandbox import Sandbox
 
@@ -177,27 +173,6 @@ def test_users_cleanup_and_template_do_not_change_the_message(box: Sandbox) -> N
     box.git("config", "commit.verbose", "true")
     _commit(box, story_id="#7", title="x")
     assert box.git("log", "-1", "--format=%B").splitlines()[:3] == ["#7: x", "", "Ralph-Run: r1"]
-
-
-@given(st.text(), st.text())
-def test_a_message_is_one_line_and_our_trailers(story_id: str, title: str) -> None:
-    """No text can add a line, a paragraph or a trailer."""
-    message = story_message(story_id, title, run="r", iteration=1, grade="checked")
-    subject, blank, *trailers = message.rstrip("\n").split("\n")
-    assert blank == ""
-    assert 0 < len(subject) <= MAX_SUBJECT
-    assert [line.split(":")[0] for line in trailers] == [
-        "Ralph-Run",
-        "Ralph-Iteration",
-        "Ralph-Story",
-        "Ralph-Grade",
-    ]
-    assert message.encode("utf-8").isascii() or message
-
-
-def test_a_long_title_is_cut_with_a_mark() -> None:
-    """One line of at most 120 characters, and one can see that it was longer."""
-    assert one_line("x" * 300, 120) == "x" * 119 + "…"
 
 
 def test_the_commit_of_an_iteration_is_found_again(box: Sandbox) -> None:
@@ -498,21 +473,6 @@ def test_a_lock_that_a_killed_git_left_is_cleared(box: Sandbox) -> None:
     os.utime(lock, (an_hour_ago, an_hour_ago))
     box.write("a.py")
     assert _commit(box).status is CommitStatus.COMMITTED
-
-
-def test_a_lock_that_somebody_may_hold_is_left_alone(box: Sandbox) -> None:
-    """A fresh lock, or one while a git works here, is not ours to remove."""
-    lock = box.write(".git/index.lock", "")
-    repo = box.repository()
-    assert clear_dead_locks(repo) == ()
-    in_an_hour = time.time() + 3600
-    with subprocess.Popen(
-        ["git", "cat-file", "--batch"], cwd=box.root, stdin=subprocess.PIPE
-    ) as git:
-        assert clear_dead_locks(repo, now=in_an_hour) == ()
-        assert lock.exists()
-        git.communicate()
-    assert clear_dead_locks(repo, now=in_an_hour) == ("index.lock",)
 
 
 def test_a_project_below_the_root_keeps_its_private_files_out(box: Sandbox) -> None:
