@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +14,11 @@ from ralphloop.core.model import Status, StatusBlock, TestsStatus, WorkType
 from ralphloop.core.status import render
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.ourselves import ourselves
 from ralphloop.project import Project
 
 Json = dict[str, Any]
-RALPH = (sys.executable, "-m", "ralphloop")
+RALPH = ourselves()
 SESSION = "11111111-2222-4333-8444-555555555555"
 OTHER = "99999999-2222-4333-8444-555555555555"
 

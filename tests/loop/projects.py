@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ralphloop.journal.store import Journal
+from ralphloop.ourselves import ourselves
 
 LIBRARY = '''
 import json, os, pathlib, signal, subprocess, sys, time
@@ -146,7 +147,7 @@ class Sandbox:
 
     def argv(self, *arguments: str) -> list[str]:
         """The real command."""
-        return [sys.executable, "-m", "ralphloop", *arguments]
+        return [*ourselves(), *arguments]
 
     def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
         """What the command is started with."""

@@ -12,7 +12,6 @@ See `ralphloop.agents.script` for the script itself.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from ralphloop.agents.scripted_main import STATE_VARIABLE
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import InputError, RalphError
 from ralphloop.findings import Finding, Level
+from ralphloop.ourselves import ourselves
 
 _FIX = 'name the script in ralph.toml: command = ["night.yaml"]'
 
@@ -38,9 +38,8 @@ class ScriptedAgent:
         state = request.settings_dir / "scripted-state.json"
         return Launch(
             argv=(
-                sys.executable,
-                "-P",  # the directory it works in must not hide modules of ours
-                *("-m", "ralphloop.agents.scripted_main", str(path)),
+                *ourselves("ralphloop.agents.scripted_main"),
+                str(path),
                 *request.conversation,
             ),
             env={

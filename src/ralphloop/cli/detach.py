@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ from ralphloop.errors import ExitCode
 from ralphloop.journal.lock import live_holder
 from ralphloop.loop.setup import Options, prepare
 from ralphloop.loop.start import make_directory
+from ralphloop.ourselves import ourselves
 
 _PATIENCE_S = 20.0
 _STEP_S = 0.1
@@ -22,7 +22,7 @@ def detach(options: Options, arguments: Sequence[str]) -> int:
     """Start the same command in the background; wait until it holds the project or ended."""
     project = prepare(options).project
     make_directory(project.directory)
-    argv = [sys.executable, "-m", "ralphloop", *(a for a in arguments if a != "--detach")]
+    argv = [*ourselves(), *(a for a in arguments if a != "--detach")]
     with project.log.open("ab") as log:
         start = log.tell()
         child = subprocess.Popen(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -25,6 +24,7 @@ from ralphloop.errors import RalphError, UsageError
 from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
 from ralphloop.journal.holder import read_holder
+from ralphloop.ourselves import ourselves
 from ralphloop.project import find_project
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _options(wanted: dict[str, Any], cwd: Path, session: str) -> Options:
 def _detached(words: Sequence[str], cwd: Path) -> Answer:
     """Script mode is a process of its own: it outlives this session."""
     done = subprocess.run(
-        [sys.executable, "-m", "ralphloop", "run", "--detach", *words],
+        [*ourselves(), "run", "--detach", *words],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

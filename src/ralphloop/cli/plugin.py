@@ -27,6 +27,7 @@ from ralphloop import __version__
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.errors import AgentUnavailable, RepositoryError
+from ralphloop.ourselves import ourselves
 
 PREFIX = "ralph:"
 _NAME = "ralph@ralph"
@@ -171,7 +172,7 @@ def _versioned(manifest: dict[str, Any]) -> dict[str, Any]:
 def _command() -> list[str]:
     """How this very installation is called."""
     script = Path(sys.executable).with_name("ralph")
-    return [str(script)] if os.access(script, os.X_OK) else [sys.executable, "-m", "ralphloop"]
+    return [str(script)] if os.access(script, os.X_OK) else [*ourselves()]
 
 
 def _home() -> Path:

@@ -18,9 +18,10 @@ from pathlib import Path
 from ralphloop.cli import output
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.loop.setup import Options, prepare
+from ralphloop.ourselves import ourselves
 
-_MONITOR = (sys.executable, "-m", "ralphloop", "monitor")
-_LOOP = (sys.executable, "-m", "ralphloop.cli.tmux")
+_MONITOR = (*ourselves(), "monitor")
+_LOOP = ourselves("ralphloop.cli.tmux")
 _ELSEWHERE = "`ralph monitor` shows the run in another terminal."
 
 

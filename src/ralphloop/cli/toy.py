@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ralphloop.errors import UsageError
+from ralphloop.ourselves import ourselves
 
 _IGNORED = ".ralph/\n.ralph-session.json\n.ralph-circuit-state.json\n__pycache__/\n"
 _SETTINGS = """\
@@ -54,5 +55,5 @@ def run_there(place: Path, *flags: str) -> int:
     """Run its stories, without settings that are meant for another project; the exit code."""
     foreign = ("RALPH_", "CB_", "GIT_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    command = [sys.executable, "-m", "ralphloop", "run", *flags]
+    command = [*ourselves(), "run", *flags]
     return subprocess.run(command, cwd=place, env=env, check=False).returncode
