@@ -15,10 +15,10 @@ from pathlib import Path
 from ralphloop.agents.base import Launch
 from ralphloop.agents.finished import Finished
 from ralphloop.agents.process import Rules, run_agent
-from ralphloop.agents.processes import MARK_VARIABLE, carries_mark, find_process, process_table
-from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent
+from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.table import MARK_VARIABLE, carries_mark, find_process, process_table
 from ralphloop.readers import reader_for
 
 QUICK = Rules(exit_grace_s=0.2, stop_grace_s=0.3, after_result_grace_s=0.3)

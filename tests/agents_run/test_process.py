@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ralphloop.agents.finished import Cause
-from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.core.model import Outcome
+from ralphloop.proc.stop_signal import StopSignal
 from tests.agents_run.helpers import QUICK, Stage, is_alive, wait_until
 
 

@@ -20,11 +20,11 @@ from ralphloop.agents.base import AgentRequest, load_agent
 from ralphloop.agents.finished import Cause, Finished
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.script import load_script
-from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.agents.transcript import Transcript
 from ralphloop.config.model import AgentName, AgentSection
 from ralphloop.core.model import AgentEvent, Outcome, Status
 from ralphloop.errors import InputError
+from ralphloop.proc.stop_signal import StopSignal
 from ralphloop.readers import reader_for
 from tests.agents_run.helpers import QUICK, is_alive
 

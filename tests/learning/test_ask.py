@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.agents.base import AgentRequest, load_agent
-from ralphloop.agents.stopping import StopSignal
 from ralphloop.config.model import AgentName, AgentSection
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.learning.ask import STORY, Asked, ask, read_reply
 from ralphloop.learning.model import Kind, Source
+from ralphloop.proc.stop_signal import StopSignal
 
 GOOD = """\
 successes:

@@ -139,12 +139,12 @@ MUTATIONS = (
     ),
     Mutation(
         "the wall clock",
-        "from ralphloop.agents.clocks import Clocks; Clocks.out_of_time = False",
+        "from ralphloop.proc.clocks import Clocks; Clocks.out_of_time = False",
         "hang",
     ),
     Mutation(
         "the stall clock",
-        "from ralphloop.agents.clocks import StallWatch\n"
+        "from ralphloop.proc.clocks import StallWatch\n"
         "async def never(self, at): return False\n"
         "StallWatch.is_stalled = never",
         "silence after words",
@@ -159,7 +159,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the search for children",
-        "from ralphloop.agents.tree import ProcessTree\nProcessTree.is_empty = lambda self: True",
+        "from ralphloop.proc.tree import ProcessTree\nProcessTree.is_empty = lambda self: True",
         "children left behind",
     ),
     Mutation(

@@ -130,7 +130,7 @@ def test_a_check_that_ignores_the_gentle_signal_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGTERM may be ignored; the end comes anyway."""
-    monkeypatch.setattr("ralphloop.workspace.bounded._GENTLE_S", 0.3)
+    monkeypatch.setattr("ralphloop.proc.run._GENTLE_S", 0.3)
     script = "trap '' TERM; while :; do sleep 0.2; done"
     started = time.monotonic()
     assert _run(_sh(script, timeout_s=0.3), tmp_path).status is CheckStatus.FAILED

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ralphloop.errors import RepositoryError
+from ralphloop.proc.run import Ended
 from ralphloop.workspace import object_store, snapshot, sorting
-from ralphloop.workspace.bounded import Ended
 from ralphloop.workspace.git import Git
 from ralphloop.workspace.measures import Change, Changed, Snapshot, printable
 from ralphloop.workspace.own_files import never_progress

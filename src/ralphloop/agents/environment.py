@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ralphloop.agents.base import AgentRequest
-from ralphloop.agents.processes import MARK_VARIABLE
 from ralphloop.atomic import KILL_VARIABLE
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.findings import Finding, Level
+from ralphloop.proc.table import MARK_VARIABLE
 from ralphloop.workspace.git import OTHER_REPOSITORY
 
 _PARENT_SESSION = frozenset(

@@ -23,22 +23,22 @@ from dataclasses import dataclass
 import msgspec
 
 from ralphloop.agents.base import Launch
-from ralphloop.agents.child import Child
-from ralphloop.agents.clocks import Clocks, FileProbe, StallWatch
 from ralphloop.agents.finished import Cause, Finished
-from ralphloop.agents.processes import Proc, name_of
-from ralphloop.agents.stop_signal import StopSignal
-from ralphloop.agents.stopping import (
+from ralphloop.agents.transcript import TranscriptSink
+from ralphloop.core.durations import format_duration
+from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
+from ralphloop.proc.child import Child
+from ralphloop.proc.clocks import Clocks, FileProbe, StallWatch
+from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.stopping import (
     AT_ONCE,
     gentle,
     run_stopping,
     run_stopping_blocking,
     stopping,
 )
-from ralphloop.agents.transcript import TranscriptSink
-from ralphloop.agents.tree import ProcessTree, become_subreaper, children_now
-from ralphloop.core.durations import format_duration
-from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
+from ralphloop.proc.table import Proc, name_of
+from ralphloop.proc.tree import ProcessTree, become_subreaper, children_now
 from ralphloop.readers.base import Reader
 from ralphloop.readers.own_words import BoundedText
 from ralphloop.redaction import Redactor, secret_values

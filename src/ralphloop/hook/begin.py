@@ -10,7 +10,6 @@ import asyncio
 import time
 from pathlib import Path
 
-from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.core.model import Decision
 from ralphloop.errors import UsageError
 from ralphloop.hook.answer import Answer, in_context, refused
@@ -23,6 +22,7 @@ from ralphloop.journal.store import Journal
 from ralphloop.loop.run import not_again
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.start import make_directory, open_runner, run_to_hold
+from ralphloop.proc.stop_signal import StopSignal
 from ralphloop.prompts.build import CHARS_PER_TOKEN
 
 MANY_STORIES = 10

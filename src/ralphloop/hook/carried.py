@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from ralphloop.agents.finished import Finished
-from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Config
 from ralphloop.core.model import Decision
@@ -36,6 +35,7 @@ from ralphloop.loop.run import begin_next
 from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.loop.session import load_session
 from ralphloop.loop.setup import Options, assemble, open_repository
+from ralphloop.proc.stop_signal import StopSignal
 from ralphloop.project import Project
 from ralphloop.stories.source import StoryFile, load
 from ralphloop.workspace.repo import Repository

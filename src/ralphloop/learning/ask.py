@@ -20,7 +20,6 @@ import msgspec
 
 from ralphloop.agents.base import Agent, AgentRequest
 from ralphloop.agents.process import Rules, run_agent
-from ralphloop.agents.stopping import StopSignal
 from ralphloop.agents.transcript import Transcript
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import CheckResult, CheckStatus, Usage, Value
@@ -29,6 +28,7 @@ from ralphloop.errors import RalphError
 from ralphloop.learning.model import MAX_TEXT, Kind, Note, Source
 from ralphloop.learning.words import CATEGORIES
 from ralphloop.learning.yaml_file import SECTIONS, load_yaml
+from ralphloop.proc.stop_signal import StopSignal
 from ralphloop.prompts.build import fenced
 from ralphloop.readers import reader_for
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ralphloop.agents.base import mark_of
 from ralphloop.agents.finished import Finished
-from ralphloop.agents.stopping import stop_tree
 from ralphloop.agents.transcript import join_tail, stderr_path
 from ralphloop.core.model import ProcessEnd, Response
 from ralphloop.journal.records import IterationRecord
@@ -20,6 +19,7 @@ from ralphloop.loop.judging import judge
 from ralphloop.loop.recording import record
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import Standing
+from ralphloop.proc.stopping import stop_tree
 from ralphloop.readers import reader_for
 from ralphloop.stories.model import StoryList
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.atomic import sync_file
 from ralphloop.config.model import Config, LimitsSection
 from ralphloop.errors import RalphError
@@ -29,6 +28,7 @@ from ralphloop.loop.limits import raised
 from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.story_state import Standing, States
+from ralphloop.proc.stop_signal import StopSignal
 from ralphloop.stories import files
 from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import StoryFile, load

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.errors import ExitCode
+from ralphloop.proc.stop_signal import StopSignal
 
 
 class Received:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.stop_signal import StopSignal
 from ralphloop.atomic import clean_leftovers
 from ralphloop.config.render import storable
 from ralphloop.core.durations import format_duration
@@ -43,6 +42,7 @@ from ralphloop.loop.session import (
 )
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.story_state import StoryState, load_states
+from ralphloop.proc.stop_signal import StopSignal
 from ralphloop.workspace import object_store
 
 _ATTENTION_S = 1.0

@@ -19,7 +19,7 @@ import msgspec
 
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import CheckResult, CheckStatus, Value
-from ralphloop.workspace.bounded import Ended, run_to_tail
+from ralphloop.proc.run import Ended, run_to_tail
 
 DEFAULT_TIMEOUT_S = 900.0
 MAX_TAIL = 16 * 1024

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.workspace.bounded import Ended
+from ralphloop.proc.run import Ended
 from ralphloop.workspace.git import PATHSPECS_ON_STDIN, literal_pathspecs
 from ralphloop.workspace.repo import Repository
 

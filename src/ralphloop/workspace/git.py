@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from ralphloop.errors import RepositoryError
-from ralphloop.workspace.bounded import Ended, run_bounded
+from ralphloop.proc.run import Ended, run_bounded
 
 READ_TIMEOUT_S = 120.0
 _SHOWN_LINES = 6

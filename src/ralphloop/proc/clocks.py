@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from ralphloop.agents.processes import Proc
+from ralphloop.proc.table import Proc
 
 _GAP_S = 60.0
 _BUSY_SHARE = 0.05  # of one core: above what an idle event loop with a spinner needs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ralphloop.agents.clocks import Clocks, CpuMeter, StallWatch
-from ralphloop.agents.processes import Proc
+from ralphloop.proc.clocks import Clocks, CpuMeter, StallWatch
+from ralphloop.proc.table import Proc
 
 
 def _clocks(wall_s: float = 100, stall_s: float = 50) -> Clocks:

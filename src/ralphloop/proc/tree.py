@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from ralphloop.agents.processes import (
+from ralphloop.proc.table import (
     Proc,
     carries_mark,
     children_of_this_process,

@@ -12,9 +12,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from ralphloop.agents.processes import Proc, carries_mark, name_of, process_table, send_signal
-from ralphloop.agents.stop_signal import StopSignal as StopSignal  # noqa: PLC0414 - its first home
-from ralphloop.agents.tree import ancestors, with_descendants
+from ralphloop.proc.table import Proc, carries_mark, name_of, process_table, send_signal
+from ralphloop.proc.tree import ancestors, with_descendants
 
 Stages = Sequence[tuple[signal.Signals, float]]
 

@@ -1,0 +1,54 @@
+"""Running a command: bounded time, bounded output, nobody who holds its pipes is waited for."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from ralphloop.proc.run import run_bounded
+
+
+def _run(script: str, cwd: Path, **options: object) -> tuple[int, bytes, bool, bool]:
+    ended = run_bounded(["sh", "-c", script], cwd=cwd, env=os.environ, **options)  # type: ignore[arg-type]
+    return ended.returncode, ended.stdout, ended.timed_out, ended.overflowed
+
+
+def test_output_and_exit_code_are_returned(tmp_path: Path) -> None:
+    """The plain case: what it printed and how it ended."""
+    assert _run("echo out; echo err >&2; exit 3", tmp_path) == (3, b"out\n", False, False)
+
+
+def test_large_input_and_output_flow_at_the_same_time(tmp_path: Path) -> None:
+    """Neither side of a pipe waits for the other."""
+    data = b"x" * 3_000_000
+    assert _run("cat", tmp_path, stdin=data)[1] == data
+
+
+def test_input_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
+    """A command may end without reading its input."""
+    assert _run("exit 0", tmp_path, stdin=b"x" * 3_000_000)[0] == 0
+
+
+def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    """The deadline holds for the whole process group."""
+    started = time.monotonic()
+    _, out, timed_out, _ = _run("echo before; sleep 60 & sleep 60", tmp_path, timeout_s=0.3)
+    assert timed_out
+    assert out == b"before\n"
+    assert time.monotonic() - started < 5
+
+
+def test_output_beyond_the_limit_stops_the_command(tmp_path: Path) -> None:
+    """An endless printer is stopped, not collected."""
+    _, out, _, overflowed = _run("yes", tmp_path, max_output=100_000)
+    assert overflowed
+    assert len(out) < 5_000_000
+
+
+def test_a_background_child_that_holds_the_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """A daemon started by a hook does not hold up the run."""
+    started = time.monotonic()
+    code, out, timed_out, _ = _run("sleep 5 & echo done", tmp_path, timeout_s=30)
+    assert (code, out, timed_out) == (0, b"done\n", False)
+    assert time.monotonic() - started < 4
