@@ -318,6 +318,25 @@ GUARDS = (
         outcome="fatal",
     ),
     Guard(
+        name="unknown model, said by a gateway",
+        agent="print('API Error: 400 The provided model identifier is invalid.'); sys.exit(1)",
+        starts=1,
+        code=69,
+        words="model identifier is invalid",
+        outcome="fatal",
+    ),
+    Guard(
+        name="the same failing address, another id",
+        agent="""
+        write(f"src/{START}.py", START)
+        address = "https://api.example.com/jobs/" + ("8841", "x7fq", "f9", "1a2b3c4d", "00c1")[START - 1]
+        status(words=f"The upload stops:\\n\\nError: POST {address} returned 502 Bad Gateway")
+        """,
+        starts=5,
+        code=1,
+        words="same error 5 times in a row",
+    ),
+    Guard(
         name="startup errors",
         agent="sys.stderr.write('libfoo.so: cannot open shared object file'); sys.exit(127)",
         starts=2,

@@ -212,6 +212,24 @@ HONEST = (
         setting={"toml": '[circuit]\npreset = "strict"\n'},
     ),
     Honest(
+        name="a linter that counts warnings and no errors",
+        agent="""
+        write(f"src/{START}.py")
+        if START < 7: status(words=f"Part {START}.\\n\\n✖ 3 problems (0 errors, 3 warnings)")
+        else: done()
+        """,
+        starts=7,
+    ),
+    Honest(
+        name="words that show a finished field",
+        agent="""
+        write(f"src/{START}.py")
+        shown = ("The worker ends with status: done.", "The reader takes STATUS: COMPLETE, in bold too.")
+        print(shown[START - 1] if START < 3 else "The story is complete.")
+        """,
+        starts=3,
+    ),
+    Honest(
         name="no status block at all",
         agent="""
         write(f"src/{START}.py")

@@ -45,15 +45,15 @@ _HEAD_AND_MESSAGE = re.compile(
     r"([Ff]atal(?: error)?|[Ee]rror|ERROR|\w*(?:Error|Exception))\W*?:\s+(.*)$"
 )
 _SUMMARY = re.compile(
-    r"(?i:\W*(?:(?:tests?|test (?:suites?|files?)|suites?|snapshots?|results?|summary|totals?|found"
-    r"|ran|lint|eslint|ruff|mypy|tsc|build)\b:?\W+)?\d+ [a-z]+(?:[\s\d,;|().=!:✖]"
+    r"(?i:\W*(?:\d+ problems? \(\d+ errors?\b|(?:(?:error|tests?|test (?:suites?|files?)|suites?"
+    r"|snapshots?|results?|summary|totals?|found|ran|lint|eslint|ruff|mypy|tsc|build)\b:?\W+){0,2}"
+    r"\d+ [a-z]+(?:[\s\d,;|().=!:✖]"
     r"|(?<![a-z])(?:passed|failed|failing|passing|failures?|errors?|warnings?|skipped|total|in"
     r"|seconds?|s|ms|problems?|tests?|examples?|pending|todo|assertions?|xfailed|xpassed|deselected"
-    r"|of|and|files?|checked|source|checks?|suites?)\b)*$)"
+    r"|of|and|files?|checked|source|checks?|suites?)\b)*$))"
 )
-_BAD_COUNT = re.compile(
-    r"(?i:\b(\d+)\s+(?:\w+\s+)?(?:failed|failing|failures?|errors?|problems?)\b)"
-)
+_BAD_COUNT = re.compile(r"(?i:\b(\d+)\s+(?:\w+\s+)?(?:failed|failing|failures?|errors?)\b)")
+_PROBLEMS = re.compile(r"(?i:\b(\d+)\s+(?:\w+\s+)?problems?\b)")  # may all be warnings
 _COUNTED = re.compile(
     r"(?i:\b(?:errors?|failures|failed|fatal)\s?[:=]\s*(\d+)(?=\s*(?:[,;|)]|\.(?:\s|$)|$)))"
 )
@@ -187,5 +187,5 @@ def _counts_failures(text: str) -> bool | None:
     """Whether a summary of counts tells of failures; None where the line is no summary."""
     numbers = _COUNTED.findall(text[:300])
     if not numbers and len(text) < 200 and _SUMMARY.match(text):
-        numbers = _BAD_COUNT.findall(text)
+        numbers = _BAD_COUNT.findall(text) or _PROBLEMS.findall(text)
     return any(number.strip("0") for number in numbers) if numbers else None

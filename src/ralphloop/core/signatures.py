@@ -43,6 +43,7 @@ _NOISE = re.compile(
     rf"|{_IN_PATH}+\.{_SOURCE}\(\d+(?:,\d+)*\))"
     rf"|(?P<spot>(?<=\bin |\bat ){_ROOT}[^\s'\"`<>,;:()\[\]]+)"
     rf"|(?P<path>(?<![\w.<>/~]){_ROOT}[^\s'\"`<>,;:()\[\]{{}}]+)"
+    r"|(?P<relative>(?<![\w.<>/~-])(?:\.{1,2}/)*[\w.@+-]*[A-Za-z][\w.@+-]*(?:/[\w.@+-]+)+)"
     r"|(?P<address>\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)"
     r"|(?P<hex>\b0[xX][0-9a-fA-F]+)"
     r"|(?P<duration>\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|secs?|seconds?|s|mins?|minutes?|m|hours?|h)\b)"
@@ -77,6 +78,16 @@ _ALTERNATION = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)")
 _DIGITS = re.compile(r"\d+")
 _PIECE = re.compile(r"[A-Za-z0-9]+")
 _SEPARATOR = re.compile(r"[/\\]")
+_EXTENSION = re.compile(r"(?<=.)\.[A-Za-z]\w{0,9}$")
+# What ids look like and names do not: digits before letters (but `i18n`), hexadecimal, letters
+# nobody can say; and where no extension says file, a few digits or a hump every other letter.
+_OPAQUE = re.compile(
+    r"(?![A-Za-z]\d\d[A-Za-z]$)(?=.{4})[A-Za-z]*\d+[A-Za-z]\w*$"
+    r"|(?i:[a-f]{8,}|[b-df-hj-np-tv-xz]{6,})$"
+)
+_BARE_ID = re.compile(
+    r"(?=.*\d).{1,3}$|(?=.{8})[A-Za-z]?(?:[A-Z]{1,2}[a-z]{0,2}){4,}$(?<![A-Z]{8})"
+)
 # An exception or a code before the first colon is identity, digits and all.
 _HEAD = re.compile(rf"{NAME}|[A-Z]{{2,6}}-\d{{2,6}}(?=:)|error: \[[A-Z]+-\d+\]")
 # So is the name of a failing test; its file, parameters and time are not.
@@ -151,7 +162,7 @@ def _replaced_in_quotes(match: re.Match[str]) -> str:
         return _quoted(match["inner"])
     if kind == "status":
         return found
-    return {"path": _path, "url": _url, "token": _token}[kind](found)
+    return {"path": _path, "relative": _relative, "url": _url, "token": _token}[kind](found)
 
 
 def _quoted(inner: str) -> str:
@@ -166,13 +177,35 @@ def _path(path: str) -> str:
     name = _SEPARATOR.split(path.rstrip("/\\."))[-1]
     if not name or _TEMPORARY.search(path):
         return "<path>"
-    return f"<path>/{_PIECE.sub(lambda piece: _token(piece[0]), name)}"
+    return f"<path>/{_last(name)}"
+
+
+def _relative(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return f"{_tokens(folder)}{slash}{_last(name)}"
 
 
 def _url(url: str) -> str:
     if url.startswith("file:"):
         return _path(url.removeprefix("file://"))
-    return _PIECE.sub(lambda piece: _token(piece[0]), url.partition("?")[0])
+    address, slash, name = url.partition("?")[0].rstrip("/.,:;").rpartition("/")
+    if address.endswith("/"):  # a host and nothing behind it
+        return _tokens(address + slash + name)
+    return f"{_tokens(address)}/{'<id>' if _DIGITS.search(name) else _last(name)}"
+
+
+def _last(name: str) -> str:
+    """The last part of a path: an id there changes from run to run, a file's name does not."""
+    extension = _EXTENSION.search(name)
+    stem, rest = (name[: extension.start()], extension[0]) if extension else (name, "")
+    opaque = stem.isdigit() or (not rest and _BARE_ID.match(stem))
+    if opaque or any(_OPAQUE.match(piece) for piece in _PIECE.findall(stem)):
+        return f"<id>{rest}"
+    return _tokens(name)
+
+
+def _tokens(text: str) -> str:
+    return _PIECE.sub(lambda piece: _token(piece[0]), text)
 
 
 def _token(token: str) -> str:

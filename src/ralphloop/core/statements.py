@@ -35,6 +35,11 @@ __all__ = [
 
 PROMISE = "<promise>COMPLETE</promise>"
 _SHOWN = 300  # characters of a sentence that are handed back
+_FIELD = Pattern(r"\bstatus\W{0,4}:")
+# "Status: done" reports; the same words as a key (`status:`, `STATUS:`) or in a sentence show one
+_REPORT = Pattern(
+    r"[^\w/#<]*(?:Status|(?:Final|Current|Overall|Story|Task|Project) [Ss]tatus)\W{0,4}:"
+)
 
 _Judge = Callable[[Sentence, clauses.Plain], int | None]  # where the statement ends
 
@@ -129,6 +134,8 @@ def _states_whole(sentence: Sentence, plain: clauses.Plain) -> int | None:
 
 def _claims_piece(sentence: Sentence, plain: clauses.Plain) -> int | None:
     words = plain.words
+    if _FIELD.search(words) and not _REPORT.match(sentence.text):
+        return None
     if sentence.kind != "heading" and (end := _lone(words)) is not None:
         return end
     return _stated(words, (wording.WHOLE, wording.PIECE), wording.WITHIN_PIECE)

@@ -94,8 +94,11 @@ _AUTH = Pattern(
     re.IGNORECASE,
 )
 _MODEL = Pattern(
-    r"unknown model|model_not_found|modelnotfound"
-    r"|\bmodel\b.{0,80}(?:not found|not exist|not supported)",
+    r"(?:unknown|unsupported|unrecogni[sz]ed|no such|not a valid|invalid) model\b"
+    r"|model_not_found|modelnotfound|llm provider not provided|no endpoints found for"
+    r"|\bmodel (?:identifier|id|name)\b.{0,80}\b(?:invalid|not valid|unknown|isn't supported)"
+    r"|\bmodel\b.{0,80}(?:not (?:found|exist|supported|valid)|end of (?:its )?life)"
+    r"|\bmodel\b.{0,80}(?<!currently )(?<!temporarily )not available(?! right| at the| yet| now)",
     re.IGNORECASE,
 )
 _PASSING = Pattern(
