@@ -16,7 +16,7 @@ STANDARD, STRICT = Policy(), Policy(preset=Preset.STRICT)
 
 
 def run(*seen: str, policy: Policy = STANDARD, state: BreakerState | None = None) -> BreakerState:
-    """Fold a row of happenings: idle, work, infra, infra+work, error:NAME, pass+error:NAME."""
+    """Fold a row of happenings: idle, work, asks, infra, infra+work, error:NAME, pass+error:NAME."""
     state = state or BreakerState()
     for number, word in enumerate(seen, start=len(state.history) * 1000 + 1):
         state = breaker.step(state, observe(word, number), policy)
@@ -30,6 +30,7 @@ def observe(word: str, number: int) -> Observation:
         iteration=number,
         progress="work" in kind or "pass" in kind or kind == "error",
         infrastructure="infra" in kind,
+        waits="asks" in kind,
         error=error or None,
         relieved="pass" in kind,
         output_declined="output fell by 90 %" if kind == "decline" else None,
@@ -154,6 +155,36 @@ def test_S03_AC8_a_note_enters_the_history_and_changes_nothing_else() -> None:
     state = breaker.note(BreakerState(), "US-1 is BLOCKED", iteration=3, at=5.0)
     assert state.circuit is Circuit.CLOSED
     assert state.history[-1].reason == "US-1 is BLOCKED"
+
+
+@pytest.mark.parametrize(
+    ("row", "expected", "no_progress"),
+    [
+        (["asks"] * 9, Circuit.CLOSED, 0),
+        (["idle", "idle", "asks", "asks"], Circuit.CLOSED, 2),
+        (["idle", "idle", "asks", "idle"], Circuit.HALF_OPEN, 3),
+        (["idle"] * 3 + ["asks"] * 3, Circuit.HALF_OPEN, 3),
+        (["idle"] * 3 + ["asks", "idle"], Circuit.OPEN, 4),
+        (["idle"] * 3 + ["asks", "work"], Circuit.CLOSED, 0),
+        (["idle"] * 3 + ["asks+work"], Circuit.CLOSED, 0),
+        (["asks:a"] * 5, Circuit.OPEN, 0),
+    ],
+)
+def test_a_question_neither_counts_nor_resets(
+    row: list[str], expected: Circuit, no_progress: int
+) -> None:
+    """A story that begins to wait leaves the circuit as it is; the same error goes on counting."""
+    state = run(*row)
+    assert (state.circuit, state.no_progress) == (expected, no_progress)
+
+
+def test_moves_are_what_changed_since_and_no_notes() -> None:
+    """A change stays visible under a later note, and one of an earlier time is not told again."""
+    before = run("idle", "idle", "idle")
+    after = breaker.note(run("idle", state=before), "US-1 is BLOCKED", iteration=9)
+    assert [move.after for move in breaker.moves(BreakerState(), before)] == [Circuit.HALF_OPEN]
+    assert [move.after for move in breaker.moves(before, after)] == [Circuit.OPEN]
+    assert breaker.moves(after, after) == ()
 
 
 def test_history_is_bounded() -> None:

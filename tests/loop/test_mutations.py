@@ -42,7 +42,7 @@ MUTATIONS = (
     Mutation(
         "the breaker's rule in the gate",
         "from ralphloop.core import exit_gate; exit_gate._circuit = lambda at: None\n"
-        "from ralphloop.loop import run; run._circuit_open = lambda runner: None",
+        "from ralphloop.loop import run; run.stays_open = lambda runner: None",
         "empty commits",
     ),
     Mutation(

@@ -87,7 +87,7 @@ def _shown(state: BreakerState, policy: Policy, now: float) -> Iterator[str]:
     yield f"same error   {state.same_error} of {policy.same_error_threshold}{error}"
     yield f"opened       {state.opened_count} times, preset {policy.preset}"
     for entry in state.history[-_SHOWN:]:
-        change = f"{entry.before} → {entry.after}"
-        yield f"  iteration {entry.iteration}: {change}, {output.safe(entry.reason)}"
+        change = "" if entry.is_note else f"{entry.before} → {entry.after}, "
+        yield f"  iteration {entry.iteration}: {change}{output.safe(entry.reason)}"
     if state.circuit is Circuit.OPEN:
         yield "next         look at the reason, then: ralph circuit reset"

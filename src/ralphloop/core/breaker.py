@@ -6,7 +6,8 @@
 
 The same error `same_error_threshold` times opens it from any state.  Preset `strict` skips
 HALF_OPEN and also opens on an output decline.  Infrastructure endings never count; progress made
-before one still closes HALF_OPEN.
+before one still closes HALF_OPEN.  A story that begins to wait for a person is nobody's lack of
+progress: only the count of the same error goes on.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Observation(Value, kw_only=True):
     iteration: int
     progress: bool
     infrastructure: bool = False
+    waits: bool = False  # its story asks a person; others may go on
     error: str | None = None
     relieved: bool = False  # a story or check newly passed: the error's row starts anew
     output_declined: str | None = None  # the words, if output fell
@@ -95,8 +97,14 @@ def note(
     return msgspec.structs.replace(state, history=_append(state.history, entry))
 
 
+def moves(before: BreakerState, after: BreakerState) -> tuple[Transition, ...]:
+    """What changed the circuit between two states, oldest first; notes did not."""
+    new = (entry for entry in after.history if entry not in before.history)
+    return tuple(entry for entry in new if not entry.is_note)
+
+
 def _count(state: BreakerState, seen: Observation) -> BreakerState:
-    no_progress = 0 if seen.progress else state.no_progress + 1
+    no_progress = 0 if seen.progress else state.no_progress + (not seen.waits)
     if seen.infrastructure:  # only its progress counts
         return msgspec.structs.replace(state, no_progress=no_progress)
     return msgspec.structs.replace(
@@ -119,6 +127,8 @@ def _target(state: BreakerState, seen: Observation, policy: Policy) -> tuple[Cir
     """Where the counts lead, and why."""
     if not seen.infrastructure and 0 < policy.same_error_threshold <= state.same_error:
         return Circuit.OPEN, f"same error {state.same_error} times in a row: {state.last_error}"
+    if seen.waits and not seen.progress:
+        return state.circuit, ""
     if seen.output_declined and policy.decline_opens and not seen.progress:
         return Circuit.OPEN, seen.output_declined
     if state.circuit is Circuit.HALF_OPEN:

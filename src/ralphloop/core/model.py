@@ -307,13 +307,18 @@ class Indicators(Value, kw_only=True):
 
 
 class Transition(Value, kw_only=True):
-    """One change of the circuit's state."""
+    """One change of the circuit's state, or a note about it."""
 
     iteration: int
     before: Circuit
     after: Circuit
     reason: str
     at: float | None = None
+
+    @property
+    def is_note(self) -> bool:
+        """An entry of the history that changed nothing."""
+        return self.before is self.after
 
 
 class Analysis(Value, kw_only=True):

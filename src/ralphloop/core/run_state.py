@@ -93,12 +93,12 @@ def advance(state: RunState, now: Happening, policy: Policy) -> Step:
         progress=moved,
         passes_set=now.passes_set,
     )
-    was_open = _is_open(state, now, policy)
+    was_open, before = _is_open(state, now, policy), state.breaker
     state, analysis = _look_back(state, analysis, now, moved, policy)
     state = _circuit(state, analysis, now, moved, policy)
     state, saturated = _stories(state, analysis, now, policy)
     state = _counters(state, analysis, now)
-    analysis = _with_circuit(analysis, state)
+    analysis = _with_circuit(analysis, before, state.breaker)
     decision = decide(_situation(state, analysis, now, policy, was_open, saturated))
     return Step(state=state, analysis=analysis, decision=_interrupted(now) or decision)
 
@@ -168,6 +168,7 @@ def _circuit(
         iteration=analysis.iteration,
         progress=moved.made,
         infrastructure=infrastructure,
+        waits=_is_blocked(analysis) and now.facts.total is not None,
         error=analysis.error_signature,
         relieved=bool(moved.turned_green or (now.evidence.stories_passed or 0) > 0),
         output_declined=_detail(analysis.decline),
@@ -273,11 +274,9 @@ def _runnable(state: RunState, now: Happening, open_stories: int) -> int:
     return now.others_runnable + (not passed and now.facts.current not in unavailable)
 
 
-def _with_circuit(analysis: Analysis, state: RunState) -> Analysis:
-    history = state.breaker.history
-    newest = history[-1] if history and history[-1].iteration == analysis.iteration else None
-    changed = newest if newest and newest.before is not newest.after else None
-    return msgspec.structs.replace(analysis, circuit=state.breaker.circuit, transition=changed)
+def _with_circuit(analysis: Analysis, before: BreakerState, after: BreakerState) -> Analysis:
+    newest = next(reversed(breaker.moves(before, after)), None)
+    return msgspec.structs.replace(analysis, circuit=after.circuit, transition=newest)
 
 
 def _interrupted(now: Happening) -> Decision | None:

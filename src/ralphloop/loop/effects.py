@@ -17,6 +17,7 @@ from ralphloop.core.text import one_line
 from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
+from ralphloop.loop.circuit import tell_circuit
 from ralphloop.loop.judging import failure_text
 from ralphloop.loop.recording import COMMIT, MARK, PROGRESS, SET_ASIDE, others_can_run
 from ralphloop.loop.requests import add_note
@@ -200,6 +201,7 @@ def _open_if_always_refused(runner: Runner, reason: str) -> None:
     opened = breaker.open_now(state.breaker, words, iteration=state.starts, at=runner.clock())
     runner.session.state = msgspec.structs.replace(state, breaker=opened)
     save_circuit(runner.journal, opened)
+    tell_circuit(runner, state.breaker)
 
 
 def _worn_out(runner: Runner, story: str, state: StoryState) -> StoryState:

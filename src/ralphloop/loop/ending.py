@@ -14,6 +14,7 @@ from ralphloop.journal.records import RunStatus, Totals
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import Setup
+from ralphloop.loop.story_state import Standing
 
 _ON_END_TIMEOUT_S = 60.0
 _RUNS_WITH_EVENTS = 20
@@ -39,6 +40,7 @@ class Ended(Value, kw_only=True):
     totals: Totals
     passed: int
     total: int
+    waiting: tuple[str, ...] = ()  # stories that wait for a person, with what they ask
 
     @property
     def exit_code(self) -> ExitCode:
@@ -61,6 +63,7 @@ class Ended(Value, kw_only=True):
             "tokens": self.totals.total_tokens,
             "iterations": self.totals.iterations,
             "duration_s": self.totals.active_s,
+            "waiting": list(self.waiting),
         }
 
 
@@ -84,6 +87,11 @@ def end_run(runner: Runner, decision: Decision) -> Ended:
         totals=runner.journal.totals(runner.run),
         passed=stories.passed if stories else 0,
         total=stories.total if stories else 0,
+        waiting=tuple(
+            f"{story} waits for you: {state.reason}"
+            for story, state in runner.session.stories.items()
+            if story and state.standing is Standing.BLOCKED
+        ),
     )
     runner.bus.emit(events.RUN_FINISHED, None, **ended.in_numbers())
     return ended

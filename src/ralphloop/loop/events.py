@@ -17,6 +17,7 @@ AGENT_EVENT = "agent_event"
 ITERATION_FINISHED = "iteration_finished"
 STORY_PASSED = "story_passed"
 STORY_SET_ASIDE = "story_set_aside"
+STORY_BLOCKED = "story_blocked"  # it waits for a person
 STORY_REOPENED = "story_reopened"  # what passed its checks could not be committed
 CIRCUIT_CHANGED = "circuit_changed"
 WAITING = "waiting"

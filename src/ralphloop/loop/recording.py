@@ -13,12 +13,13 @@ import msgspec
 
 from ralphloop.config.model import CommitPolicy
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import Circuit, ExitDecision, Outcome, Status, Transition
+from ralphloop.core.model import Circuit, ExitDecision, Outcome, Status
 from ralphloop.core.run_state import RunState, Step, set_aside
 from ralphloop.core.text import one_line
 from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.records import FinishedIteration
 from ralphloop.loop import crew, events
+from ralphloop.loop.circuit import tell_circuit
 from ralphloop.loop.judging import Judged, failure_text
 from ralphloop.loop.limits import quota_wait
 from ralphloop.loop.runner import Runner
@@ -36,6 +37,10 @@ from ralphloop.stories.model import StoryList
 MARK, PROGRESS, SET_ASIDE, COMMIT = "mark", "progress", "set_aside", "commit"
 _KEPT_TEXT = 8_000
 _KEPT_TOOLS = 30
+_WAITING = {
+    Standing.SET_ASIDE: events.STORY_SET_ASIDE,
+    Standing.BLOCKED: events.STORY_BLOCKED,
+}
 _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENIED)
 
 
@@ -54,10 +59,12 @@ def record(runner: Runner, judged: Judged) -> Step:
     runner.journal.finish_iteration(
         msgspec.structs.replace(finished, events=(events.as_record(ended),))
     )
+    before = runner.session.state.breaker
     runner.session.state, runner.session.quota = state, quota
     runner.session.stories[_story_key(judged)] = story_state
     runner.bus.tell(ended)
-    _tell_more(runner, judged, story_state, aside=aside)
+    _tell_more(runner, judged, story_state)
+    tell_circuit(runner, before)
     return step
 
 
@@ -332,30 +339,12 @@ def _ended(runner: Runner, judged: Judged, state: StoryState) -> events.LoopEven
     )
 
 
-def _tell_more(runner: Runner, judged: Judged, state: StoryState, *, aside: bool) -> None:
-    """What the iteration moved besides."""
-    analysis, begun = judged.step.analysis, judged.worked.begun
-    number, story = begun.number, begun.story
-    if analysis.transition:
-        _tell_circuit(runner, number, analysis.transition)
-    if aside and story is not None:
-        runner.bus.emit(
-            events.STORY_SET_ASIDE, number, story=story.id, title=story.title, reason=state.reason
-        )
-        before = judged.step.state.breaker.history
-        newest = runner.session.state.breaker.history[-1:]
-        if newest != before[-1:] and newest[0].before is not newest[0].after:
-            _tell_circuit(runner, number, newest[0])
-
-
-def _tell_circuit(runner: Runner, number: int, moved: Transition) -> None:
-    runner.bus.emit(
-        events.CIRCUIT_CHANGED,
-        number,
-        before=str(moved.before),
-        after=str(moved.after),
-        reason=moved.reason,
-    )
+def _tell_more(runner: Runner, judged: Judged, state: StoryState) -> None:
+    """A story that waits now, for a person or for the others."""
+    begun, type_ = judged.worked.begun, _WAITING.get(state.standing)
+    if begun.story is not None and type_ is not None:
+        named = {"story": begun.story.id, "title": begun.story.title}
+        runner.bus.emit(type_, begun.number, **named, reason=state.reason)
 
 
 def _story_key(judged: Judged) -> str:

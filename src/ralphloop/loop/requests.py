@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.durations import format_duration, parse_duration
-from ralphloop.core.run_state import reset_circuit
 from ralphloop.core.text import counted, one_line
-from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.records import Request
 from ralphloop.loop import events
+from ralphloop.loop.circuit import reset_now
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import Desk, save_desk
 from ralphloop.loop.story_state import Standing, StoryState
@@ -75,9 +74,7 @@ def _retry(runner: Runner, request: Request) -> str:
 
 
 def _reset(runner: Runner, _: Request) -> str:
-    state = reset_circuit(runner.session.state, at=runner.clock())
-    runner.session.state = state
-    save_circuit(runner.journal, state.breaker)
+    reset_now(runner)
     return "the circuit is CLOSED"
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import msgspec
 
-from ralphloop.core import breaker
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import Circuit, Decision, ExitDecision
+from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.run_state import Step
 from ralphloop.errors import InputError
 from ralphloop.loop import events
+from ralphloop.loop.circuit import stays_open
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.guard import moved_head, trouble
 from ralphloop.loop.iteration import Begun, begin, work
@@ -77,7 +77,7 @@ def not_again(runner: Runner) -> Decision | None:
     """What ends the run instead of another start."""
     if runner.stop.requested:
         return interrupted(runner)
-    if decision := _circuit_open(runner):
+    if decision := stays_open(runner):
         return decision
     if decision := reached(runner.limits, runner.totals()):
         return _unless_done(runner, decision)
@@ -211,17 +211,6 @@ def _complete(runner: Runner, stories: StoryList) -> Decision:
         words = status.get("recommendation") or "no reason given"
         reasons.append(f"the agent would have gone on: {words}")
     return Decision(word=ExitDecision.PROJECT_COMPLETE, reasons=tuple(reasons))
-
-
-def _circuit_open(runner: Runner) -> Decision | None:
-    state = runner.session.state
-    cooled = breaker.cool_down(
-        state.breaker, iteration=state.starts, at=runner.clock(), policy=runner.setup.policy
-    )
-    runner.session.state = msgspec.structs.replace(state, breaker=cooled)
-    if cooled.circuit is not Circuit.OPEN:
-        return None
-    return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(cooled.reason,))
 
 
 def _current_list(runner: Runner) -> StoryList | None:

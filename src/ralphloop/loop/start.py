@@ -15,14 +15,14 @@ from ralphloop.atomic import clean_leftovers
 from ralphloop.config.render import storable
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision
-from ralphloop.core.run_state import reset_circuit
 from ralphloop.errors import RalphError, RepositoryError
-from ralphloop.journal.circuit import load_circuit, save_circuit
+from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.lock import RunLock, process_started
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
 from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop import events
+from ralphloop.loop.circuit import reset_now
 from ralphloop.loop.ending import Ended, end_run
 from ralphloop.loop.events import Bus, Sink
 from ralphloop.loop.memory import publish_learned
@@ -252,10 +252,8 @@ def _started(runner: Runner, *, continued: bool) -> None:
 
 
 def _reset_if_asked(runner: Runner) -> None:
-    if not runner.setup.options.reset_circuit:
-        return
-    runner.session.state = reset_circuit(runner.session.state, at=runner.clock())
-    save_circuit(runner.journal, runner.session.state.breaker)
+    if runner.setup.options.reset_circuit:
+        reset_now(runner)
 
 
 def _last(journal: Journal) -> dict[str, StoryState]:

@@ -15,11 +15,19 @@ from ralphloop.core.text import clean, counted
 Event = Mapping[str, Any]
 _SIMPLE = {
     "story_set_aside": "  ⊘ {story} is set aside: {reason}",
+    "story_blocked": "  ? {story} waits for you: {reason}",
     "story_reopened": "  ↻ {story} is open again: {reason}",
     "circuit_changed": "  circuit {before} → {after}: {reason}",
     "request_answered": "  {kind}: {answer}",
 }
-_QUIET = ("story_passed", "story_set_aside", "story_reopened", "circuit_changed", "run_finished")
+_QUIET = (
+    "story_passed",
+    "story_set_aside",
+    "story_blocked",
+    "story_reopened",
+    "circuit_changed",
+    "run_finished",
+)
 
 
 def event_lines(event: Event, *, verbosity: int = 0) -> Iterator[str]:
@@ -126,6 +134,8 @@ def _run_finished(event: Event) -> Iterator[str]:
     )
     for reason in event["reasons"]:
         yield f"  {reason}"
+    if event["decision"] != "blocked":  # then they are the reasons
+        yield from (f"  ? {words}" for words in event.get("waiting", ()))
 
 
 _TELLERS = {

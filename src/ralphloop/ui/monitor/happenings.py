@@ -23,6 +23,7 @@ _TONES = {
     "iteration_started": Tone.STRONG,
     "story_passed": Tone.GOOD,
     "story_set_aside": Tone.WARN,
+    "story_blocked": Tone.WARN,
     "waiting": Tone.WARN,
     "request_answered": Tone.BUSY,
     "run_started": Tone.STRONG,

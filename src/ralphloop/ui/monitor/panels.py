@@ -112,7 +112,7 @@ def circuit(facts: Facts, at: float) -> Iterator[Line]:
     if trend := spark(facts.lengths):
         newest = f" {number(facts.lengths[-1])}"
         yield (_label("output size"), (trend, Tone.BUSY), (newest, Tone.QUIET))
-    moves = [move for move in state.history if move.before is not move.after]
+    moves = [move for move in state.history if not move.is_note]
     if moves:
         ago = f"{_roughly(elapsed(moves[-1].at, at))} ago" if moves[-1].at else ""
         words = f"{moves[-1].before} → {moves[-1].after} {ago}: {one_line(moves[-1].reason)}"
