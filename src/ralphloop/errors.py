@@ -1,6 +1,7 @@
 """Every error a user can meet: what happened, what to do next, and the exit code it ends with.
 
     RalphError
+    ├── CircuitOpen         1  the circuit is open, and nobody asked to reset it
     ├── UsageError         64  bad command line
     ├── InputError         65  bad input file, with the place in it
     ├── RepositoryError    66  repository not ready
@@ -42,6 +43,10 @@ class RalphError(Exception):
         super().__init__(message)
         self.message = message
         self.next_step = next_step
+
+
+class CircuitOpen(RalphError):
+    exit_code = ExitCode.HALTED
 
 
 class UsageError(RalphError):

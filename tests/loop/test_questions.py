@@ -85,6 +85,35 @@ def test_questions_are_repeated_when_a_limit_ends_the_run(tmp_path: Path) -> Non
     assert done.out.count("? US-2 waits for you: Which key is for US-2?") == 2
 
 
+def test_a_refused_run_begins_no_session(tmp_path: Path) -> None:
+    """After the circuit opened, the advised command goes on with what was really spent."""
+    box = sandbox(tmp_path, PAID, output="claude", limits="max_cost_usd = 6.0")
+    opened = box.run()
+    assert opened.code == 1, told(opened)
+    run = box.status()["session_id"]
+    refused = box.run()
+    assert refused.code == 1
+    assert "the circuit is OPEN" in refused.err
+    assert "ralph run --continue --reset-circuit" in refused.err
+    assert "A new session begins" not in refused.err
+    assert box.status()["session_id"] == run
+    done = box.run("--continue", "--reset-circuit")
+    assert done.code == 3, told(done)
+    assert f"Continuing run {run}" in done.err
+    assert box.starts == 6
+
+
+def test_a_red_baseline_begins_no_session(tmp_path: Path) -> None:
+    """A run that is refused for its checks leaves the unfinished one to be continued."""
+    box = sandbox(tmp_path, "write(f'{START}.txt'); status()", checks=[["test", "!", "-f", "red"]])
+    assert box.run("--max-iterations", "2").code == 3
+    run = box.status()["session_id"]
+    (box.root / ".git/info/exclude").write_text("red\n")
+    (box.root / "red").write_text("")
+    assert box.run().code == 66
+    assert box.status()["session_id"] == run
+
+
 def test_resets_and_cool_downs_are_told_too(tmp_path: Path) -> None:
     """A reset on the command line and a cool-down that is over change the circuit like the rest."""
     box = sandbox(tmp_path, TALKS)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from ralphloop.core.model import Decision
-from ralphloop.errors import UsageError
+from ralphloop.errors import CircuitOpen, UsageError
 from ralphloop.hook.answer import Answer, in_context, refused
 from ralphloop.hook.carried import Turn, held
 from ralphloop.hook.checking import Patience
@@ -60,9 +60,15 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
 def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[str]) -> Turn:
     """The run, begun or continued."""
     patience = Patience()
-    runner = asyncio.run(
-        open_runner(setup, journal, StopSignal(), (), said.append, time.time, run, checker=patience)
+    opening = open_runner(
+        setup, journal, StopSignal(), (), said.append, time.time, run, checker=patience
     )
+    try:
+        runner = asyncio.run(opening)
+    except CircuitOpen as error:
+        go_on = asked.command("--continue")
+        advice = f"Look at the reason, then say {go_on} --reset-circuit."
+        raise CircuitOpen(error.message, advice) from None
     if patience.slow:
         said.append(
             "The checks take longer than 8 minutes, so they are not run here and stories are only"

@@ -6,9 +6,12 @@ import msgspec
 
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.run_state import reset_circuit
-from ralphloop.journal.circuit import save_circuit
+from ralphloop.errors import CircuitOpen
+from ralphloop.journal.circuit import load_circuit, save_circuit
+from ralphloop.journal.store import Journal
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import Setup
@@ -43,6 +46,16 @@ def stays_open(runner: Runner) -> Decision | None:
     if cooled.circuit is not Circuit.OPEN:
         return None
     return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(cooled.reason,))
+
+
+def refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:
+    """A start that could not run anything is none: the session that opened the circuit stays."""
+    if setup.options.reset_circuit:
+        return
+    circuit = _cooled(load_circuit(journal), setup, now)
+    if circuit.circuit is Circuit.OPEN:
+        advice = ENDINGS[ExitDecision.CIRCUIT_OPEN].next_step
+        raise CircuitOpen(f"the circuit is OPEN: {circuit.reason}", advice)
 
 
 def _cooled(state: BreakerState, setup: Setup, now: float, *, iteration: int = 0) -> BreakerState:

@@ -22,7 +22,7 @@ from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
 from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop import events
-from ralphloop.loop.circuit import reset_now
+from ralphloop.loop.circuit import refuse_if_open, reset_now
 from ralphloop.loop.ending import Ended, end_run
 from ralphloop.loop.events import Bus, Sink
 from ralphloop.loop.memory import publish_learned
@@ -158,6 +158,7 @@ async def open_runner(
             tell(f"Recovered: {done}.")
     if old is not None and candidate is not None and setup.options.resume and not candidate.expired:
         return _continued(old, candidate.run, tell)
+    refuse_if_open(journal, setup, clock())
     if setup.options.resume:
         age = "it is older than 24 hours" if candidate else "there is none to continue"
         tell(f"A new session begins: {age}.")
