@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
+from ralphloop.agents.programs import WhyNot, asked_freely
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import InputError
 from ralphloop.findings import Finding
@@ -82,9 +83,17 @@ class Agent(Protocol):
         ...
 
     def check(
-        self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
+        self,
+        config: AgentSection,
+        *,
+        cwd: Path,
+        inherited: Mapping[str, str],
+        why_not: WhyNot = asked_freely,
     ) -> list[Finding]:
-        """Found, executable, which version, logged in, and what should be said aloud."""
+        """Found, executable, which version, logged in, and what should be said aloud.
+
+        A program for which `why_not` has a reason is asked nothing.
+        """
         ...
 
 

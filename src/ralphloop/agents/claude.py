@@ -26,9 +26,12 @@ from ralphloop.agents.environment import (
     withheld_keys,
 )
 from ralphloop.agents.programs import (
+    WhyNot,
     ask,
+    asked_freely,
     find_program,
     missing_program,
+    not_started,
     program_of,
     version_of,
     version_problem,
@@ -90,17 +93,27 @@ class ClaudeAgent:
         )
 
     def check(
-        self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
+        self,
+        config: AgentSection,
+        *,
+        cwd: Path,
+        inherited: Mapping[str, str],
+        why_not: WhyNot = asked_freely,
     ) -> list[Finding]:
         env = clean_environment(config, inherited)
         name = program_of(config.binary, "claude")
         program = find_program(name, env, cwd)
         if program is None:
             return [missing_program(name, _INSTALL, cwd)]
-        return [
-            version_problem("claude", version_of(program, env), TESTED),
+        about = [
             *said_aloud(self.name, config, inherited, _KEYS),
             *_safety_problems(config.safety, env),
+        ]
+        if reason := why_not(program):
+            return [not_started(self.name, program, reason), *about]
+        return [
+            version_problem("claude", version_of(program, env), TESTED),
+            *about,
             *_login_problems(program, config, env, inherited),
         ]
 

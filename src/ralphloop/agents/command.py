@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ralphloop.agents.base import AgentRequest, Launch
 from ralphloop.agents.environment import agent_environment, clean_environment
-from ralphloop.agents.programs import find_program, missing_program
+from ralphloop.agents.programs import WhyNot, asked_freely, find_program, missing_program
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import InputError
 from ralphloop.findings import Finding, Level
@@ -35,7 +35,12 @@ class CommandAgent:
         )
 
     def check(
-        self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
+        self,
+        config: AgentSection,
+        *,
+        cwd: Path,
+        inherited: Mapping[str, str],
+        why_not: WhyNot = asked_freely,
     ) -> list[Finding]:
         if not config.command:
             message = 'the agent "command" has no command'

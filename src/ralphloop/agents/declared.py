@@ -35,9 +35,12 @@ import msgspec
 from ralphloop.agents.base import AgentRequest, Launch
 from ralphloop.agents.environment import agent_environment, clean_environment, said_aloud
 from ralphloop.agents.programs import (
+    WhyNot,
     ask,
+    asked_freely,
     find_program,
     missing_program,
+    not_started,
     program_of,
     version_of,
     version_problem,
@@ -112,7 +115,12 @@ class DeclaredAgent:
         )
 
     def check(
-        self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
+        self,
+        config: AgentSection,
+        *,
+        cwd: Path,
+        inherited: Mapping[str, str],
+        why_not: WhyNot = asked_freely,
     ) -> list[Finding]:
         env = clean_environment(config, inherited)
         name = program_of(config.binary, self._it.program)
@@ -123,9 +131,12 @@ class DeclaredAgent:
             self._demand(config.safety)
         except AgentUnavailable as error:
             return [Finding(Level.ERROR, error.message, error.next_step)]
+        about = said_aloud(self.name, config, inherited, self._it.keys, self._it.note)
+        if reason := why_not(program):
+            return [not_started(self.name, program, reason), *about]
         return [
             version_problem(self._it.name, version_of(program, env), self._it.tested),
-            *said_aloud(self.name, config, inherited, self._it.keys, self._it.note),
+            *about,
             *self._login_problems(program, env),
         ]
 

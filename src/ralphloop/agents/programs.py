@@ -6,11 +6,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ralphloop.findings import Finding, Level
+
+# Why a program that was found must not be started; empty where it may.
+WhyNot = Callable[[str], str]
 
 _PATIENCE_S = 20.0
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
@@ -22,6 +25,11 @@ class Answer:
 
     exit_code: int
     output: str
+
+
+def asked_freely(_: str) -> str:
+    """Before a run every program may be asked: the run starts it anyway."""
+    return ""
 
 
 def program_of(binary: str, default: str) -> str:
@@ -69,6 +77,11 @@ def version_of(program: str, env: Mapping[str, str]) -> str | None:
     answer = ask([program, "--version"], env)
     match = _VERSION.search(answer.output) if answer and answer.exit_code == 0 else None
     return match.group() if match else None
+
+
+def not_started(name: str, program: str, reason: str) -> Finding:
+    """What is said of a program that is there and was asked nothing."""
+    return Finding(Level.INFO, f"{name}: {program} is there; not started: {reason}")
 
 
 def version_problem(name: str, version: str | None, tested: Sequence[str]) -> Finding:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ralphloop.agents.base import AgentRequest, Launch
 from ralphloop.agents.environment import agent_environment
+from ralphloop.agents.programs import WhyNot, asked_freely
 from ralphloop.agents.script import load_script
 from ralphloop.agents.scripted_main import STATE_VARIABLE
 from ralphloop.config.model import AgentSection
@@ -53,7 +54,12 @@ class ScriptedAgent:
         )
 
     def check(
-        self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
+        self,
+        config: AgentSection,
+        *,
+        cwd: Path,
+        inherited: Mapping[str, str],
+        why_not: WhyNot = asked_freely,
     ) -> list[Finding]:
         try:
             path = _script_path(config, cwd)

@@ -1,7 +1,7 @@
 """What `ralph doctor` looks at, in the order a run meets it.
 
-Nothing is changed, with one exception: whether commits can be signed is only known by signing one,
-which goes to our own object store and is named by no ref.
+Nothing is changed, and nothing is started that the project names: whoever looks at a repository has
+not said yet that they trust it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ import platform
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ralphloop import __version__
-from ralphloop.agents.base import AGENTS, Agent, load_agent
-from ralphloop.agents.declared import declared_names
 from ralphloop.agents.programs import find_program
-from ralphloop.config.load import agent_directories, check_config
-from ralphloop.config.model import AgentSection, CommitPolicy, Config
+from ralphloop.cli.doctor_agents import agent_findings
+from ralphloop.config.load import check_config
+from ralphloop.config.model import CommitPolicy, Config
 from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode, RalphError, RepositoryError
 from ralphloop.findings import Finding, Level
@@ -39,7 +37,6 @@ from ralphloop.workspace.preflight import disk_space, inspect
 from ralphloop.workspace.repo import Repository
 
 _MOST_PROBLEMS = 10
-_NEED_SETTINGS = frozenset({"command", "scripted"})  # nothing to look for unless they are chosen
 _AWAKE = ("systemd-inhibit", "caffeinate")
 _WAL_VERSION = b"\x02\x02"  # read and write version in the header of a SQLite file
 
@@ -71,7 +68,8 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     stories, seen = _stories(project, loaded.config)
     yield from seen
     yield from _checks(project, loaded.config, stories, env)
-    yield from _agents(project, loaded.config.agent, env)
+    for finding in agent_findings(project, loaded, env):
+        yield Seen("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
     yield from _awake(loaded.config)
     for words in unsendable(loaded.config.notify):
         yield Seen("notify", Level.WARNING, words, "install it, or correct [notify] in ralph.toml")
@@ -81,7 +79,7 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
 
 def _repository(project: Project, config: Config, latest: RunRecord | None) -> Iterator[Seen]:
     try:
-        repo = Repository.open(project.root)
+        repo = Repository.open(project.root).looked_at()
     except RepositoryError as error:
         has_git = shutil.which("git") is not None
         yield Seen("git", Level.WARNING if has_git else Level.ERROR, error.message, error.next_step)
@@ -95,6 +93,7 @@ def _repository(project: Project, config: Config, latest: RunRecord | None) -> I
         commits=config.git.commit is CommitPolicy.STORY,
         # What an unfinished run left in the work tree is no obstacle to continuing it.
         allow_dirty=latest is not None and latest.status.is_unfinished,
+        looking=True,
     )
     yield from map(_found, findings)
 
@@ -142,55 +141,6 @@ def _checks(
         ):
             message = f"verify of {label(story.id)}: {story.verify[0]} was not found"
             yield Seen("checks", Level.WARNING, message, "unless the story itself makes it")
-
-
-def _agents(project: Project, config: AgentSection, env: Mapping[str, str]) -> Iterator[Seen]:
-    """The chosen agent first, then its fallbacks, then the others there are."""
-    chosen, places = str(config.name), agent_directories(project.root)
-    fallbacks = [str(name) for name in config.fallback if str(name) != chosen]
-    others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
-    names = list(dict.fromkeys([chosen, *fallbacks, *others]))
-
-    def ask(name: str, agent: Agent | RalphError) -> list[Finding]:
-        if isinstance(agent, RalphError):
-            return [Finding(Level.ERROR, agent.message, agent.next_step)]
-        own = config if name == chosen else AgentSection()
-        return agent.check(own, cwd=project.root, inherited=env)
-
-    agents = [_loaded(name, places) for name in names]
-    # Programs take their time to state their version; together they take the slowest one's.
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        for name, problems in zip(names, pool.map(ask, names, agents), strict=True):
-            if name == chosen:
-                yield from _chosen_agent(name, problems)
-            else:
-                yield from _other_agent(problems, needed=name in fallbacks)
-
-
-def _loaded(name: str, places: Sequence[Path]) -> Agent | RalphError:
-    """Not for threads: msgspec lays a type out at its first use, and two at once crash it."""
-    try:
-        return load_agent(name, directories=places)
-    except RalphError as error:
-        return error
-
-
-def _chosen_agent(name: str, findings: list[Finding]) -> Iterator[Seen]:
-    """Its version, marked as the chosen one's, then whatever else there is to say."""
-    first, *rest = findings or [Finding(Level.INFO, name)]
-    if first.level is Level.INFO:
-        first = first._replace(level=Level.OK, message=f"{first.message}, chosen")
-    for finding in (first, *rest):
-        yield Seen("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
-
-
-def _other_agent(findings: list[Finding], *, needed: bool) -> Iterator[Seen]:
-    """An agent that is not chosen stops nothing; a fallback that is missing is worth a word."""
-    for position, finding in enumerate(findings if needed else findings[:1]):
-        missing = finding.level is Level.ERROR
-        level = Level.WARNING if missing and needed else Level.INFO
-        suffix = ", a fallback" if needed and position == 0 else ""
-        yield Seen("agent", level, f"{finding.message}{suffix}", finding.fix if missing else "")
 
 
 def _awake(config: Config) -> Iterator[Seen]:

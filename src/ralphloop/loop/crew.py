@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ralphloop.agents.programs import WhyNot, asked_freely
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Outcome, Value
 from ralphloop.errors import AgentUnavailable
@@ -63,7 +64,12 @@ class _Session:
         raise AgentUnavailable("a loop inside a session starts no agent", "Use `ralph run`.")
 
     def check(
-        self, config: AgentSection, *, cwd: Path, inherited: Mapping[str, str]
+        self,
+        config: AgentSection,
+        *,
+        cwd: Path,
+        inherited: Mapping[str, str],
+        why_not: WhyNot = asked_freely,
     ) -> list[Finding]:
         return []
 

@@ -1,7 +1,8 @@
 """What can fail at 01:00 fails at 22:00: looking at the repository before the first agent starts.
 
 Nothing is changed: signing is tried on a commit object that goes to our own store and that no ref
-names.
+names.  Whoever is only `looking` has not said that this repository may run anything: then nothing
+is signed, and where its own settings name filters, git is not asked what has changed.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ def inspect(
     own: OwnFiles,
     commits: bool = True,
     allow_dirty: bool = False,
+    looking: bool = False,
     story_files: Collection[str] = (),
 ) -> tuple[Finding, ...]:
     """Everything worth knowing about a repository before a run, errors first."""
     findings = [
         *_git_version(repo),
         *_state(repo, commits=commits),
-        *_dirt(repo, own, allow_dirty=allow_dirty),
+        *_dirt(repo, own, allow_dirty=allow_dirty, looking=looking),
         *disk_space(repo.root),
         *_writable(repo),
     ]
@@ -49,7 +51,7 @@ def inspect(
             *_branch(repo),
             *_identity(repo),
             *_hooks(repo),
-            *_signing(repo, store),
+            *_signing(repo, None if looking else store),
             *_ignored(repo, story_files),
         ]
     order = list(Level)
@@ -93,8 +95,11 @@ def _branch(repo: Repository) -> list[Finding]:
     return [Finding(Level.INFO, message, code="branch")]
 
 
-def _dirt(repo: Repository, own: OwnFiles, *, allow_dirty: bool) -> list[Finding]:
-    dirty = repo.dirty_paths(own)
+def _dirt(repo: Repository, own: OwnFiles, *, allow_dirty: bool, looking: bool) -> list[Finding]:
+    if looking and (filters := own_filters(repo)):
+        message = "uncommitted changes were not looked for; not started: the project names"
+        return [Finding(Level.INFO, f"{message} {', '.join(filters)}", code="dirty")]
+    dirty = repo.dirty_paths(own, deep=not looking)
     if not dirty:
         return []
     named = ", ".join(printable(path) for path in dirty[:_SHOWN_PATHS])
@@ -105,6 +110,17 @@ def _dirt(repo: Repository, own: OwnFiles, *, allow_dirty: bool) -> list[Finding
         return [Finding(Level.WARNING, message, code="dirty")]
     fix = "commit or stash them, or start with --allow-dirty to leave them as they are"
     return [Finding(Level.ERROR, message, fix, "dirty")]
+
+
+def own_filters(repo: Repository) -> list[str]:
+    """Filters that git would start here and that are not the user's own in all repositories."""
+
+    def named(*scope: str) -> set[bytes]:
+        asked = ("--null", "--get-regexp", r"^filter\..*\.(clean|process)$")
+        return set(repo.git.attempt("config", *scope, *asked).stdout.split(b"\0"))
+
+    theirs = named() - named("--global", "--includes") - named("--system", "--includes")
+    return sorted(printable(os.fsdecode(entry.partition(b"\n")[0])) for entry in theirs if entry)
 
 
 def _identity(repo: Repository) -> list[Finding]:
@@ -132,9 +148,11 @@ def _hooks(repo: Repository) -> list[Finding]:
     return findings
 
 
-def _signing(repo: Repository, store: Path) -> list[Finding]:
+def _signing(repo: Repository, store: Path | None) -> list[Finding]:
     if not repo.signs_commits():
         return []
+    if store is None:
+        return [Finding(Level.INFO, "commits are to be signed; not tried here", code="signing")]
     problem = _signing_problem(repo, store)
     if not problem:
         return [Finding(Level.INFO, "commits are signed", code="signing")]

@@ -11,6 +11,8 @@ import os
 from collections.abc import Container, Iterator
 from pathlib import Path
 
+import msgspec
+
 from ralphloop.core.model import Value
 from ralphloop.core.patterns import Pattern
 from ralphloop.errors import RepositoryError
@@ -108,13 +110,19 @@ class Repository(Value):
         """The branch HEAD is on, born or not; None when detached."""
         return self.git.line("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1)) or None
 
-    def status(self) -> StatusReport:
-        """Head, branch and all paths that differ, as git sees them."""
-        return parse_status(self.git.run(*STATUS_ARGS))
+    def status(self, *, deep: bool = True) -> StatusReport:
+        """Head, branch and all paths that differ, as git sees them; `deep`: within submodules."""
+        more = () if deep else ("--ignore-submodules=dirty",)
+        return parse_status(self.git.run(*STATUS_ARGS, *more))
 
-    def dirty_paths(self, own: Container[str] = ()) -> tuple[str, ...]:
+    def looked_at(self) -> Repository:
+        """The same, asked by somebody who only looks: git fetches nothing that is missing."""
+        git = self.git.adapted(env={"GIT_NO_LAZY_FETCH": "1"})
+        return msgspec.structs.replace(self, git=git)
+
+    def dirty_paths(self, own: Container[str] = (), *, deep: bool = True) -> tuple[str, ...]:
         """Paths with uncommitted changes, untracked ones included, `own` ones left out."""
-        paths = (os.fsdecode(entry.path) for entry in self.status().entries)
+        paths = (os.fsdecode(entry.path) for entry in self.status(deep=deep).entries)
         return tuple(path for path in paths if path not in own)
 
     def unfinished_operation(self) -> str | None:
