@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from ralphloop.core.model import Response
 from ralphloop.readers import read
 
+NOW = datetime.fromtimestamp(1_794_775_000, UTC)
 SESSION = "5f0f3a52-6d0e-4c0b-9a55-0c7d1f2e9b10"
 
 TRUE_BLOCK = """---RALPH_STATUS---
@@ -102,9 +104,7 @@ def api_error(words: str, error: str, status: int | None = None, **more: Any) ->
 
 def read_claude(*events: dict[str, Any], exit_code: int = 0, stderr: str = "") -> Response:
     """Read these events as one start of Claude Code on the evening of 2026-11-15."""
-    return read(
-        lines(*events), agent="claude", exit_code=exit_code, stderr=stderr, now=1_794_775_000.0
-    )
+    return read(lines(*events), agent="claude", exit_code=exit_code, stderr=stderr, now=NOW)
 
 
 # --- the others ------------------------------------------------------------------------------

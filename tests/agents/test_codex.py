@@ -8,7 +8,7 @@ import pytest
 
 from ralphloop.core.model import Outcome, Response
 from ralphloop.readers import read, reader_for
-from tests.agents.events import FALSE_BLOCK, TRUE_BLOCK, item, lines
+from tests.agents.events import FALSE_BLOCK, NOW, TRUE_BLOCK, item, lines
 
 STARTED = ({"type": "thread.started", "thread_id": "t-1"}, {"type": "turn.started"})
 COMPLETED = {
@@ -28,7 +28,7 @@ def codex(*events: dict[str, Any], exit_code: int = 0, stderr: str = "") -> Resp
         agent="codex",
         exit_code=exit_code,
         stderr=stderr,
-        now=1_794_775_000.0,
+        now=NOW,
     )
 
 
@@ -99,12 +99,12 @@ def test_failed_turns_by_message(message: str, outcome: Outcome) -> None:
     assert got.final_text is None
 
 
-def test_the_limit_resets_at_the_next_such_hour() -> None:
-    """10:29 PM without a zone is taken as UTC, later on the same evening."""
+def test_the_limit_resets_at_the_end_of_the_minute_that_is_named() -> None:
+    """10:29 PM without a zone is local, and over at 10:30."""
     got = codex(failed(LIMIT), exit_code=1)
     assert got.rate_limit is not None
     assert got.rate_limit.rejected
-    assert got.rate_limit.resets_at == 1_794_781_740
+    assert got.rate_limit.resets_at == 1_794_781_800
 
 
 def test_reconnecting_is_a_retry_and_may_be_pointless() -> None:

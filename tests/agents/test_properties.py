@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ralphloop.readers import NAMES, read, reader_for
-from tests.agents.events import TRUE_BLOCK, init, item, lines, opencode, result, said, text
+from tests.agents.events import NOW, TRUE_BLOCK, init, item, lines, opencode, result, said, text
 
 RECORDED = sorted((Path(__file__).parent / "recordings").rglob("stdout"))
 AGENTS = st.sampled_from(NAMES)
@@ -39,7 +39,7 @@ KINDS = st.sampled_from(
 @given(st.binary(max_size=2_000), AGENTS, CODES, st.text(max_size=200))
 def test_no_bytes_raise(data: bytes, agent: str, code: int | None, stderr: str) -> None:
     """Arbitrary bytes give a response."""
-    got = read(data, agent=agent, exit_code=code, stderr=stderr, now=1.8e9)
+    got = read(data, agent=agent, exit_code=code, stderr=stderr, now=NOW)
     assert got.outcome
     json.dumps([got.text, got.final_text, got.reason])
 
@@ -53,7 +53,7 @@ def test_no_events_raise(
 ) -> None:
     """Known event types with fields of any shape give a response."""
     data = lines(*({"type": kind} | fields for kind, fields in events))
-    assert read(data, agent=agent, exit_code=code, now=1.8e9).outcome
+    assert read(data, agent=agent, exit_code=code, now=NOW).outcome
 
 
 ODD: tuple[object, ...] = (
@@ -102,7 +102,7 @@ def test_twisted_recordings_are_read(path: Path, seed: int, code: int | None) ->
         for step in reader.feed(line + b"\n"):
             assert len(step.summary) <= 200
             assert "\n" not in step.summary
-    assert reader.finish(exit_code=code, now=1.8e9).outcome
+    assert reader.finish(exit_code=code, now=NOW).outcome
 
 
 @given(st.sampled_from(RECORDED), st.data())
@@ -113,7 +113,7 @@ def test_damaged_recordings_are_read(path: Path, data: st.DataObject) -> None:
     end = data.draw(st.integers(start, len(output)))
     filling = data.draw(st.sampled_from([b"", b"\n", b"\xff\x00", output[start:end] * 2]))
     damaged = output[:start] + filling + output[end:]
-    assert read(damaged, agent=path.parent.parent.name, exit_code=1, now=1.8e9).outcome
+    assert read(damaged, agent=path.parent.parent.name, exit_code=1, now=NOW).outcome
 
 
 @given(st.sampled_from(RECORDED), st.lists(st.integers(1, 5_000), min_size=1, max_size=20))

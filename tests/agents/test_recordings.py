@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ralphloop.readers import read, reader_for
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "recordings"
-RECORDED_AT = 1_794_775_000.0  # the evening of 2026-11-15, when they were made
+RECORDED_AT = datetime.fromtimestamp(1_794_775_000, UTC)  # the evening they were made
 EXPECTED: dict[str, dict[str, Any]] = {
     row["recording"]: row
     for row in map(json.loads, (HERE / "expected.jsonl").read_text("utf-8").splitlines())

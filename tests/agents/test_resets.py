@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -10,14 +11,15 @@ from hypothesis import strategies as st
 
 from ralphloop.readers.resets import limit_kind, reset_time
 
-NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC).timestamp()
+NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
     "sentence, moment",
     [
         ("You've hit your 5-hour limit · resets 10:27pm (UTC)", "2026-11-15T22:27"),
-        ("You've hit your limit · resets 8:29pm (UTC)", "2026-11-16T20:29"),
+        ("You've hit your limit · resets 8:29pm (UTC)", "2026-11-15T20:29"),
+        ("You've hit your limit · resets 5:29pm (UTC)", "2026-11-16T17:29"),
         ("You've hit your limit · resets 5pm (Europe/Vilnius)", "2026-11-16T15:00"),
         ("You've hit your limit · resets 11pm (Europe/Vilnius)", "2026-11-15T21:00"),
         ("You've hit your limit · resets 12am (America/New_York)", "2026-11-16T05:00"),
@@ -25,8 +27,8 @@ NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC).timestamp()
         ("You've hit your weekly limit · resets Jan 2 at 9am (UTC)", "2027-01-02T09:00"),
         ("resets on November 20th, 2026 22:15", "2026-11-20T22:15"),
         ("resets Nov 20 (UTC)", "2026-11-20T00:00"),
-        ("5-hour limit reached ∙ resets 3am", "2026-11-16T03:00"),
-        ("… purchase more credits or try again at 10:29 PM.", "2026-11-15T22:29"),
+        ("5-hour limit reached ∙ resets 3am", "2026-11-16T03:01"),
+        ("… purchase more credits or try again at 10:29 PM.", "2026-11-15T22:30"),
         ("try again at 22:29 (Atlantis/Deep)", "2026-11-15T22:29"),
         ("Try again in 1 day 3 hours 12 minutes.", "2026-11-16T23:42"),
         ("Your quota will reset after 5h12m3s.", "2026-11-16T01:42:03"),
@@ -34,7 +36,7 @@ NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC).timestamp()
     ],
 )
 def test_sentences_with_a_time(sentence: str, moment: str) -> None:
-    """A clock time is its next occurrence in its zone; dates and spans are taken as they are."""
+    """A clock time is the nearest one that is not long past; dates and spans are taken as they are."""
     expected = datetime.fromisoformat(moment).replace(tzinfo=UTC)
     assert reset_time(sentence, NOW) == int(expected.timestamp())
 
@@ -79,12 +81,38 @@ def test_the_kind_of_limit(sentence: str, kind: str) -> None:
     assert limit_kind(sentence) == kind
 
 
-@given(hour=st.integers(1, 12), minute=st.integers(0, 59), half=st.sampled_from(["am", "pm"]))
-def test_a_clock_time_is_always_within_a_day(hour: int, minute: int, half: str) -> None:
-    """The next occurrence is after now and at most a day away."""
-    found = reset_time(f"resets {hour}:{minute:02}{half} (UTC)", NOW)
+@pytest.mark.parametrize(
+    "zone, now, clock, moment",
+    [
+        ("America/New_York", "2026-11-16T00:34", "12:39 AM", "2026-11-16T00:40"),
+        ("Asia/Kolkata", "2026-11-16T10:34", "10:34 AM", "2026-11-16T10:35"),
+        ("UTC", "2026-11-16T00:01", "11:59 PM", "2026-11-16T00:00"),
+        ("Pacific/Auckland", "2026-11-16T09:00", "7:00 AM", "2026-11-16T07:01"),
+        ("Pacific/Auckland", "2026-11-16T23:00", "3:00 AM", "2026-11-17T03:01"),
+        ("America/New_York", "2026-10-31T23:00", "3:00 AM", "2026-11-01T03:01"),  # 25 hours
+        ("America/New_York", "2026-03-08T01:50", "2:30 AM", "2026-03-08T01:31"),  # skipped
+    ],
+)
+def test_a_time_without_a_zone_is_local(zone: str, now: str, clock: str, moment: str) -> None:
+    """It is read where the agent runs, also on the days on which clocks are changed."""
+    here = datetime.fromisoformat(now).replace(tzinfo=ZoneInfo(zone))
+    expected = datetime.fromisoformat(moment).replace(tzinfo=ZoneInfo(zone))
+    assert reset_time(f"try again at {clock}.", here) == int(expected.timestamp())
+
+
+@given(
+    now=st.datetimes(datetime(2026, 1, 1), datetime(2027, 1, 1)),  # noqa: DTZ001 - zoned below
+    zone=st.sampled_from(["America/New_York", "Europe/Dublin", "Australia/Lord_Howe", "UTC"]),
+    ahead=st.integers(-170, 20 * 60),
+)
+def test_a_clock_time_finds_its_way_back(now: datetime, zone: str, ahead: int) -> None:
+    """What a CLI would say of a moment is read as the end of that minute, in any zone."""
+    here = now.replace(tzinfo=UTC).astimezone(ZoneInfo(zone))
+    then = (here.astimezone(UTC) + timedelta(minutes=ahead)).replace(second=0, microsecond=0)
+    found = reset_time(f"resets {then.astimezone(ZoneInfo(zone)):%I:%M %p}", here)
     assert found is not None
-    assert NOW < found <= NOW + 86_400
+    # An hour that comes twice cannot be told apart by its name.
+    assert found - 60 - then.timestamp() in (-3600, -1800, 0)
 
 
 @given(st.text(max_size=300))

@@ -6,9 +6,7 @@ import pytest
 
 from ralphloop.core.model import Outcome, OutputFormat
 from ralphloop.readers import read, reader_for
-from tests.agents.events import TRUE_BLOCK
-
-NOW = 1_794_775_000.0
+from tests.agents.events import NOW, TRUE_BLOCK
 
 
 @pytest.mark.parametrize(

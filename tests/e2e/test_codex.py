@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from ralphloop.agents.environment import local_time
 from ralphloop.core.model import Outcome, Response
 from ralphloop.readers import read as read_output
 from tests.e2e.bills import as_usage
@@ -56,7 +57,7 @@ def codex(
         agent="codex",
         exit_code=done.returncode,
         stderr=done.stderr.decode(),
-        now=time.time(),
+        now=local_time(time.time(), env or {}),
     )
 
 
@@ -130,14 +131,18 @@ def test_no_key_is_fatal(server: ModelServer, world: World) -> None:
     assert server.requests == []
 
 
-def test_a_spent_plan_tells_when_it_comes_back(server: ModelServer, world: World) -> None:
-    """Codex names a clock time to the minute, which is read as the next such time."""
-    server.play(codex_usage_limit(resets_in_s=600, times=ALWAYS))
-    response = codex(server, world, env={"TZ": "UTC"})
+@pytest.mark.parametrize("zone", ["America/New_York", "UTC", "Asia/Kolkata"])
+def test_a_spent_plan_tells_when_it_comes_back(
+    server: ModelServer, world: World, zone: str
+) -> None:
+    """Codex names a clock time to the minute, which is over when the minute is."""
+    reset = int(time.time()) + 600
+    server.play(codex_usage_limit(resets_at=reset, times=ALWAYS))
+    response = codex(server, world, env={"TZ": zone})
     assert response.outcome is Outcome.USAGE_LIMIT
     assert response.rate_limit
     assert response.rate_limit.resets_at
-    assert abs(response.rate_limit.resets_at - time.time() - 600) < 90
+    assert 0 < response.rate_limit.resets_at - reset <= 60
 
 
 def test_a_lost_connection_is_tried_again(server: ModelServer, world: World) -> None:

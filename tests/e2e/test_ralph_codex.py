@@ -7,6 +7,7 @@ launcher is not the program: silence and kill -9 are tested for both reasons.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import pytest
 
@@ -45,7 +46,12 @@ BILL = Usage(input=2000, output=500, cache_read=300)
 
 
 def codex_project(
-    world: World, server: ModelServer, *, settings: str = "", agent: str = ""
+    world: World,
+    server: ModelServer,
+    *,
+    settings: str = "",
+    agent: str = "",
+    agent_env: Mapping[str, str] | None = None,
 ) -> Project:
     """One story for Codex, which may do anything: what its sandbox does is not tested here."""
     return project(
@@ -55,6 +61,7 @@ def codex_project(
         agent="codex",
         agent_settings=f'safety = "minimal"\n{agent}',
         settings=settings,
+        agent_env=agent_env,
     )
 
 
@@ -109,10 +116,20 @@ def test_a_usage_limit_ends_the_run_where_waiting_is_not_wanted(
 ) -> None:
     """With --no-wait the run ends as limited and says how to go on."""
     made = codex_project(world, server)
-    server.play(codex_usage_limit(resets_in_s=3600))
+    server.play(codex_usage_limit(resets_at=int(time.time()) + 3600))
     run = made.ralph("run", "--no-wait")
     assert run.returncode == ExitCode.LIMIT
     assert "ralph run --continue" in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "UTC", "Asia/Kolkata"])
+def test_a_usage_limit_is_waited_for_in_every_zone(
+    server: ModelServer, world: World, zone: str
+) -> None:
+    """The clock time that Codex names is local; the one just past means soon, not tomorrow."""
+    made = codex_project(world, server, agent_env={"TZ": zone})
+    server.play(codex_usage_limit(resets_at=int(time.time()) - 120), *ONE)
+    assert_done(made, made.ralph("run"))
 
 
 def test_silence_in_the_middle_of_an_answer_is_ended(server: ModelServer, world: World) -> None:

@@ -25,12 +25,12 @@ def claude_usage_limit(*, resets_in_s: int, times: int = 1) -> Turn:
     return fail(429, message, headers=headers, times=times)
 
 
-def codex_usage_limit(*, resets_in_s: int, times: int = 1) -> Turn:
+def codex_usage_limit(*, resets_at: int, times: int = 1) -> Turn:
     """The limit of a ChatGPT plan is reached."""
     return fail(
         429,
         "The usage limit has been reached",
         kind="usage_limit_reached",
-        extra={"plan_type": "plus", "resets_at": f"{{now+{resets_in_s}}}"},
+        extra={"plan_type": "plus", "resets_at": resets_at},
         times=times,
     )

@@ -9,6 +9,8 @@ user's own program get everything but the first two.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
 
 from ralphloop.agents.base import AgentRequest
 from ralphloop.atomic import KILL_VARIABLE
@@ -103,6 +105,24 @@ def agent_environment(
 def _as_variable(text: str) -> str:
     """Story ids may hold anything; a variable holds neither NUL nor half a character."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def local_time(now: float, env: Mapping[str, str]) -> datetime:
+    """This moment in the zone that a program with this environment takes for local."""
+    return datetime.fromtimestamp(now, UTC).astimezone(_zone(env.get("TZ")))
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    """The zone with its rules; None, the offset that holds now, where they are not to be had."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        if name is not None:
+            return ZoneInfo(name.removeprefix(":") or "UTC")
+        with Path("/etc/localtime").open("rb") as rules:
+            return ZoneInfo.from_file(rules)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # as a POSIX rule, no zone data, no file
+        return None
 
 
 def withheld_keys(

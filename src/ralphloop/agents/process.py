@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ralphloop.agents.base import Launch
+from ralphloop.agents.environment import local_time
 from ralphloop.agents.finished import Cause, Finished
 from ralphloop.agents.transcript import TranscriptSink
 from ralphloop.core.durations import format_duration
@@ -104,7 +105,7 @@ def _never_started(
     words = f"cannot start {launch.argv[0]}: {error}"
     sink.err(f"{words}\n".encode("utf-8", "replace"))
     exit_code = 127 if missing else 126
-    response = reader.finish(exit_code=exit_code, stderr=words, now=time.time())
+    response = reader.finish(exit_code=exit_code, stderr=words)
     return Finished(
         end=ProcessEnd(exit_code=exit_code),
         response=msgspec.structs.replace(response, outcome=Outcome.STARTUP_ERROR, reason=words),
@@ -277,8 +278,8 @@ class _Run:
             interrupted=self._cause is Cause.REQUESTED,
             duration_s=duration_s,
         )
-        stderr = self._stderr.value()
-        response = self._reader.finish(exit_code=end.exit_code, stderr=stderr, now=time.time())
+        stderr, now = self._stderr.value(), local_time(time.time(), self._launch.env)
+        response = self._reader.finish(exit_code=end.exit_code, stderr=stderr, now=now)
         if self._cause is Cause.FATAL:
             response = msgspec.structs.replace(response, outcome=Outcome.FATAL, reason=self._words)
         return Finished(

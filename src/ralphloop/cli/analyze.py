@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from ralphloop.agents.environment import local_time
 from ralphloop.cli import output
 from ralphloop.config.load import load_config
 from ralphloop.config.policy import policy_of
@@ -44,7 +45,7 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     """
     now = time.time()
     reader = _feed(reader_for(agent), file)
-    response = reader.finish(exit_code=exit_code, now=now)
+    response = reader.finish(exit_code=exit_code, now=local_time(now, os.environ))
     project = find_project(Path.cwd())
     policy = policy_of(load_config(project.root, env=os.environ).config)
     happening = Happening(response=response, end=ProcessEnd(exit_code=exit_code), at=now)

@@ -6,8 +6,11 @@ never work (no login, no money, no such model) ends the loop; the rest leaves it
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 
+from ralphloop.agents.environment import local_time
 from ralphloop.core.model import Decision, Outcome, RateLimit, Response
 from ralphloop.hook.answer import Answer
 from ralphloop.hook.carried import Call, Turn
@@ -46,7 +49,7 @@ def _response(call: Call, turn: Turn) -> Response:
         return response
     limit = RateLimit(
         rejected=True,
-        resets_at=reset_time(verdict.reason, call.now),
+        resets_at=reset_time(verdict.reason, local_time(call.now, os.environ)),
         kind=limit_kind(verdict.reason),
     )
     return msgspec.structs.replace(response, rate_limit=limit)
@@ -61,7 +64,7 @@ def _verdict(call: Call) -> Verdict:
     message = {"content": [{"type": "text", "text": words}]}
     request: dict[str, object] = {"error": error or "unknown", "message": message}
     facts = Facts(result=None, api_error=request, retry_error="", limit_rejected=False)
-    verdict = verdict_on(facts, Claude(), End(1, "", call.now))
+    verdict = verdict_on(facts, Claude(), End(1, "", None))
     if verdict.outcome is Outcome.ERROR and error in ("", "unknown"):
         return Verdict(Outcome.TRANSIENT, verdict.reason)  # nobody knows: try again
     return verdict

@@ -11,6 +11,7 @@ from ralphloop.config.model import LimitsSection
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision, Value
 from ralphloop.journal.records import Totals
+from ralphloop.readers.resets import JUST_PAST
 
 BACKOFF_CEILING_S = 300.0
 UNKNOWN_RESET_S = 900.0  # a usage limit that does not say when it ends
@@ -67,6 +68,8 @@ def backoff(outages: int, first: float) -> float:
 
 def quota_wait(resets_at: float | None, now: float, outages: int) -> float:
     """Seconds until a usage limit is lifted; without a time, longer each time."""
-    if resets_at is None or resets_at <= now - HOUR:
+    if resets_at is None or resets_at <= now - JUST_PAST.total_seconds():
         return float(min(HOUR, UNKNOWN_RESET_S * 2 ** min(max(0, outages - 1), 4)))
-    return max(0.0, resets_at - now) + RESET_MARGIN_S
+    if resets_at <= now:  # soon, and less and less often: somebody's clock is wrong
+        return float(min(UNKNOWN_RESET_S, RESET_MARGIN_S * 4 ** min(max(1, outages), 6)))
+    return resets_at - now + RESET_MARGIN_S

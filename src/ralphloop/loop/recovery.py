@@ -76,4 +76,4 @@ def _read_transcript(runner: Runner, path: Path) -> Response:
                 reader.feed(chunk)
     if (beside := stderr_path(path)).exists():
         stderr = beside.read_bytes()[-_STDERR_TAIL:].decode("utf-8", "replace")
-    return reader.finish(exit_code=None, stderr=stderr, now=runner.clock())
+    return reader.finish(exit_code=None, stderr=stderr)

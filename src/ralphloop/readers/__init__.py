@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ralphloop.core.model import Response
     from ralphloop.readers.base import Dialect, Reader
 
@@ -44,7 +46,7 @@ def read(
     agent: str = "auto",
     exit_code: int | None = 0,
     stderr: str = "",
-    now: float | None = None,
+    now: datetime | None = None,
 ) -> Response:
     """Read a whole output at once."""
     reader = reader_for(agent)

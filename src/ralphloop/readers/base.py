@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from datetime import datetime
 from typing import ClassVar, NamedTuple, Protocol
 
 import msgspec
@@ -60,7 +61,7 @@ class Reader(Protocol):
         """Tokens and money as far as they are known."""
 
     def finish(
-        self, *, exit_code: int | None, stderr: str = "", now: float | None = None
+        self, *, exit_code: int | None, stderr: str = "", now: datetime | None = None
     ) -> Response:
         """The whole start in one value."""
 
@@ -70,7 +71,7 @@ class End(NamedTuple):
 
     exit_code: int | None
     stderr: str
-    now: float | None
+    now: datetime | None  # in the zone the agent speaks in
 
     @property
     def signal(self) -> int | None:

@@ -1,9 +1,11 @@
 """When a limit resets, read from the sentence that announces it.
 
 CLIs that name no epoch write a wall-clock time ("resets 10:27pm (UTC)", "try again at 10:29 PM"),
-a date ("resets Nov 20, 11:34am (UTC)"), or a span ("reset after 5h12m3s").  A clock time means its
-next occurrence in the zone given in parentheses, else in UTC.  The caller says what time it is now;
-if it does not, only an epoch can be read.
+a date ("resets Nov 20, 11:34am (UTC)"), or a span ("reset after 5h12m3s").  A time without a zone
+in parentheses is local where the CLI runs, and cut to the minute: it means the end of that minute.
+A clock time that is just past is given as it is, for another day would have been named; whoever
+waits tries again soon.  The caller says what time it is now and in which zone; if it does not,
+only an epoch can be read.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ _SPAN = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"(\d{1,4}) ?([dhms])", re.IGNORECASE)
+JUST_PAST = timedelta(hours=3)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _KINDS = (
@@ -45,8 +48,11 @@ def limit_kind(sentence: str) -> str:
     return next((kind for word, kind in _KINDS if word in lowered), "")
 
 
-def reset_time(sentence: str, now: float | None) -> int | None:
-    """The epoch second at which the limit resets, or None where it cannot be known."""
+def reset_time(sentence: str, now: datetime | None) -> int | None:
+    """The epoch second at which the limit resets, or None where it cannot be known.
+
+    `now` is aware; its zone is the one that the CLI speaks in.
+    """
     sentence = sentence[:2_000]
     if match := _EPOCH.search(sentence):
         epoch = int(match["epoch"])
@@ -59,33 +65,37 @@ def reset_time(sentence: str, now: float | None) -> int | None:
         return None
 
 
-def _from_span(sentence: str, now: float) -> int | None:
+def _from_span(sentence: str, now: datetime) -> int | None:
     match = _SPAN.search(sentence)
     if match is None:
         return None
     parts = _PART.findall(match["span"])
     seconds = sum(int(number) * _SECONDS[unit.lower()] for number, unit in parts)
-    return int(now) + seconds if seconds else None
+    return int(now.timestamp()) + seconds if seconds else None
 
 
-def _from_clock(sentence: str, now: float) -> int | None:
+def _from_clock(sentence: str, now: datetime) -> int | None:
     if match := _DATED.search(sentence):
         return _dated(match, now)
     match = _TODAY.search(sentence)
     if match is None or not (match["minute"] or match["half"]):
         return None
-    here = datetime.fromtimestamp(now, _zone(match["zone"]))
-    moment = here.replace(hour=_hour(match), minute=_minute(match), second=0, microsecond=0)
-    if moment <= here:
-        moment += timedelta(days=1)
-    return int(moment.timestamp())
+    here = now.astimezone(_zone(match["zone"], now))
+    today = here.replace(hour=_hour(match), minute=_minute(match), second=0, microsecond=0)
+    moments = (
+        int((today + timedelta(days=day)).replace(fold=fold).timestamp())
+        for day in (-1, 0, 1)
+        for fold in (0, 1)  # where clocks are set back a time comes twice
+    )
+    oldest = (now - JUST_PAST).timestamp()
+    return min(moment for moment in moments if moment > oldest) + (0 if match["zone"] else 60)
 
 
-def _dated(match: re.Match[str], now: float) -> int | None:
+def _dated(match: re.Match[str], now: datetime) -> int | None:
     month = match["month"].lower()
     if month not in _MONTHS:
         return None
-    here = datetime.fromtimestamp(now, _zone(match["zone"]))
+    here = now.astimezone(_zone(match["zone"], now))
     moment = datetime(
         int(match["year"] or here.year),
         _MONTHS.index(month) + 1,
@@ -111,10 +121,12 @@ def _minute(match: re.Match[str]) -> int:
     return int(match["minute"] or 0)
 
 
-def _zone(name: str | None) -> tzinfo:
+def _zone(name: str | None, now: datetime) -> tzinfo | None:
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-    if not name or name.upper() in ("UTC", "GMT"):
+    if not name:
+        return now.tzinfo
+    if name.upper() in ("UTC", "GMT"):
         return UTC
     try:
         return ZoneInfo(name)

@@ -7,6 +7,7 @@ knows settles the dialect and makes all text noise; if none ever comes, the text
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from ralphloop.core.model import AgentEvent, OutputFormat, Response, Usage
 from ralphloop.readers.base import Dialect, End, Wire
@@ -49,7 +50,7 @@ class StreamReader:
         return self._take_steps()
 
     def finish(
-        self, *, exit_code: int | None, stderr: str = "", now: float | None = None
+        self, *, exit_code: int | None, stderr: str = "", now: datetime | None = None
     ) -> Response:
         """The whole start in one value."""
         self._framer.finish()

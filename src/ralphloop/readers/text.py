@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
+from datetime import datetime
 
 from ralphloop.core.model import AgentEvent, OutputFormat, Response, Usage
 from ralphloop.core.text import one_line
@@ -77,7 +78,7 @@ class TextReader:
         return [AgentEvent(kind="text", summary=shown)] if shown else []
 
     def finish(
-        self, *, exit_code: int | None, stderr: str = "", now: float | None = None
+        self, *, exit_code: int | None, stderr: str = "", now: datetime | None = None
     ) -> Response:
         end = End(exit_code, stderr, now)
         return Text().plain_response(self._plain.finish(), end, Wire(OutputFormat.TEXT))
