@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,14 @@ def simulated(directory: Path, *flags: str) -> tuple[str, dict[str, Any]]:
     return done.stdout + done.stderr, numbers
 
 
+def shown_by_skills(root: Path) -> Iterator[tuple[str, str]]:
+    """Each skill's area with the subject of a commit that it gives as an example."""
+    for skill in root.glob(".claude/skills/*-learned/SKILL.md"):
+        area = skill.parent.name.removesuffix("-learned")
+        for commit in re.findall(r"`git show (\w+)`", skill.read_text()):
+            yield area, git(root, "log", "-1", "--format=%s", commit)
+
+
 def test_PRD_metrics_on_the_simulation(tmp_path: Path) -> None:
     """At least 80 % captured, 3 skills and 10 % fewer tokens, on a night without a runaway."""
     said, found = simulated(tmp_path / "sim")
@@ -40,6 +50,9 @@ def test_PRD_metrics_on_the_simulation(tmp_path: Path) -> None:
     assert found["prompt_tokens_most"] <= found["prompt_budget"]
     assert found["runaways"] == 0
     assert git(tmp_path / "sim", "status", "--short") == ""
+    examples = list(shown_by_skills(tmp_path / "sim"))
+    assert len(examples) >= 9
+    assert all(subject.endswith(f" to the {area}") for area, subject in examples)
     assert git(tmp_path / "sim", "log", "-1", "--format=%s") == "Learned from this run"
 
 

@@ -65,7 +65,7 @@ def capture(
 
 def ended_as(iteration: IterationRecord) -> str:
     """How the attempt ended, or nothing where it has not."""
-    if not iteration.outcome or Outcome(iteration.outcome).is_infrastructure:
+    if not iteration.outcome or _is_outage(iteration):
         return ""
     if iteration.told("verdict", "passed"):
         return "passed"
@@ -75,6 +75,11 @@ def ended_as(iteration: IterationRecord) -> str:
         return "set_aside"
     claimed, moved = (iteration.told("analysis", key) for key in ("story_claimed", "progress"))
     return "failed" if claimed or not moved else ""
+
+
+def _is_outage(iteration: IterationRecord) -> bool:
+    """No change of ours made it go away."""
+    return bool(iteration.outcome) and Outcome(iteration.outcome).is_infrastructure
 
 
 def _capture(
@@ -91,7 +96,9 @@ def _capture(
         return Captured()
     before = journal.story_iterations(run, story.id, _EARLIER) if outcome == "passed" else []
     # Before anything is cut to size: half a secret would not be recognised.
-    earlier = [_redacted(one.record, secrets) for one in before if one.n < number]
+    earlier = [
+        _redacted(one.record, secrets) for one in before if one.n < number and not _is_outage(one)
+    ]
     record = _redacted(iteration.record, secrets)
     found = _notes(project, story, record, earlier)[:MAX_NOTES]
     if commit and outcome == "passed":

@@ -53,13 +53,25 @@ def learn_from(runner: Runner, judged: Judged) -> None:
         runner.run,
         begun.number,
         begun.story,
-        commit=runner.session.expected_head,
+        commit=_own_commit(runner, judged),
         secrets=secret_values(runner.setup.options.env),
     )
     if runner.session.story(begun.story.id).standing is Standing.OPEN:
         return
     ended = sum(s.standing is not Standing.OPEN for s in runner.session.stories.values())
     after_story(runner.setup.project, config, ended_stories=ended, now=runner.clock())
+
+
+def _own_commit(runner: Runner, judged: Judged) -> str:
+    """The commit made for the story, else the agent's last one for it; none before it passed."""
+    from ralphloop.workspace.commit import find_commit
+
+    repo, begun = runner.setup.repo, judged.worked.begun
+    state = runner.session.story(begun.story.id if begun.story else None)
+    if repo is None or state.standing is not Standing.PASSED:
+        return ""
+    agents = state.end_head if state.end_head != state.start_head else ""
+    return find_commit(repo, run=runner.run, iteration=begun.number) or agents
 
 
 def publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
