@@ -30,6 +30,11 @@ def note(text: str, **fields: Any) -> Note:
     return Note(**{"kind": Kind.DISCOVERY, "text": text, **fields})
 
 
+def measured(text: str, **fields: Any) -> Note:
+    """Something we saw ourselves."""
+    return note(text, **{"source": Source.CHECK, **fields})
+
+
 def learning(task: str, *notes: Note | str, **fields: Any) -> Learning:
     """What an attempt at a story taught."""
     made = tuple(note(one) if isinstance(one, str) else one for one in notes)
@@ -52,8 +57,10 @@ def keep(project: Project, *learnings: Learning) -> None:
 def area_notes(area: str) -> tuple[Note, ...]:
     """Three different things to know about an area."""
     return (
-        note(f"new files in src/{area} are listed in src/{area}/registry.txt", category=area),
-        note(f"the {area} reads its limits from src/{area}/limits.toml at import", category=area),
+        measured(f"new files in src/{area} are listed in src/{area}/registry.txt", category=area),
+        measured(
+            f"the {area} reads its limits from src/{area}/limits.toml at import", category=area
+        ),
         Note(
             kind=Kind.FAILURE,
             text=f"`make {area}` failed: error: unknown unit in src/{area}/units.txt",

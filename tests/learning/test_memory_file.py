@@ -12,10 +12,10 @@ from ralphloop.config.model import MemoryFile
 from ralphloop.learning import memory_file
 from ralphloop.learning.memory_file import BEGIN, END, with_block
 from ralphloop.learning.model import Index
-from tests.learning.support import index_of, learning
+from tests.learning.support import index_of, learning, measured
 
 TEXT = "dates are parsed once in lib/when.py"
-TAUGHT = index_of(learning("US-1", TEXT), learning("US-2", TEXT))
+TAUGHT = index_of(learning("US-1", measured(TEXT)), learning("US-2", measured(TEXT)))
 BLOCK = memory_file.render(TAUGHT.patterns)
 OUTSIDE = st.binary(max_size=200).filter(lambda data: b"ralph learned" not in data)
 
@@ -115,13 +115,25 @@ def test_nothing_learned_makes_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "CLAUDE.md").write_text("# Rules\n")
     memory_file.publish(tmp_path, TAUGHT, MemoryFile.AUTO)
-    memory_file.publish(tmp_path, Index(), MemoryFile.AUTO)
+    lost = {one.id for one in TAUGHT.patterns}
+    memory_file.publish(tmp_path, Index(), MemoryFile.AUTO, lost)
     assert (tmp_path / "CLAUDE.md").read_text() == "# Rules\n\n"
+
+
+def test_lines_of_others_stay_where_they_are() -> None:
+    """What another machine published keeps its place and words; ours are brought up to date."""
+    theirs = "- the cache is cold after a restart [0123abcd]"
+    before = f"- an old wording [{TAUGHT.patterns[0].id}]\n{theirs}\n- by hand\n"
+    lines = memory_file.render(TAUGHT.patterns, before).decode().splitlines()[4:]
+    assert lines == [f"- {TEXT} [{TAUGHT.patterns[0].id}]", theirs, "- by hand"]
+    assert theirs.encode() not in memory_file.render(TAUGHT.patterns, before, {"0123abcd"})
 
 
 def test_it_is_short(tmp_path: Path) -> None:
     """Every session loads it, so a hundred patterns become a few lines."""
-    texts = [f"{'rule ' * 10} about thing{n} and place{n} and time{n}" for n in range(100)]
+    texts = [
+        measured(f"{'rule ' * 10} about thing{n} and place{n} and time{n}") for n in range(100)
+    ]
     index = index_of(learning("US-1", *texts), learning("US-2", *texts))
     assert len(index.patterns) == 100
     block = memory_file.render(index.patterns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.config.model import LearningSection
+from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.learning import OWN_FILES, store
 from ralphloop.learning.publish import HELD_OUT, after_story, at_end
 from ralphloop.project import Project
@@ -12,7 +12,7 @@ from ralphloop.workspace.own_files import OwnFiles
 from ralphloop.workspace.repo import Repository
 from tests.learning.support import NOON, area_notes, git, keep, learning, repository
 
-CONFIG = LearningSection()
+CONFIG = LearningSection(skills=SkillStyle.SKILLS, memory=MemoryFile.CLAUDE)
 API = ".claude/skills/api-learned/SKILL.md"
 
 

@@ -18,6 +18,7 @@ _AREAS = ("api", "database", "frontend", "cli")
 _LISTS = ("registry.txt", "limits.txt", "labels.txt")
 _THINGS = ("search", "export", "archive", "history", "summary")
 
+_PUBLISHED = '[learning]\nskills = "skills"\nmemory = "CLAUDE.md"\n'
 _CHECK = '''\
 """Every feature must be listed where its area wants it."""
 import pathlib
@@ -38,7 +39,7 @@ sys.exit(bool(missing))
 def files(*, null: bool) -> dict[str, str]:
     """The project: stories, checks, script, settings."""
     script = {"stories": {_id(n): _starts(n, null=null) for n in range(1, STORIES + 1)}}
-    limits = "max_iterations = 0\ncalls_per_hour = 0\n"
+    limits = f"max_iterations = 0\ncalls_per_hour = 0\n{_PUBLISHED}"
     return {
         "prd.json": json.dumps(_prd(), indent=2),
         "simulation.json": json.dumps(script, indent=1),

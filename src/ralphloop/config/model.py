@@ -86,13 +86,14 @@ class CommitPolicy(StrEnum):
 
 
 class MemoryFile(StrEnum):
-    AUTO = "auto"  # CLAUDE.md, or AGENTS.md where CLAUDE.md is missing or only points there
+    AUTO = "auto"  # the one that is there; AGENTS.md where CLAUDE.md is missing or points there
     CLAUDE = "CLAUDE.md"
     AGENTS = "AGENTS.md"
     OFF = "off"
 
 
 class SkillStyle(StrEnum):
+    AUTO = "auto"  # as skills, where .claude/skills is there
     SKILLS = "skills"  # .claude/skills/<category>-learned/SKILL.md
     COMMANDS = "commands"  # .claude/commands/<category>-learned.md
     OFF = "off"
@@ -170,7 +171,7 @@ class LearningSection(Section):
     budget_tokens: Limit = 800  # what learnings may add to a prompt; 0: nothing
     every: Limit = 5  # stories between two aggregations
     memory: MemoryFile = MemoryFile.AUTO  # where the digest of patterns goes
-    skills: SkillStyle = SkillStyle.SKILLS
+    skills: SkillStyle = SkillStyle.AUTO
     holdout: Limit = 0  # every Nth story runs without, for comparison
     ask_agent: bool = False
     ask_budget_usd: Amount = 0.05  # for each time it is asked

@@ -6,7 +6,8 @@ with its square, whatever they say.
 
 A story that was *given* a pattern and says it again has not found it: its words do not count as a
 second story.  Otherwise one poisoned note would confirm itself.  Of several wordings the shortest
-stands, so that nothing rides along with what two stories agree on.
+stands, so that nothing rides along with what two stories agree on.  What models say and what we
+measured are never merged: only the latter is published without a person.
 
 Which files change together is read from the learnings as a whole.
 """
@@ -49,6 +50,7 @@ _SHOWN = 5
 _RULE_FILES = 12
 _MAX_RULES = 200
 _RULE_CONFIDENCE = 0.6
+_Sort = tuple[bool, bool]  # a failure or not, a model's words or not
 
 
 @dataclass
@@ -102,8 +104,8 @@ class _Merger:
 
     def __init__(self, frequency: Counter[str]) -> None:
         self.clusters: list[_Cluster] = []
-        self._known: dict[tuple[bool, frozenset[str]], _Cluster] = {}
-        self._by_word: dict[tuple[bool, str], list[_Cluster]] = defaultdict(list)
+        self._known: dict[tuple[_Sort, frozenset[str]], _Cluster] = {}
+        self._by_word: dict[tuple[_Sort, str], list[_Cluster]] = defaultdict(list)
         self._frequency = frequency
 
     def decide(self, decided: Decided) -> None:
@@ -121,20 +123,20 @@ class _Merger:
         _remember(cluster, note, learning)
 
     def _cluster_of(self, note: Note, words: frozenset[str]) -> _Cluster:
-        failed = note.kind is Kind.FAILURE
-        known = self._known.get((failed, words)) or self._like(words, failed)
+        sort = (note.kind is Kind.FAILURE, note.source.is_free_text)
+        known = self._known.get((sort, words)) or self._like(words, sort)
         if known is None:
-            known = _Cluster(note=note, words=words, id=_id(words, failed))
+            known = _Cluster(note=note, words=words, id=_id(words, sort))
             self.clusters.append(known)
             for word in self._rarest(words):
-                if len(found := self._by_word[failed, word]) < _MAX_CANDIDATES:
+                if len(found := self._by_word[sort, word]) < _MAX_CANDIDATES:
                     found.append(known)
-        self._known[failed, words] = known
+        self._known[sort, words] = known
         return known
 
-    def _like(self, words: frozenset[str], failed: bool) -> _Cluster | None:
+    def _like(self, words: frozenset[str], sort: _Sort) -> _Cluster | None:
         for word in self._rarest(words):
-            for cluster in self._by_word.get((failed, word), ()):
+            for cluster in self._by_word.get((sort, word), ()):
                 if is_same(words, cluster.words):
                     return cluster
         return None
@@ -170,8 +172,8 @@ def _said(note: Note) -> str:
     return f"{note.text} {note.lesson}" if note.source.is_free_text else note.text
 
 
-def _id(words: frozenset[str], failed: bool) -> str:
-    text = " ".join([str(failed), *sorted(words)])
+def _id(words: frozenset[str], sort: _Sort) -> str:
+    text = " ".join([str(sort), *sorted(words)])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
 

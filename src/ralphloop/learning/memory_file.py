@@ -2,13 +2,15 @@
 
 Only the bytes between our two markers are ever changed; where the markers are damaged, nothing is.
 The block goes to CLAUDE.md, or to AGENTS.md where CLAUDE.md is missing or only points there.  Only
-established or approved patterns get in, as harmless lines.
+measured or approved patterns get in, as harmless lines.  Lines that are there already stay unless
+their pattern is known to be lost: they may come from another machine.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from ralphloop.atomic import write_atomic
@@ -23,6 +25,7 @@ _MARK = re.compile(rb"<!-- ralph learned: (?:begin|end)\b")
 _LARGEST = 1 << 20
 _POINTER = 400  # characters: a file that says more than "see AGENTS.md" stands for itself
 _MOST = 12
+_ID = re.compile(r"\[([0-9a-f]{8})\]$")
 _CHARACTERS = 2_400
 _HEADING = "## Codebase patterns\n\nObserved in two stories or more, or approved by a person:\n"
 
@@ -38,7 +41,9 @@ def target(root: Path, setting: MemoryFile) -> Path | None:
     return claude if setting is MemoryFile.CLAUDE else agents
 
 
-def publish(root: Path, index: Index, setting: MemoryFile) -> list[str]:
+def publish(
+    root: Path, index: Index, setting: MemoryFile, lost: AbstractSet[str] = frozenset()
+) -> list[str]:
     """Bring the block up to date; returns what was done, in words."""
     path = target(root, setting)
     if path is None:
@@ -46,7 +51,7 @@ def publish(root: Path, index: Index, setting: MemoryFile) -> list[str]:
     before = _read(path)
     if before is None:
         return [f"{path.name} was left alone: it cannot be read, or is too large"]
-    after = with_block(before, render(index.patterns))
+    after = with_block(before, render(index.patterns, _block(before), lost))
     if after is None:
         return [f"{path.name} was left alone: the markers of its learned block are damaged"]
     if after == before:
@@ -55,16 +60,22 @@ def publish(root: Path, index: Index, setting: MemoryFile) -> list[str]:
     return [f"updated the learned block in {path.name}"]
 
 
-def render(patterns: Iterable[Pattern]) -> bytes:
-    """The block's text; empty where there is nothing to say."""
-    lines: list[str] = []
-    room = _CHARACTERS
-    for pattern in patterns:
+def render(
+    patterns: Iterable[Pattern], before: str = "", lost: AbstractSet[str] = frozenset()
+) -> bytes:
+    """The block's text with what stood there before; empty where there is nothing to say."""
+    fit = {one.id: one for one in patterns if one.is_published}
+    there = {_id_in(line): line for line in before.splitlines() if line.startswith("- ")}
+    lines = {key: line for key, line in there.items() if key not in lost and key not in fit}
+    room = _CHARACTERS - sum(map(len, lines.values()))
+    for pattern in fit.values():
         line = f"- {plain_line(pattern.sentence, 400)} [{pattern.id}]"
-        if pattern.is_trusted and len(line) < room and len(lines) < _MOST:
-            lines.append(line)
+        if len(line) < room and len(lines) < _MOST:
+            lines[pattern.id] = line
             room -= len(line)
-    return (_HEADING + "\n" + "\n".join(lines) + "\n").encode() if lines else b""
+    ordered = {key: lines.pop(key) for key in there if key in lines} | lines
+    text = "\n".join((_HEADING, *ordered.values(), "")) if ordered else ""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def with_block(text: bytes, block: bytes) -> bytes | None:
@@ -92,9 +103,18 @@ def block_read_by(root: Path, setting: MemoryFile, agent: str) -> str:
     path = target(root, setting)
     if path is None or not _loads(agent, path, root):
         return ""
-    text = _read(path) or b""
+    return _block(_read(path) or b"")
+
+
+def _block(text: bytes) -> str:
     start, end = text.find(BEGIN), text.find(END)
-    return text[start:end].decode("utf-8", "replace") if 0 <= start < end else ""
+    return text[start:end].decode("utf-8", "surrogateescape") if 0 <= start < end else ""
+
+
+def _id_in(line: str) -> str:
+    """The pattern a line is about; a line that names none is its own."""
+    found = _ID.search(line)
+    return found[1] if found else line
 
 
 def _loads(agent: str, path: Path, root: Path) -> bool:

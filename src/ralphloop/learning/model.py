@@ -96,8 +96,14 @@ class Pattern(Value, kw_only=True):
 
     @property
     def is_trusted(self) -> bool:
-        """Fit for files that an agent takes as its instructions."""
+        """More than one story's word."""
         return self.standing in (Standing.ESTABLISHED, Standing.APPROVED)
+
+    @property
+    def is_published(self) -> bool:
+        """Fit for files that an agent takes as its instructions: measured, or a person's word."""
+        approved = self.standing is Standing.APPROVED
+        return approved or (self.is_trusted and not self.source.is_free_text)
 
     @property
     def sentence(self) -> str:

@@ -3,13 +3,19 @@
 Published files get a commit of their own.  A memory file that a person has uncommitted changes in
 is left alone, because our commit would take them along; files that git ignores are written and not
 committed; where the commit is refused, the memory file is put back and the skills wait for the next
-time.  While every Nth story is held out nothing is published: what lies in the repository would be
-read by the held out ones too.
+time.
+
+A run makes no file that nobody asked for: a memory file and a place for skills must be there, or be
+named in the settings.  It takes out only what was known on this machine and no longer holds, or was
+forgotten by a person: what others published stays.  While every Nth story is held out nothing is
+published: what lies in the repository would be read by the held out ones too.
 """
 
 from __future__ import annotations
 
-from ralphloop.config.model import LearningSection
+import msgspec
+
+from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.errors import RalphError
 from ralphloop.learning import memory_file, skills, store
 from ralphloop.learning.model import Index
@@ -47,6 +53,7 @@ def at_end(
     """Aggregate, publish and commit at the end of a run; returns what was done, never raises."""
     if not config.enabled or not store.directory(project).is_dir():
         return []
+    config = _asked_for(project, config)
     try:
         index = store.rebuild(project, now=now)
         if not commit or repo is None:
@@ -62,8 +69,31 @@ def publish(
     """Write the skills and, if asked, the block; returns what was done, in words."""
     if config.holdout:
         return [HELD_OUT]
-    done = skills.publish(project.root, index, config.skills)
-    return done + (memory_file.publish(project.root, index, config.memory) if memory else [])
+    lost, root = _lost(project, index), project.root
+    done = skills.publish(root, index, config.skills, lost)
+    return done + (memory_file.publish(root, index, config.memory, lost) if memory else [])
+
+
+def _lost(project: Project, index: Index) -> frozenset[str]:
+    """What was fit to be published here and is not any more, and what a person forgot."""
+    fit = {pattern.id for pattern in index.patterns if pattern.is_published}
+    decisions = store.load_decisions(project)
+    forgotten = {decided.id for decided in decisions if decided.word == "forgotten"}
+    return (store.add_known(project, fit) | forgotten) - fit
+
+
+def _asked_for(project: Project, config: LearningSection) -> LearningSection:
+    """The settings without files that are not there and that nobody named."""
+    target, style, memory = (
+        memory_file.target(project.root, config.memory),
+        config.skills,
+        config.memory,
+    )
+    if style is SkillStyle.AUTO and not (project.root / ".claude/skills").is_dir():
+        style = SkillStyle.OFF
+    if memory is MemoryFile.AUTO and not (target and target.exists()):
+        memory = MemoryFile.OFF
+    return msgspec.structs.replace(config, skills=style, memory=memory)
 
 
 def _publish_and_commit(

@@ -135,7 +135,7 @@ def _read_by(
     """Ids of patterns and names of skills that the agent loads without us."""
     texts = [memory_file.block_read_by(project.root, config.memory, agent)]
     names: tuple[str, ...] = ()
-    if agent == "claude" and config.skills is SkillStyle.SKILLS:
+    if agent == "claude" and config.skills in (SkillStyle.AUTO, SkillStyle.SKILLS):
         found = skills.ours(project.root, config.skills)
         texts += found.values()
         names = tuple(found)

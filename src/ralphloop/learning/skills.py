@@ -1,9 +1,12 @@
-"""Skills: what a category's established patterns become.
+"""Skills: what a category's published patterns become.
 
 Three distinct patterns make a skill, rendered by a fixed template.  The last line of a generated
 file carries a digest of all the rest: where it no longer fits, a person has edited the file, and
-from then on new versions are only proposed beside it.  A skill whose patterns are gone is removed,
-if it is still as we wrote it.
+from then on new versions are only proposed beside it.
+
+A skill may come from another machine: its lines stay where they are, ours are added, and only a
+pattern that is known to be lost is taken out.  A skill that is left with too few is removed, if it
+is still as we wrote it and all of it was known here.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
@@ -27,44 +31,51 @@ ENOUGH_PATTERNS = 3
 PROPOSED = ".proposed"  # no agent loads a file of that name
 _MOST = 25
 _LARGEST = 64 * 1024
+_NOWHERE = "see below"
+_EXAMPLES = "Examples"
 _DIGEST = re.compile(r"<!-- made by ralph from learnings: ([0-9a-f]{64}) -->\n")
+_LINE = re.compile(r"- (?:\[([0-9a-f]{8})\]: .+|.+ \[([0-9a-f]{8})\])")
+_TOUCHED = re.compile(r"^The task is about .+ touches one of: (.+)\.$", re.M)
+_Sections = Mapping[str, Mapping[str, str]]  # heading → pattern → line
 _INTRODUCTION = """\
-Notes from earlier stories, each found by at least two of them or approved by a person. They say
+Notes from earlier stories, each measured in at least two of them or approved by a person. They say
 what was observed; what you are asked to do and which checks must be green is said elsewhere."""
 _PLACES = {
+    SkillStyle.AUTO: ".claude/skills/{name}/SKILL.md",
     SkillStyle.SKILLS: ".claude/skills/{name}/SKILL.md",
     SkillStyle.COMMANDS: ".claude/commands/{name}.md",
 }
 
 
-def wanted(index: Index) -> dict[str, list[Pattern]]:
-    """The patterns of each category that has enough of them, by the skill's name."""
-    found: dict[str, list[Pattern]] = defaultdict(list)
-    for pattern in index.patterns:
-        if pattern.is_trusted and pattern.category != "general":
-            found[f"{pattern.category}-learned"].append(pattern)
-    return {
-        name: patterns[:_MOST]
-        for name, patterns in sorted(found.items())
-        if len(patterns) >= ENOUGH_PATTERNS
-    }
-
-
-def publish(root: Path, index: Index, style: SkillStyle) -> list[str]:
+def publish(
+    root: Path, index: Index, style: SkillStyle, lost: AbstractSet[str] = frozenset()
+) -> list[str]:
     """Write, propose or remove skills; returns what was done, in words."""
     if style is SkillStyle.OFF:
         return []
-    skills = wanted(index)
-    done = [
-        f"{word} {path}"
-        for name, patterns in skills.items()
-        if (word := _write(root, path := _place(name, style), render(name, patterns)))
-    ]
-    for name in sorted(ours(root, style).keys() - skills.keys()):
-        path = _place(name, style)
-        (root / path).unlink()
-        done.append(f"removed {path}: too few of its patterns are left")
+    there, fit = ours(root, style), _by_skill(index)
+    done = []
+    for name in sorted(there.keys() | fit.keys()):
+        path, known, before = _place(name, style), fit.get(name, []), there.get(name, "")
+        gone = _ids(before) & lost
+        strange = _ids(before) - lost - {one.id for one in known}
+        if strange or len(known) >= ENOUGH_PATTERNS:
+            text = render(name, known, before, lost) if known or gone else before
+            word = _write(root, path, text)
+            done += [f"{word} {path}"] if word else []
+        elif before:
+            (root / path).unlink()
+            done.append(f"removed {path}: too few of its patterns are left")
     return done
+
+
+def _by_skill(index: Index) -> dict[str, list[Pattern]]:
+    """What may be published of each category, by the skill's name."""
+    found: dict[str, list[Pattern]] = defaultdict(list)
+    for pattern in index.patterns:
+        if pattern.is_published and pattern.category != "general":
+            found[f"{pattern.category}-learned"].append(pattern)
+    return found
 
 
 def places(root: Path, style: SkillStyle) -> list[str]:
@@ -88,12 +99,18 @@ def _place(name: str, style: SkillStyle) -> str:
     return _PLACES[style].format(name=name)
 
 
-def render(name: str, patterns: Iterable[Pattern]) -> str:
-    """The skill's file; the same patterns give the same bytes."""
-    known = sorted(patterns, key=lambda one: (-one.story_count, one.id))
+def render(
+    name: str, patterns: Sequence[Pattern], before: str = "", lost: AbstractSet[str] = frozenset()
+) -> str:
+    """The skill's file with what stood there before; the same patterns give the same bytes."""
+    strange = _ids(before) - lost - {one.id for one in patterns}
+    best = patterns[: max(0, _MOST - len(strange))]
+    known = sorted(best, key=lambda one: (-one.story_count, one.id))
+    kept = _kept(before, strange | {one.id for one in known})
     about = name.removesuffix("-learned")
-    files = list(dict.fromkeys(path for one in known for path in one.files))[:6]
-    where = ", ".join(files) or "see below"
+    files = _files(before) if strange else []
+    files = list(dict.fromkeys([*files, *(path for one in known for path in one.files)]))[:6]
+    where = ", ".join(files) or _NOWHERE
     description = (
         f"What earlier work in this repository taught about {about} ({where})."
         f" Use it when a task touches {about} or these files."
@@ -104,9 +121,9 @@ def render(name: str, patterns: Iterable[Pattern]) -> str:
         f"# {about}: learned in this repository",
         _INTRODUCTION,
         f"## When to use\n\nThe task is about {about}, or touches one of: {where}.",
-        _section("Patterns", [one for one in known if one.kind is not Kind.FAILURE]),
-        _section("Gotchas", [one for one in known if one.kind is Kind.FAILURE]),
-        _examples(known),
+        _section("Patterns", [one for one in known if one.kind is not Kind.FAILURE], kept),
+        _section("Gotchas", [one for one in known if one.kind is Kind.FAILURE], kept),
+        _examples(known, kept),
     ]
     body = "\n\n".join(section for section in sections if section) + "\n\n"
     return f"{body}<!-- made by ralph from learnings: {_digest(body)} -->\n"
@@ -119,18 +136,44 @@ def is_ours(text: str) -> bool:
     return found is not None and found[1] == _digest(head + "\n")
 
 
-def _section(title: str, patterns: list[Pattern]) -> str:
-    lines = [f"- {plain_line(one.sentence, 500)} [{one.id}]" for one in patterns]
-    return f"## {title}\n\n" + "\n".join(lines) if lines else ""
+def _section(title: str, patterns: list[Pattern], kept: _Sections) -> str:
+    made = {one.id: f"- {plain_line(one.sentence, 500)} [{one.id}]" for one in patterns}
+    lines = {**kept.get(title, {}), **made}  # each where it stood
+    return f"## {title}\n\n" + "\n".join(lines.values()) if lines else ""
 
 
-def _examples(patterns: list[Pattern]) -> str:
-    lines = [
-        f"- [{one.id}]: `git show {one.commits[-1][:12]}`"
+def _examples(patterns: list[Pattern], kept: _Sections) -> str:
+    made = {
+        one.id: f"- [{one.id}]: `git show {one.commits[-1][:12]}`"
         for one in patterns
         if one.commits and re.fullmatch(r"[0-9a-f]{7,64}", one.commits[-1])
-    ]
-    return "## Examples\n\n" + "\n".join(lines[:5]) if lines else ""
+    }
+    lines = [*{**kept.get(_EXAMPLES, {}), **made}.values()]
+    return f"## {_EXAMPLES}\n\n" + "\n".join(lines[:5]) if lines else ""
+
+
+def _kept(text: str, wanted: AbstractSet[str]) -> _Sections:
+    """The lines of a skill that are about these patterns, under their headings."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    title = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            title = line[3:]
+        elif (named := _LINE.fullmatch(line)) and (named[1] or named[2]) in wanted:
+            found[title][named[1] or named[2]] = line
+    return found
+
+
+def _ids(text: str) -> set[str]:
+    """The patterns a skill names."""
+    found = (_LINE.fullmatch(line) for line in text.splitlines())
+    return {named[1] or named[2] for named in found if named}
+
+
+def _files(text: str) -> list[str]:
+    """The files a skill says it is about."""
+    found = _TOUCHED.search(text)
+    return found[1].split(", ") if found and found[1] != _NOWHERE else []
 
 
 def _write(root: Path, path: str, text: str) -> str:

@@ -3,12 +3,14 @@
 The YAML files are the truth and are only ever added.  The JSON files (the index, and `parsed.json`
 with what was read before) are derived and may be deleted.
 `decisions.yaml` holds what a person approved or forgot; it is no cache, so one that cannot be
-read is an error, not an empty list.  The newest `MAX_LEARNINGS` files are read, older ones rest.
+read is an error, not an empty list.  `known.json` names every pattern that was fit to be published
+here; without it nothing published is removed.  The newest `MAX_LEARNINGS` files are read, older
+ones rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,6 +27,7 @@ MAX_LEARNINGS = 5_000
 _DECISIONS = "decisions.yaml"
 _INDEX = "index.json"
 _PARSED = "parsed.json"
+_KNOWN = "known.json"
 _Parsed = tuple[tuple[int, int], Learning]  # with time and size of the file
 
 
@@ -104,6 +107,19 @@ def save_decisions(project: Project, decisions: Sequence[Decided]) -> None:
     path = directory(project) / _DECISIONS
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, ("\n".join(lines) + "\n").encode(), within=project.root)
+
+
+def add_known(project: Project, ids: Iterable[str]) -> frozenset[str]:
+    """Remember these patterns; all that were ever known here."""
+    path = directory(project) / _KNOWN
+    try:
+        before = msgspec.json.decode(path.read_bytes(), type=frozenset[str])
+    except (OSError, msgspec.DecodeError):
+        before = frozenset()
+    known = before.union(ids)
+    if known != before:
+        write_atomic(path, msgspec.json.encode(sorted(known)), within=project.root, durable=False)
+    return known
 
 
 def _load(path: Path) -> Learning:
