@@ -57,6 +57,12 @@ def test_cached_tokens_are_part_of_the_input() -> None:
     assert usage.cost_usd is None
 
 
+def test_usage_is_of_the_whole_conversation() -> None:
+    """A turn after `resume` counts the turns before it too, and says so to whoever adds up."""
+    assert codex(item("agent_message", text="ok"), COMPLETED).usage.cumulative
+    assert not codex(item("agent_message", text="ok")).usage.cumulative
+
+
 def test_command_output_and_echoes_are_no_claim() -> None:
     """A block in a command's output, or in the echoed prompt, is not the agent's word."""
     got = codex(

@@ -24,7 +24,7 @@ from ralphloop.loop.judging import Judged, failure_text
 from ralphloop.loop.limits import quota_wait
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import quota_key
-from ralphloop.loop.spending import cost_of, spent, used
+from ralphloop.loop.spending import conversation, cost_of, spent, used
 from ralphloop.loop.story_state import (
     MAX_FAILURE_CHARS,
     Standing,
@@ -82,7 +82,7 @@ def _story_after(runner: Runner, judged: Judged) -> StoryState:
         cost_usd=begun.state.cost_usd + cost_of(response, begun.state),
         session_id=_conversation(judged),
         session_agent=begun.member.name,
-        session_usage=response.usage,
+        session_usage=conversation(response, begun.state),
         leftovers=judged.worked.finished.leftovers,
         asked=judged.worked.asked,
     )
@@ -332,7 +332,7 @@ def _ended(runner: Runner, judged: Judged, state: StoryState) -> events.LoopEven
         warnings=list(analysis.warnings),
         stuck=[pattern.detail for pattern in analysis.stuck],
         cost_usd=cost_of(worked.finished.response, worked.begun.state),
-        tokens=worked.finished.response.usage.total_tokens,
+        tokens=used(worked.finished.response, worked.begun.state).total_tokens,
         duration_s=worked.finished.end.duration_s,
         attempts=state.attempts,
         findings=list(judged.findings),

@@ -26,6 +26,14 @@ def used(response: Response, before: StoryState) -> Usage:
     return msgspec.structs.replace(usage, **tokens, cost_usd=cost)
 
 
+def conversation(response: Response, before: StoryState) -> Usage:
+    """What the conversation reported up to here; a start that names no total only adds to it."""
+    resumed = bool(before.session_id) and response.session_id in (None, before.session_id)
+    if response.usage.cumulative or not resumed:
+        return response.usage
+    return before.session_usage + response.usage
+
+
 def cost_of(response: Response, before: StoryState) -> float:
     """Dollars this start added."""
     return max(0.0, used(response, before).cost_usd or 0.0)

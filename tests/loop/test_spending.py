@@ -1,0 +1,145 @@
+"""Money of a resumed conversation: each start costs what it alone added, never the whole again.
+
+Some agents report the running total of a conversation.  Without the subtraction a night of resumed
+starts is paid many times over, and the budget ends it far too early.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralphloop.core.model import Outcome, Response, Usage
+from ralphloop.loop.spending import conversation, cost_of, used
+from ralphloop.loop.story_state import StoryState
+from tests.loop.guards import claude_sandbox, told
+from tests.loop.projects import Done, Sandbox, sandbox
+
+RUNNING_TOTAL = """
+write(f"src/{START}.py", START)
+says("Working.")
+result(f"Part {START} is there.", cost=0.25 * START)
+"""
+CODEX = """
+write(f"src/{START}.py", START)
+event(type="thread.started", thread_id="t-1"); event(type="turn.started")
+if (STATE / "cut").exists() and START == 2: sys.exit(1)
+text = f"Part {START} is there."
+event(type="item.completed", item={"id": "i", "type": "agent_message", "text": text})
+usage = {"input_tokens": 200_000 * START, "cached_input_tokens": 0, "output_tokens": 0}
+event(type="turn.completed", usage=usage)
+"""  # gpt-5 takes $0.25 for 200,000 tokens
+
+
+def claude(tmp_path: Path, context: str) -> Sandbox:
+    """An agent that names the price of the whole conversation, never of the start."""
+    return claude_sandbox(tmp_path, RUNNING_TOTAL, toml=f'context = "{context}"\n')
+
+
+def codex(tmp_path: Path, context: str) -> Sandbox:
+    """An agent that counts the tokens of the whole conversation and names no price."""
+    box = sandbox(tmp_path, CODEX, output="codex")
+    box.env.update({"RALPH_AGENT_CONTEXT": context, "RALPH_AGENT_MODEL": "gpt-5"})
+    return box
+
+
+AGENTS = {"claude": claude, "codex": codex}
+
+
+def costs(done: Done) -> list[float]:
+    """What each start cost, as those who watch are told."""
+    return [event["cost_usd"] for event in done.events("iteration_finished")]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_running_total_is_paid_once(tmp_path: Path, agent: str) -> None:
+    """Four starts of $0.25 use up a budget of $1, although the last one reports $1 by itself."""
+    box = AGENTS[agent](tmp_path, "resume")
+    done = box.run("--json", "--max-cost", "1")
+    assert done.code == 3, told(done)
+    assert costs(done) == pytest.approx([0.25] * 4)
+    assert done.events("run_finished")[0]["cost_usd"] == pytest.approx(1.0)
+    assert box.starts == 4
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_new_conversation_is_paid_whole(tmp_path: Path, agent: str) -> None:
+    """Without resuming, every total is of its own start: $0.25, $0.50 and $0.75 are $1.50."""
+    box = AGENTS[agent](tmp_path, "fresh")
+    done = box.run("--json", "--max-cost", "1.4")
+    assert done.code == 3, told(done)
+    assert costs(done) == pytest.approx([0.25, 0.5, 0.75])
+
+
+def test_a_start_that_reports_nothing_does_not_forget_what_was_paid(tmp_path: Path) -> None:
+    """The third start's total holds the first one's tokens; those were paid before the second."""
+    box = codex(tmp_path, "resume")
+    (box.state / "cut").touch()
+    done = box.run("--json", "--max-iterations", "2")
+    assert done.code == 3, told(done)
+    assert costs(done) == pytest.approx([0.25, 0.0, 0.5])
+    tokens = [event["tokens"] for event in done.events("iteration_finished")]
+    assert tokens == [200_000, 0, 400_000]
+
+
+# --- the account of one conversation -----------------------------------------------------------
+
+
+def said(usage: Usage, conversation: str = "c-1") -> Response:
+    """An answer that reports this usage."""
+    return Response(
+        reader="x", outcome=Outcome.COMPLETED, reason="", session_id=conversation, usage=usage
+    )
+
+
+def total(tokens: int, cost: float | None) -> Usage:
+    """The whole conversation so far."""
+    return Usage(input_tokens=tokens, output_tokens=2 * tokens, cost_usd=cost, cumulative=True)
+
+
+@given(st.lists(st.integers(0, 1_000), min_size=1, max_size=8))
+def test_the_parts_of_a_conversation_add_up_to_its_total(steps: list[int]) -> None:
+    """However a conversation grows, its starts together cost what its last total says."""
+    state, paid, tokens, running = StoryState(session_id="c-1"), 0.0, 0, 0
+    for step in steps:
+        running += step
+        response = said(total(running, running / 100))
+        paid += cost_of(response, state)
+        tokens += used(response, state).total_tokens
+        state = msgspec.structs.replace(state, session_usage=conversation(response, state))
+    assert paid == pytest.approx(sum(steps) / 100)
+    assert tokens == 3 * sum(steps)
+
+
+BEFORE = StoryState(session_id="c-1", session_usage=total(100, 1.0))
+
+
+def test_another_conversation_owes_its_whole_total() -> None:
+    """Only what the same conversation paid is taken off."""
+    assert cost_of(said(total(150, 1.5), "c-2"), BEFORE) == pytest.approx(1.5)
+    assert cost_of(said(total(150, 1.5)), StoryState()) == pytest.approx(1.5)
+
+
+def test_what_a_start_reports_of_itself_is_not_reduced() -> None:
+    """Nothing is taken off usage that never contained the earlier starts."""
+    alone = Usage(input_tokens=7, cost_usd=0.5)
+    assert used(said(alone), BEFORE) == alone
+    known = conversation(said(alone), BEFORE)
+    assert (known.input_tokens, known.cost_usd) == (107, pytest.approx(1.5))
+
+
+def test_a_total_that_shrinks_costs_nothing() -> None:
+    """A conversation that was compacted and counts from less than before gives no money back."""
+    shrunk = used(said(total(20, 0.2)), BEFORE)
+    assert (shrunk.total_tokens, shrunk.cost_usd) == (0, 0.0)
+
+
+def test_an_unknown_price_stays_unknown() -> None:
+    """Tokens are counted where there is no price, and no price is made up."""
+    grown = used(said(total(150, None)), BEFORE)
+    assert (grown.input_tokens, grown.output_tokens, grown.cost_usd) == (50, 100, None)
+    assert cost_of(said(total(150, None)), BEFORE) == 0.0
