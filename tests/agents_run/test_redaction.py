@@ -86,6 +86,8 @@ def test_a_random_value_next_to_a_secret_name_is_taken_out(line: str) -> None:
         "const token = generateToken2FA();",
         "const token = createToken256Bits",
         "let token: TokenV2Response;",
+        "token = k8sServiceAccountName",
+        "secret: parseJWTv2FromHeader",
         "password = os.environ['DB_PASSWORD_2']",
         "password: str = Field(min_length=12)",
         'api_key = "your-api-key-here"',

@@ -61,6 +61,14 @@ def test_S02_AC4_reset_returns_to_closed_with_counts_at_zero() -> None:
     assert run("idle", "idle", state=state).circuit is Circuit.CLOSED
 
 
+def test_a_reset_forgets_the_error() -> None:
+    """The state after a reset names no error, and the same one is counted from the start."""
+    state = breaker.reset(run(*["error:boom"] * 5), iteration=5)
+    assert state.last_error is None
+    assert run("error:boom", state=state).same_error == 1
+    assert run(*["error:boom"] * 4, state=state).circuit is Circuit.CLOSED
+
+
 def test_S02_AC5_five_identical_errors_open_the_circuit() -> None:
     """OPEN at the fifth identical error, although files change every time."""
     assert run(*["error:boom"] * 4).circuit is Circuit.CLOSED

@@ -74,6 +74,20 @@ def test_different_replies_are_not_similar() -> None:
     )
 
 
+WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+
+@pytest.mark.parametrize(
+    "changed, alike",
+    [((0,), True), ((0, 25), True), ((12,), False), ((0, 1, 12), False)],
+    ids=["first word", "both ends", "in the middle", "a third of it"],
+)
+def test_how_much_of_a_reply_may_differ(changed: tuple[int, ...], alike: bool) -> None:
+    """Of 24 sequences of three words one changed end spoils one, a changed word inside three."""
+    other = ["other" if n in changed else word for n, word in enumerate(WORDS)]
+    assert similar(" ".join(WORDS), " ".join(other)) is alike
+
+
 def test_alternation_between_two_trees_is_seen_at_the_fourth() -> None:
     """A B A B without new progress is going in circles."""
     row = [Glimpse(tree=tree) for tree in "ABAB"]

@@ -373,6 +373,16 @@ def test_H22_the_hook_is_never_overridden(tmp_path: Path) -> None:
     assert made.holder is None
 
 
+def test_H22_a_lower_cap_of_the_session_is_respected(tmp_path: Path) -> None:
+    """Where the session overrides a hook earlier, it lets go earlier; nonsense is not a cap."""
+    made = box(tmp_path, stories=1, settings="[circuit]\nno_progress_threshold = 20\n")
+    made.begin()
+    made.env["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"] = "1"
+    assert [made.stop(f"Thought {n}.").blocks for n in (1, 2)] == [True, True]
+    made.env["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"] = "4"
+    assert not made.stop("Thought 3.").blocks
+
+
 def handlers(
     hooks: dict[str, dict[str, list[dict[str, list[dict[str, str]]]]]],
 ) -> list[dict[str, str]]:

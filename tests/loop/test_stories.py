@@ -164,6 +164,17 @@ def test_a_blocked_story_waits_and_the_next_run_tries_it_again(tmp_path: Path) -
     assert box.worked_on() == ["key", "docs", "key", "pay"]
 
 
+def test_a_blocked_start_is_a_failed_attempt(tmp_path: Path) -> None:
+    """Waiting for a person is told as an attempt of its story; the others have none."""
+    agent = """
+    if STORY == "US-1": status("BLOCKED", files=0, recommendation="Provide STRIPE_KEY")
+    else: write(f"{STORY}.txt"); done()
+    """
+    done = sandbox(tmp_path, agent, stories=2, checks=GREEN).run("--json")
+    told = {event["story"]: event["attempts"] for event in done.events("iteration_finished")}
+    assert told == {"US-1": 1, "US-2": 0}
+
+
 def test_only_one_story_where_that_is_asked(tmp_path: Path) -> None:
     """--story works on that one alone and is complete with it; the rest stays open."""
     box = sandbox(tmp_path, "write(f'{STORY}.txt'); done()", stories=3, checks=GREEN)
@@ -234,6 +245,22 @@ def test_a_challenge_is_put_to_the_agent(tmp_path: Path) -> None:
     assert box.starts == 2
     assert "tests/test_a.py" in box.prompt(2)
     assert "What was found last time" in box.prompt(2)
+
+
+def test_every_challenge_is_put_once(tmp_path: Path) -> None:
+    """An agent that empties one test after the other is not challenged in turns for ever."""
+    agent = """
+    whole, empty = "def test_a():\\n    assert 1 + 1 == 2\\n", "def test_a():\\n    pass\\n"
+    write("tests/test_a.py", empty if START % 2 else whole)
+    write("tests/test_b.py", whole if START % 2 else empty)
+    done(words=f"Everything is fine, attempt {START}.")
+    """
+    files = {"tests/test_a.py": TEST_FILE, "tests/test_b.py": TEST_FILE}
+    box = sandbox(tmp_path, agent, checks=GREEN, files=files, limits="max_attempts = 9")
+    done = box.run("--max-iterations", "6")
+    assert done.code == 0, done.text
+    assert box.starts == 3  # once for each file, then it passes as needing review
+    assert grades(box) == ["needs review"]
 
 
 def test_what_a_person_marks_between_runs_is_by_hand(tmp_path: Path) -> None:

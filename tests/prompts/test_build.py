@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,6 +68,28 @@ def test_parts_are_cut_by_whole_lines_and_it_is_said() -> None:
     assert "output 4999\n" in prompt.text
     kept = [line for line in prompt.text.split("\n") if re.match(r"line \d", line)]
     assert all(line.endswith("of the spec") for line in kept)
+
+
+@pytest.mark.parametrize("mark", ["#", "##", "###"])
+def test_a_spec_is_cut_between_its_sections(mark: str) -> None:
+    """A section that does not fit whole is left out whole, heading and all."""
+    section = f"{mark} Part {{}}\n\n" + "a line of it\n" * 40
+    spec = "\n".join(section.format(n) for n in range(20))
+    prompt = build_prompt(Parts(spec=spec, story_id="A", story_title="b"), budget=8_000)
+    kept = prompt.text.split("# Specification")[1].split("[")[0]
+    parts = kept.count("Part ")
+    assert parts == 7  # half of the budget holds seven, and a piece of the eighth
+    assert kept.count("a line of it\n") == 40 * parts
+
+
+def test_a_section_too_long_for_its_share_is_cut_by_lines() -> None:
+    """Where the last heading that fits stands early, most of its section is kept."""
+    spec = "# One\n\nshort\n\n# Two\n\n" + "".join(f"line {n}\n" for n in range(2_000))
+    prompt = build_prompt(Parts(spec=spec, story_id="A", story_title="b"), budget=8_000)
+    kept = [line for line in prompt.text.split("\n") if re.fullmatch(r"line \d+", line)]
+    assert "\n# Two\n" in prompt.text
+    assert len("\n".join(kept)) > 3_000
+    assert kept == [f"line {n}" for n in range(len(kept))]
 
 
 @given(st.text(), st.text(), st.text(max_size=50))

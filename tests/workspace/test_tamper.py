@@ -668,6 +668,18 @@ def test_doubtful_source_is_counted_without_a_word() -> None:
     assert count("test_a.py", b"def test_x():\n    assert f('\\d')\n").weight == 1
 
 
+@pytest.mark.parametrize(
+    "path, source",
+    {
+        "test_a.py": "@pytest.mark.parametrize('n', CASES)\ndef test_n(n):\n    assert f(n)\n",
+        "a.test.js": "it.each(CASES)('%s', n => {\n  expect(f(n)).toBe(1);\n});\n",
+    }.items(),
+)
+def test_a_table_that_cannot_be_seen_stands_for_three_tests(path: str, source: str) -> None:
+    """Folding three tests into a table made elsewhere is no loss; folding four is one."""
+    assert count(path, source.encode()).weight == 3
+
+
 @given(
     st.sampled_from(["a.py", "a.js", "a.go", "a.rs", "A.java", "a.rb", "a.cs", "a.php"]), st.text()
 )

@@ -1,0 +1,49 @@
+"""One iteration weighed: where claim and evidence speak of different worlds."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralphloop.core.analyzer import analyze
+from ralphloop.core.model import Analysis, Evidence, Outcome, Response, StatusBlock, StoryFacts
+from ralphloop.core.progress import Memory, assess
+
+
+def weighed(claimed: int | None, measured: int | None) -> Analysis:
+    """The analysis of an answer that reports so many files, where so many changed."""
+    block = StatusBlock(files_modified=claimed)
+    response = Response(
+        reader="text", outcome=Outcome.COMPLETED, reason="", status=block, final_text="Worked."
+    )
+    evidence = Evidence(files_changed=measured)
+    return analyze(
+        response,
+        evidence,
+        StoryFacts(),
+        iteration=1,
+        outcome=Outcome.COMPLETED,
+        progress=assess(evidence, block, Memory()),
+    )
+
+
+@pytest.mark.parametrize(
+    "claimed, measured",
+    [(1, 0), (0, 1), (5, 1), (7, 2), (23, 10), (1_000, 1)],
+    ids=str,
+)
+def test_a_count_of_another_world_is_told(claimed: int, measured: int) -> None:
+    """All instead of nothing, nothing instead of something, or twice as much and three more."""
+    found = weighed(claimed, measured)
+    words = f"files: the agent reports {claimed} modified, {measured} changed"
+    assert words in found.warnings
+    assert found.confidence < weighed(measured, measured).confidence
+
+
+@pytest.mark.parametrize(
+    "claimed, measured",
+    [(0, 0), (1, 1), (4, 1), (6, 2), (22, 10), (1, 9), (None, 3), (3, None), (None, None)],
+    ids=str,
+)
+def test_another_way_of_counting_is_not_told(claimed: int | None, measured: int | None) -> None:
+    """A few more than were measured, fewer, or a number nobody gave are no contradiction."""
+    assert not [words for words in weighed(claimed, measured).warnings if "files:" in words]

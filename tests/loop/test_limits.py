@@ -1,0 +1,101 @@
+"""Budgets and waits as numbers: when a limit is reached, and how long a wait lasts."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralphloop.config.model import LimitsSection
+from ralphloop.core.model import ExitDecision
+from ralphloop.journal.records import Totals
+from ralphloop.loop.limits import (
+    BACKOFF_CEILING_S,
+    HOUR,
+    RESET_MARGIN_S,
+    UNKNOWN_RESET_S,
+    Extra,
+    backoff,
+    money_left,
+    quota_wait,
+    raised,
+    reached,
+    time_left,
+)
+from ralphloop.readers.resets import JUST_PAST
+
+NOW = 1_794_775_000.0
+
+
+LONG_PAST = JUST_PAST.total_seconds()
+
+
+@pytest.mark.parametrize(
+    "resets_in, wait",
+    [
+        (120.0, 120.0 + RESET_MARGIN_S),
+        (0.0, 4 * RESET_MARGIN_S),
+        (-LONG_PAST + 1, 4 * RESET_MARGIN_S),
+        (-LONG_PAST, UNKNOWN_RESET_S),
+        (None, UNKNOWN_RESET_S),
+    ],
+    ids=["ahead", "now", "just past", "long past", "unknown"],
+)
+def test_how_long_a_usage_limit_is_waited_for(resets_in: float | None, wait: float) -> None:
+    """A reset that is just over is over; only one that makes no sense is taken as unknown."""
+    resets_at = None if resets_in is None else NOW + resets_in
+    assert quota_wait(resets_at, NOW, outages=1) == wait
+
+
+def test_a_reset_that_never_comes_true_is_asked_for_less_and_less() -> None:
+    """Four times as long with every refusal after the named time, up to the unknown one."""
+    waits = [quota_wait(NOW - 1, NOW, outages) for outages in range(1, 7)]
+    assert waits == [4.0, 16.0, 64.0, 256.0, UNKNOWN_RESET_S, UNKNOWN_RESET_S]
+
+
+def test_an_unknown_reset_is_waited_for_longer_each_time() -> None:
+    """Twice as long with every refusal in a row, up to an hour."""
+    waits = [quota_wait(None, NOW, outages) for outages in range(6)]
+    quarter = HOUR / 4
+    assert waits == [quarter, quarter, 2 * quarter, HOUR, HOUR, HOUR]
+
+
+def test_outages_back_off_up_to_a_ceiling() -> None:
+    """The first wait is the configured one, each further one doubles it."""
+    assert [backoff(outages, 10.0) for outages in range(5)] == [10.0, 10.0, 20.0, 40.0, 80.0]
+    assert backoff(40, 10.0) == backoff(10_000, 10.0) == BACKOFF_CEILING_S
+
+
+LIMITS = LimitsSection(max_cost_usd=2.0, max_time=60.0, max_iterations=5)
+
+
+@pytest.mark.parametrize(
+    "totals, word",
+    [
+        (Totals(cost_usd=1.99, active_s=59.0, iterations=4), None),
+        (Totals(cost_usd=2.0), ExitDecision.BUDGET_EXHAUSTED),
+        (Totals(active_s=60.0), ExitDecision.BUDGET_EXHAUSTED),
+        (Totals(iterations=5), ExitDecision.MAX_ITERATIONS),
+    ],
+    ids=["within", "money", "time", "iterations"],
+)
+def test_a_limit_is_reached_when_it_is_used_up(totals: Totals, word: ExitDecision | None) -> None:
+    """Exactly the limit is the end; a little less is not."""
+    decision = reached(LIMITS, totals)
+    assert (decision.word if decision else None) is word
+
+
+def test_a_limit_of_zero_is_none() -> None:
+    """Switched off limits are never reached, and what a person adds does not switch them on."""
+    off = LimitsSection(max_cost_usd=0.0, max_time=0.0, max_iterations=0)
+    much = Totals(cost_usd=1e6, active_s=1e9, iterations=10**6)
+    assert reached(off, much) is None
+    assert reached(raised(off, Extra(cost_usd=1.0, time_s=1.0, iterations=1)), much) is None
+    assert (money_left(off, much), time_left(off, much)) == (None, None)
+
+
+def test_what_is_left_is_never_negative() -> None:
+    """A budget that was overrun leaves nothing, one that was raised leaves the rest."""
+    spent = Totals(cost_usd=2.5, active_s=90.0)
+    assert (money_left(LIMITS, spent), time_left(LIMITS, spent)) == (0.0, 0.0)
+    more = raised(LIMITS, Extra(cost_usd=1.0, time_s=40.0, iterations=2))
+    assert (money_left(more, spent), time_left(more, spent)) == (0.5, 10.0)
+    assert more.max_iterations == 7
