@@ -16,6 +16,22 @@ DISPROVEN = CheckResult(name="verify", status=CheckStatus.FAILED)
 PASSES = {
     "verify command": (Proof(claimed=True, checks=GREEN, verify=PROVEN), Grade.VERIFIED),
     "verify alone": (Proof(claimed=True, verify=PROVEN), Grade.VERIFIED),
+    "verify that was red": (
+        Proof(claimed=True, checks=GREEN, verify=PROVEN, verify_was=CheckStatus.FAILED),
+        Grade.VERIFIED,
+    ),
+    "verify that was red, ignored files": (
+        Proof(claimed=True, changed=False, verify=PROVEN, verify_was=CheckStatus.FAILED),
+        Grade.VERIFIED,
+    ),
+    "verify that was green": (
+        Proof(claimed=True, verify=PROVEN, verify_was=CheckStatus.PASSED),
+        Grade.CHECKED,
+    ),
+    "verify that was green, new tests": (
+        Proof(claimed=True, verify=PROVEN, verify_was=CheckStatus.PASSED, tests_added=True),
+        Grade.VERIFIED,
+    ),
     "turned green": (Proof(claimed=True, checks=GREEN, turned_green=True), Grade.VERIFIED),
     "tests added": (Proof(claimed=True, checks=GREEN, tests_added=True), Grade.VERIFIED),
     "all green": (Proof(claimed=True, checks=GREEN), Grade.CHECKED),
@@ -40,6 +56,12 @@ FAILS = {
     "red check": Proof(claimed=True, checks=RED, verify=PROVEN),
     "red verify": Proof(claimed=True, checks=GREEN, verify=DISPROVEN),
     "nothing changed": Proof(claimed=True, changed=False, checks=GREEN),
+    "nothing changed, verify was green": Proof(
+        claimed=True, changed=False, verify=PROVEN, verify_was=CheckStatus.PASSED
+    ),
+    "nothing changed, verify found no tests before": Proof(
+        claimed=True, changed=False, verify=PROVEN, verify_was=CheckStatus.NO_TESTS
+    ),
     "tampering, first time": Proof(claimed=True, checks=GREEN, tampering=("test deleted",)),
     "tampering and red": Proof(claimed=True, checks=RED, tampering=("x",), challenged=True),
 }

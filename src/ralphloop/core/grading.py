@@ -9,9 +9,11 @@ from enum import StrEnum
 
 from ralphloop.core.model import CheckResult, CheckStatus, Value
 
+UNCHANGED = "nothing changed since the story began"
+
 
 class Grade(StrEnum):
-    VERIFIED = "verified"  # its own proof, a check that turned green, or new tests
+    VERIFIED = "verified"  # its own proof or a check turned green, or there are new tests
     CHECKED = "checked"  # all green, nothing of that
     CLAIMED = "claimed"  # there was nothing to check it with
     NEEDS_REVIEW = "needs review"  # green, but tests or stories were weakened on the way
@@ -27,10 +29,17 @@ class Proof(Value, kw_only=True):
     checks: tuple[CheckResult, ...] = ()
     tolerated: tuple[str, ...] = ()  # checks that are red only in ways they were before
     verify: CheckResult | None = None
+    verify_was: CheckStatus | None = None  # before the story's first start; None: not known
     turned_green: bool = False  # a check or a named test went red -> green in this story
     tests_added: bool = False
     tampering: tuple[str, ...] = ()
     challenged: bool = False  # the same findings were put to the agent before
+
+    @property
+    def verify_turned_green(self) -> bool:
+        """Its own command was red without the story and is green with it."""
+        is_green = self.verify is not None and self.verify.status is CheckStatus.PASSED
+        return is_green and self.verify_was is CheckStatus.FAILED
 
 
 class StoryVerdict(Value, kw_only=True):
@@ -45,8 +54,8 @@ def judge_story(proof: Proof) -> StoryVerdict:
         return _no("the agent does not claim it")
     if red := _red(proof):
         return _no(*(f"{name} failed" for name in red))
-    if not proof.changed and not proof.already_done:
-        return _no("nothing changed since the story began")
+    if not (proof.changed or proof.already_done or proof.verify_turned_green):
+        return _no(UNCHANGED)
     if proof.tampering and not proof.challenged:
         return _no(*(f"challenged: {finding}" for finding in proof.tampering))
     if proof.tampering:
@@ -55,13 +64,15 @@ def judge_story(proof: Proof) -> StoryVerdict:
 
 
 def _graded(proof: Proof) -> StoryVerdict:
-    green = [check.name for check in proof.checks if check.status is CheckStatus.PASSED]
-    verified = proof.verify is not None and proof.verify.status is CheckStatus.PASSED
-    if not green and not verified:
+    green = [check.name for check in _checks(proof) if check.status is CheckStatus.PASSED]
+    if not green:
         return _yes(Grade.CLAIMED, "no check could prove it")
+    if proof.verify_turned_green:
+        where = () if proof.changed else ("its work is in ignored files",)
+        return _yes(Grade.VERIFIED, "its own verify command was red and is green", *where)
     if not proof.changed:
         return _yes(Grade.CHECKED, "already there before the story began, checks are green")
-    if verified:
+    if proof.verify and proof.verify.name in green and proof.verify_was is None:
         return _yes(Grade.VERIFIED, "its own verify command passed")
     if proof.turned_green:
         return _yes(Grade.VERIFIED, "a check or test turned from red to green")
@@ -71,12 +82,15 @@ def _graded(proof: Proof) -> StoryVerdict:
 
 
 def _red(proof: Proof) -> list[str]:
-    checks = [*proof.checks, *([proof.verify] if proof.verify else [])]
     return [
         check.name
-        for check in checks
+        for check in _checks(proof)
         if check.status is CheckStatus.FAILED and check.name not in proof.tolerated
     ]
+
+
+def _checks(proof: Proof) -> list[CheckResult]:
+    return [*proof.checks, *([proof.verify] if proof.verify else [])]
 
 
 def _yes(grade: Grade, *reasons: str) -> StoryVerdict:

@@ -29,14 +29,15 @@ from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
 from ralphloop.journal.store import Journal
 from ralphloop.loop.ending import end_run
 from ralphloop.loop.events import Bus
-from ralphloop.loop.iteration import Begun, Worked, begun_again, measured
+from ralphloop.loop.iteration import Begun, Worked, begin, begun_again, measured
 from ralphloop.loop.memory import publish_learned
-from ralphloop.loop.run import begin_next
+from ralphloop.loop.run import choose_next, lacks_verify, saw_verify
 from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.loop.session import load_session
 from ralphloop.loop.setup import Options, assemble, open_repository
 from ralphloop.proc.stop_signal import StopSignal
 from ralphloop.project import Project
+from ralphloop.stories.model import Story
 from ralphloop.stories.source import StoryFile, load
 from ralphloop.workspace.repo import Repository
 
@@ -95,11 +96,24 @@ class Turn(msgspec.Struct):
 
     def begin(self) -> Begun | Decision:
         """Begin the next iteration, and keep the story file as it is now."""
-        begun = begin_next(self.runner)
+        chosen = choose_next(self.runner)
+        if isinstance(chosen, Decision):
+            return chosen
+        self._see_verify(chosen.story)
+        begun = begin(self.runner, *chosen)
         known = self.runner.setup.stories
-        if isinstance(begun, Begun) and known is not None:
+        if known is not None:
             write_atomic(self._copy(known.path), begun.list_bytes, durable=False)
         return begun
+
+    def _see_verify(self, story: Story | None) -> None:
+        """What the story's own command shows before its first turn."""
+        if story is None or not lacks_verify(self.runner, story):
+            return
+        import asyncio
+
+        asyncio.run(saw_verify(self.runner, story))
+        self.runner.seen = None
 
     def end(self, decision: Decision) -> None:
         """End the run as script mode would; the lease goes when the turn is over."""

@@ -1,7 +1,8 @@
 """Checks in a hook: the session waits for them, so they get eight minutes and no more.
 
 Claude Code ends a hook after ten.  Checks that took longer once, here or when the run began, are
-not run at all; what they would have proven stays a claim.
+not run at all; what they would have proven stays a claim.  What a next story's own command shows
+before its first turn comes out of the same eight minutes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Patience:
 
     def __init__(self, *, slow: bool = False) -> None:
         self.slow = slow
+        self._until: float | None = None
 
     def heed(self, frozen: Frozen) -> None:
         """Know from the first run of the checks how long they take."""
@@ -31,11 +33,13 @@ class Patience:
         self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
     ) -> tuple[CheckResult, ...]:
         """The results; none where they would say that all is well and not all of them ran."""
-        wanted, deadline = list(checks), time.monotonic() + PATIENCE_S
+        wanted = list(checks)
         if self.slow or not wanted:
             return ()
-        results = await run_checks(wanted, cwd, stop=lambda: stop() or time.monotonic() >= deadline)
+        is_first, until = self._until is None, self._until or time.monotonic() + PATIENCE_S
+        self._until = until
+        results = await run_checks(wanted, cwd, stop=lambda: stop() or time.monotonic() >= until)
         if len(results) == len(wanted):
             return results
-        self.slow = True
+        self.slow |= is_first  # what came later had only the rest of the time
         return results if any(it.status is CheckStatus.FAILED for it in results) else ()

@@ -17,7 +17,7 @@ from ralphloop.loop.iteration import Worked
 from ralphloop.loop.limits import reached
 from ralphloop.loop.runner import VERIFY, Runner
 from ralphloop.loop.spending import cost_of
-from ralphloop.loop.story_state import runnable_besides
+from ralphloop.loop.story_state import runnable_besides, verify_was
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.baseline import Comparison, compare
 from ralphloop.workspace.measures import Snapshot
@@ -107,6 +107,7 @@ def _verdict(
         checks=tuple(check for check in checks if check.name != VERIFY),
         tolerated=comparison.tolerated,
         verify=verify,
+        verify_was=verify_was(begun.state, begun.story),
         turned_green=bool(comparison.turned_green),
         tests_added=bool(seen and seen.tests_added > 0),
         tampering=findings,

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.config.model import CommitPolicy
-from ralphloop.core.grading import Grade
+from ralphloop.core.grading import UNCHANGED, Grade
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Status
 from ralphloop.core.run_state import RunState, Step, set_aside
 from ralphloop.core.text import one_line
@@ -91,7 +91,7 @@ def _story_after(runner: Runner, judged: Judged) -> StoryState:
     state = msgspec.structs.replace(
         state,
         failure=failure_text(judged.checks, MAX_FAILURE_CHARS),
-        findings=judged.findings,
+        findings=(*judged.findings, *_advice(judged)),
         challenged=(*begun.state.challenged, *judged.findings)[-20:],
         reason="; ".join(judged.verdict.reasons),
     )
@@ -104,6 +104,12 @@ def _story_after(runner: Runner, judged: Judged) -> StoryState:
     attempts = state.attempts + is_failed_attempt(analysis, passed=False)
     state = msgspec.structs.replace(state, attempts=attempts)
     return _maybe_set_aside(runner, judged, state)
+
+
+def _advice(judged: Judged) -> Iterator[str]:
+    """What the next prompt says about a claim that nothing shows."""
+    if UNCHANGED in judged.verdict.reasons:
+        yield f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
 
 
 def _meanwhile(runner: Runner, judged: Judged) -> StoryState:

@@ -5,6 +5,8 @@ next story → breaker → prompt → agent → evidence → analysis → journa
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from ralphloop.core.grading import Grade
@@ -22,7 +24,7 @@ from ralphloop.loop.memory import ask_about, learn_from
 from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.story_state import Choice, Standing, StoryState, choose
+from ralphloop.loop.story_state import Choice, Standing, StoryState, VerifySeen, choose, verify_was
 from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
 from ralphloop.stories.model import Story, StoryList
 
@@ -40,7 +42,10 @@ async def run_loop(runner: Runner) -> Decision:
         if decision := await _before(runner):
             return decision
         try:
-            begun = begin_next(runner)
+            chosen = choose_next(runner)
+            if isinstance(chosen, Chosen) and await saw_verify(runner, chosen.story):
+                continue  # that took its time: look at everything again
+            begun = begin(runner, *chosen) if isinstance(chosen, Chosen) else chosen
         except InputError as error:  # a person is in the middle of editing it
             if decision := await hold(runner, error.message):
                 return decision
@@ -84,8 +89,15 @@ def not_again(runner: Runner) -> Decision | None:
     return None
 
 
-def begin_next(runner: Runner) -> Begun | Decision:
-    """Write the next iteration ahead; a decision where no story can be worked on."""
+class Chosen(NamedTuple):
+    """What comes next; no story where there is no list."""
+
+    story: Story | None
+    stories: StoryList | None
+
+
+def choose_next(runner: Runner) -> Chosen | Decision:
+    """The next story; a decision where none can be worked on."""
     stories, story = _current_list(runner), None
     if stories is not None:
         choice = choose(stories, runner.session.stories, only=runner.setup.options.only)
@@ -94,7 +106,28 @@ def begin_next(runner: Runner) -> Begun | Decision:
         if choice.second_chance:
             _give_second_chance(runner, choice)
         story = choice.story
-    return begin(runner, story, stories)
+    return Chosen(story, stories)
+
+
+async def saw_verify(runner: Runner, story: Story | None) -> bool:
+    """Run a story's own command before its first start; False where that need not be."""
+    if story is None or not lacks_verify(runner, story):
+        return False
+    runner.after = None  # it may leave files behind
+    seen = await runner.run_checks((), verify=story.verify)
+    status = seen[0].status if seen else None
+    if status is not None:
+        shown = VerifySeen(argv=story.verify or (), status=status)
+        state = runner.session.story(story.id)
+        runner.keep_stories({story.id: msgspec.structs.replace(state, verify_before=shown)})
+    return True
+
+
+def lacks_verify(runner: Runner, story: Story) -> bool:
+    """Not begun, and nobody knows yet what its own command shows."""
+    state = runner.session.story(story.id)
+    is_new = state.iterations == 0 and verify_was(state, story) is None
+    return bool(story.verify) and is_new
 
 
 async def _iterate(runner: Runner, begun: Begun) -> Decision | None:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ralphloop.core.model import Analysis, Usage, Value
+from ralphloop.core.model import Analysis, CheckStatus, Usage, Value
 from ralphloop.stories import order
 from ralphloop.stories.model import Story, StoryList
 
@@ -25,6 +25,13 @@ class Standing(StrEnum):
     SET_ASIDE = "set_aside"  # quarantined for now
 
 
+class VerifySeen(Value, kw_only=True):
+    """What a story's own command showed before the story was begun."""
+
+    argv: tuple[str, ...]
+    status: CheckStatus
+
+
 class StoryState(Value, kw_only=True):
     standing: Standing = Standing.OPEN
     grade: str = ""
@@ -34,6 +41,7 @@ class StoryState(Value, kw_only=True):
     start_tree: str = ""
     start_head: str = ""
     end_head: str = ""
+    verify_before: VerifySeen | None = None
     second_chance: bool = False  # it was given
     failure: str = ""  # output of the checks that failed last
     findings: tuple[str, ...] = ()  # for the next prompt
@@ -92,6 +100,12 @@ def runnable_besides(stories: StoryList, states: States, story_id: str | None) -
         story.id != story_id and ((state := states.get(story.id)) is None or _can_run(state))
         for story in ready
     )
+
+
+def verify_was(state: StoryState, story: Story) -> CheckStatus | None:
+    """What this very command showed before the first start; another one tells nothing."""
+    seen = state.verify_before
+    return seen.status if seen and seen.argv == story.verify else None
 
 
 def is_failed_attempt(analysis: Analysis, *, passed: bool) -> bool:
