@@ -168,7 +168,7 @@ def test_doing_it_again_after_a_crash_ends_the_same(
     clean = _content(box)
     _messy_work(box)
     with monkeypatch.context() as patch:
-        patch.setattr(module._Aside, "restore", _crash)
+        patch.setattr(module.Aside, "restore", _crash)
         with pytest.raises(KeyboardInterrupt):
             _aside(box, measure, start)
     saved = box.git("rev-parse", ref_name("r1", 4))

@@ -20,6 +20,7 @@ from ralphloop.journal.records import (
     Event,
     IterationRecord,
     JsonObject,
+    Passing,
     Request,
     ResumeCandidate,
     RunRecord,
@@ -136,6 +137,20 @@ class Queries:
         """The newest iterations that worked on a story, newest first."""
         sql = "SELECT * FROM iterations WHERE run = ? AND story = ? ORDER BY n DESC LIMIT ?"
         return _records(self._db.rows(sql, (run, story, limit)), IterationRecord)
+
+    def passing_iterations(self) -> dict[str, Passing]:
+        """For each story the newest iteration of any run that marked it, its effects done."""
+        sql = (
+            "SELECT run, n, story, effects FROM iterations WHERE applied_at IS NOT NULL"
+            " AND finished_at IS NOT NULL AND instr(effects, '\"mark\"') ORDER BY started_at"
+        )
+        found = {}
+        for row in self._db.rows(sql):
+            kinds = {effect.get("kind") for effect in msgspec.json.decode(row["effects"])}
+            if "mark" in kinds:
+                passing = Passing(run=row["run"], n=row["n"], commits="commit" in kinds)
+                found[row["story"]] = passing
+        return found
 
     def next_number(self, run: str) -> int:
         """The number of the iteration to come."""

@@ -192,6 +192,14 @@ class IterationRecord(Spent, frozen=True, kw_only=True):
         return value
 
 
+class Passing(msgspec.Struct, frozen=True, kw_only=True):
+    """The iteration that made a story pass."""
+
+    run: str
+    n: int
+    commits: bool  # the effects it owed, which are done, had a commit among them
+
+
 class SavedState(msgspec.Struct, frozen=True, kw_only=True):
     """The folded state of a run and the last iteration it contains."""
 

@@ -131,10 +131,12 @@ async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> N
         grade=effect["grade"],
         paths=PathsPolicy(own=_private(runner, repo), leave=_not_ours(runner)),
     )
-    if result.notes:
+    commitless = result.status is CommitStatus.NOTHING
+    if result.notes or commitless:
         state = runner.session.story(effect["story"])
-        reason = "; ".join((state.reason, *result.notes))
-        runner.keep_stories({effect["story"]: msgspec.structs.replace(state, reason=reason)})
+        reason = "; ".join(filter(None, (state.reason, *result.notes)))
+        state = msgspec.structs.replace(state, reason=reason, commitless=commitless)
+        runner.keep_stories({effect["story"]: state})
     if result.status is CommitStatus.REFUSED:
         said = f"the commit was refused: {result.feedback}"
         await _reopen(runner, record, effect["story"], said)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,13 @@ from ralphloop.learning.carried import Carried
 from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work
+from ralphloop.loop.history import lost_heads
 from ralphloop.loop.limits import money_left
 from ralphloop.loop.putting_right import back_on_the_branch, left_open, put_back_own_files
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_list import read_back
 from ralphloop.loop.story_state import StoryState
+from ralphloop.loop.upheld import take_back, tell_taken_back
 from ralphloop.prompts import Prompt
 from ralphloop.stories.guard import Changes
 from ralphloop.stories.model import Story, StoryList
@@ -63,8 +66,9 @@ class Worked(Value, kw_only=True):
     changes: Changes  # of the story list
     stories: StoryList | None  # as it is now, claims put back
     asked: tuple[Story, ...]  # stories as they were before an agent asked for less
+    lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch
     findings: tuple[str, ...] = ()
-    unfinished: str = ""  # a merge or the like that git is in the middle of
+    unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere
 
     @property
     def passes_set(self) -> bool:
@@ -170,9 +174,13 @@ async def work(runner: Runner, begun: Begun) -> Worked:
 def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
     """What is different now that the agent has ended."""
     put_back_own_files(runner)
+    elsewhere = back_on_the_branch(runner, begun.number, begun.before, begun.list_bytes)
     listed = read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
-    after = back_on_the_branch(runner, begun.before, runner.measured())
-    unfinished = left_open(runner)
+    after = runner.measured()
+    lost = lost_heads(runner, begun.number, begun.state, begun.before, after)
+    gone = take_back(runner) if lost else {}
+    tell_taken_back(runner, begun.number, gone)
+    unfinished = left_open(runner) or elsewhere
     remarks, runner.remarks = runner.remarks, ()
     return Worked(
         begun=begun,
@@ -181,11 +189,16 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
         changed=runner.measure.diff(begun.before, after),
         commits=runner.measure.commits(begun.before.head, after.head),
         changes=listed.changes,
-        stories=listed.stories,
+        stories=_reopened(listed.stories, gone),
         asked=listed.asked,
-        findings=(*listed.findings, *remarks, *filter(None, [unfinished])),
+        lost=lost,
+        findings=(*listed.findings, *remarks, *lost.values(), *filter(None, [unfinished])),
         unfinished=unfinished,
     )
+
+
+def _reopened(stories: StoryList | None, gone: Iterable[str]) -> StoryList | None:
+    return stories.with_passes(dict.fromkeys(gone, False)) if stories and gone else stories
 
 
 async def _run(runner: Runner, begun: Begun) -> Finished:

@@ -68,7 +68,7 @@ async def judge(runner: Runner, worked: Worked) -> Judged:
         verdict=verdict,
         evidence=evidence,
         checks=checks,
-        findings=(*worked.findings, *findings),
+        findings=tuple(dict.fromkeys((*worked.findings, *findings))),
         tolerated=comparison.tolerated_failures,
     )
 
@@ -130,8 +130,8 @@ def _review(runner: Runner, worked: Worked, start: Snapshot) -> Review:
 
 
 def _tampering(worked: Worked, seen: Review) -> tuple[str, ...]:
-    """Tests and stories that ask for less than before, in words."""
-    found = list(seen.challenges)
+    """Tests and stories that ask for less than before, commits that are gone, in words."""
+    found = [*seen.challenges, *worked.lost.values()]
     found += [f"story {story} was removed from the list" for story in worked.changes.removed]
     for story, what in worked.changes.weakened.items():
         found += [f"story {story} asks for less: {words}" for words in what]

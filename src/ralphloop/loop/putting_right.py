@@ -1,19 +1,20 @@
 """What an agent broke that is not its own, put right before anything is measured or written.
 
 `git clean -fdx` takes `.ralph/` with it, agents like branches of their own, and a merge may be left
-half done.  None of these is worth a night: the first two can be put right without touching a file
-of the work tree, the third is for the agent itself to end.
+half done.  None of these is worth a night: the first two can be put right, the third is for the
+agent itself to end.
 """
 
 from __future__ import annotations
 
-import msgspec
-
+from ralphloop.atomic import write_atomic
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.workspace import object_store
-from ralphloop.workspace.branch_return import return_to_branch
+from ralphloop.workspace.branch_return import bring_back, is_on, return_to_branch
 from ralphloop.workspace.measures import Snapshot
+from ralphloop.workspace.set_aside import ref_name
+from ralphloop.workspace.snapshot import Snapshotter
 
 
 def put_back_own_files(runner: Runner) -> None:
@@ -27,18 +28,31 @@ def put_back_own_files(runner: Runner) -> None:
         runner.remarks = (*runner.remarks, f"{project.directory.name} was deleted: {gone}")
 
 
-def back_on_the_branch(runner: Runner, before: Snapshot, after: Snapshot) -> Snapshot:
-    """Where the agent switched to a branch that only adds to ours, ours takes that over."""
+def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: bytes) -> str:
+    """Be on the branch of the run again; words where what the agent did elsewhere stays there."""
     repo, branch = runner.setup.repo, runner.session.frozen.branch
-    if repo is None or not branch or after.branch == branch or runner.setup.options.session:
-        return after
-    if not return_to_branch(repo, branch, since=before.head, head=after.head):
-        return after
-    there = after.branch or "no branch"
-    remark = f"the agent switched from {branch} to {there}; its commits are on {branch} again"
-    runner.remarks = (*runner.remarks, remark)
+    if repo is None or not branch or runner.setup.options.session or is_on(repo, branch):
+        return ""
+    there = repo.branch() or "no branch"
     add_note(runner, f"Do not switch branches: stay on {branch}.")
-    return msgspec.structs.replace(after, branch=branch)
+    if return_to_branch(repo, branch, since=before.head, head=repo.head()):
+        remark = f"the agent switched from {branch} to {there}; its commits are on {branch} again"
+        runner.remarks = (*runner.remarks, remark)
+        return ""
+    if repo.unfinished_operation() is not None:
+        return ""  # for the agent itself to end
+    ref = ref_name(runner.run, number, "lost")
+    measure, own = runner.measure, runner.setup.own
+    if not isinstance(measure, Snapshotter) or not bring_back(
+        repo, measure, branch, before=before, ref=ref, own=own
+    ):
+        return f"the agent left {branch} for {there}"
+    known = runner.setup.stories
+    if known is not None and listed:
+        write_atomic(known.path, listed, within=runner.setup.within)
+    return (
+        f"the agent left {branch} for {there}: what it did there is kept at {ref}, not on {branch}"
+    )
 
 
 def left_open(runner: Runner) -> str:

@@ -85,6 +85,7 @@ def _story_after(runner: Runner, judged: Judged) -> StoryState:
         session_usage=conversation(response, begun.state),
         leftovers=judged.worked.finished.leftovers,
         asked=judged.worked.asked,
+        lost=judged.worked.lost,
     )
     if analysis.outcome.is_infrastructure:
         return state
@@ -151,7 +152,13 @@ def others_can_run(runner: Runner, stories: StoryList, story: str) -> bool:
 
 def _passed(state: StoryState, grade: Grade | None) -> StoryState:
     return msgspec.structs.replace(
-        state, standing=Standing.PASSED, grade=str(grade or ""), failure="", findings=()
+        state,
+        standing=Standing.PASSED,
+        grade=str(grade or ""),
+        failure="",
+        findings=(),
+        lost={},
+        commitless=False,
     )
 
 

@@ -51,6 +51,10 @@ class StoryState(Value, kw_only=True):
     session_id: str = ""  # of the agent's own conversation
     session_agent: str = ""  # whose conversation that is
     session_usage: Usage = Usage()  # what that conversation reported so far
+    lost: dict[str, str] = msgspec.field(
+        default_factory=dict
+    )  # heads that left the branch while it was worked on, each in words
+    commitless: bool = False  # passed without a commit that HEAD must contain
     saved_ref: str = ""  # where the leftovers of a story set aside are
     cost_usd: float = 0.0
 
@@ -82,8 +86,12 @@ class Choice(Value, kw_only=True):
 
 
 def choose(stories: StoryList, states: States, *, only: str | None = None) -> Choice | None:
-    """Dependency-ready, by priority, by file order; then stories set aside, once more each."""
+    """Dependency-ready, by priority, by file order; then stories set aside, once more each.
+
+    One that rewrote history answers for it first: its work must not go into another story's commit.
+    """
     fresh = [s for s in order.ready(stories, unavailable=_unavailable(states)) if _wanted(s, only)]
+    fresh.sort(key=lambda story: not (story.id in states and states[story.id].lost))
     if fresh:
         return Choice(story=fresh[0])
     for story in order.ready(stories, unavailable=_blocked(states)):

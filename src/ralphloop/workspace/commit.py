@@ -149,6 +149,17 @@ def find_commit(repo: Repository, *, run: str, iteration: int) -> str | None:
     return None
 
 
+def marks_since(repo: Repository, base: str) -> set[str]:
+    """The iterations whose commits HEAD contains; what `base` contains is not looked at."""
+    args = ("log", "-z", "--format=%(trailers:key=Ralph-Iteration,valueonly)")
+    wanted = ("--fixed-strings", "--grep=Ralph-Iteration: ", "HEAD")
+    ended = repo.git.attempt(*args, *wanted, *([f"^{base}"] if base else []), "--")
+    if ended.returncode != 0 and base and repo.head() is not None:
+        return marks_since(repo, "")  # a person rewrote what the run began with
+    found = ended.stdout.decode("utf-8", "replace").replace("\0", "\n").splitlines()
+    return {mark.strip() for mark in found}
+
+
 def _obstacle(repo: Repository, entries: list[Entry]) -> str:
     """What the agent left half done, so that a commit would seal it; empty where nothing is."""
     operation = repo.unfinished_operation()

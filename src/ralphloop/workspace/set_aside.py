@@ -47,8 +47,8 @@ class SetAside(Value, frozen=True, kw_only=True):
     command: str = ""  # brings the work back
 
 
-class _Aside:
-    """One story being set aside."""
+class Aside:
+    """Work being put aside: saved under a ref, then taken out of the work tree."""
 
     def __init__(self, repo: Repository, measure: Snapshotter, start: Snapshot, ref: str) -> None:
         self.repo = repo
@@ -67,17 +67,18 @@ class _Aside:
         kept = self._kept(change.before for change in changes if change.before is not None)
         return [change for change in changes if self._can_be_saved(change, kept)]
 
-    def save(self, changes: list[Change], message: str) -> str:
-        """A commit with the leftovers on top of the story's first head; its name."""
+    def save(self, changes: list[Change], message: str, *onto: str) -> str:
+        """A commit with the leftovers on top of these, or of the first head; its name."""
+        base = onto or ((self.start.head,) if self.start.head is not None else ())
         with tempfile.TemporaryDirectory(prefix="ralph-") as place:
             git = self.repo.git.writing().adapted(env={"GIT_INDEX_FILE": f"{place}/index"})
-            if self.start.head is not None:
-                git.run("read-tree", self.start.head)
+            if base:
+                git.run("read-tree", base[0])
             gone = [os.fsencode(change.path) for change in changes if change.after is None]
             here = [os.fsencode(change.path) for change in changes if change.after is not None]
             update_index(git, self.repo, here, gone)
             tree = git.line("write-tree")
-        parents = () if self.start.head is None else ("-p", self.start.head)
+        parents = [part for parent in base for part in ("-p", parent)]
         commit = git.line("commit-tree", tree, *parents, "-m", message)
         git.run("update-ref", self.ref, commit)
         return commit
@@ -159,7 +160,7 @@ def set_aside(
     dirty_at_start: bool = False,
 ) -> SetAside:
     """Save what a story left behind and, where that is safe, clean up after it."""
-    aside = _Aside(repo, measure, start, ref_name(run, number))
+    aside = Aside(repo, measure, start, ref_name(run, number))
     wait_for_locks(repo)
     changes = aside.leftovers()
     commit = aside.saved_before()
@@ -188,12 +189,12 @@ def set_aside(
     )
 
 
-def ref_name(run: str, number: int) -> str:
-    """Where the leftovers of a story are kept."""
-    return f"refs/ralph/set-aside/{_NOT_IN_REFS.sub('-', run) or 'run'}/{number}"
+def ref_name(run: str, number: int, kind: str = "set-aside") -> str:
+    """Where what left the work tree in an iteration is kept: a story's leftovers, or lost work."""
+    return f"refs/ralph/{kind}/{_NOT_IN_REFS.sub('-', run) or 'run'}/{number}"
 
 
-def _clean(aside: _Aside, changes: list[Change], run: str, story_id: str) -> str:
+def _clean(aside: Aside, changes: list[Change], run: str, story_id: str) -> str:
     """Restore, and undo what the agent committed; a problem in words, or nothing."""
     aside.restore(changes)
     if aside.repo.head() == aside.start.head:
