@@ -78,11 +78,11 @@ clean: ## Remove the environment and all caches
 .PHONY: e2e e2e-all
 
 e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a scripted model (needs npm)
-	$(BIN)/python -m tests.e2e.clis claude codex
+	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all" $(AGAIN) tests/e2e -m "not e2e_all"; }
 
 e2e-all: $(READY) bytecode ## The same, and the slow starters gemini and opencode
-	$(BIN)/python -m tests.e2e.clis claude codex gemini opencode
+	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex gemini opencode
 	$(BIN)/python -m pytest tests/e2e -n 2
 
 .PHONY: torture

@@ -270,7 +270,7 @@ def test_a_version_we_did_not_test_with_is_told(tmp_path: Path) -> None:
     """Another version is no error, but said."""
     _fake_claude(tmp_path, version="3.0.1")
     [info] = _check(AgentName.CLAUDE, tmp_path)
-    assert info.message == "claude 3.0.1 (tested with 2.1)"
+    assert info.message == "claude 3.0.1 (tested with 2.0.76, 2.1)"
 
 
 def test_a_claude_that_is_not_logged_in_is_found_out(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".e2e-cache"
 
 
+YEAR_OLD = "claude-2.0"  # people do not update every week
+
+
 class NotInstalled(RuntimeError):
     """A CLI, or npm, is not there; says how to get it."""
 
@@ -80,6 +83,7 @@ CLIS = {
         Cli("opencode", "opencode-ai", "1.18.33"),
     )
 }
+CLIS[YEAR_OLD] = Cli("claude", "@anthropic-ai/claude-code", "2.0.76")
 
 
 # --- the world of a run ----------------------------------------------------------------------

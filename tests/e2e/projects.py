@@ -128,12 +128,16 @@ def project(
     *,
     stories: Sequence[Json],
     agent: str = "claude",
+    cli: str = "",
     checks: Sequence[Sequence[str]] = (UNITTEST,),
     settings: str = "",
     agent_settings: str = "",
     agent_env: Mapping[str, str] | None = None,
 ) -> Project:
-    """A repository with stories, ready to run; `settings` are further sections of ralph.toml."""
+    """A repository with stories, ready to run; `settings` are further sections of ralph.toml.
+
+    `cli` is another version of the agent's program.
+    """
     env = bare_env(world.home)
     root = world.work
     told = {**ENVIRONMENTS[agent](server.url, world.home), **(agent_env or {})}
@@ -145,7 +149,7 @@ def project(
     )
     (root / "ralph.toml").write_text(
         f"[agent]\nname = {json.dumps(agent)}\n"
-        f"binary = {json.dumps(str(CLIS[agent].program))}\n"
+        f"binary = {json.dumps(str(CLIS[cli or agent].program))}\n"
         f"env = {_inline_table(only_told)}\n{agent_settings}\n"
         f"[checks]\ncommands = {json.dumps([list(check) for check in checks])}\n"
         f"{settings}"

@@ -10,7 +10,7 @@ import pytest
 from ralphloop.core.model import Status
 from ralphloop.errors import ExitCode
 from tests.e2e.bills import assert_dollars_billed
-from tests.e2e.clis import CLIS
+from tests.e2e.clis import CLIS, YEAR_OLD
 from tests.e2e.conftest import World
 from tests.e2e.model_server import (
     ALWAYS,
@@ -70,6 +70,28 @@ def test_two_stories_of_which_the_first_done_was_a_lie(server: ModelServer, worl
     ]
     assert "AssertionError: 1 != 2" in server.requests[2].prompt
     assert_dollars_billed(made, server)
+
+
+def test_a_year_old_claude_does_two_stories(server: ModelServer, world: World) -> None:
+    """Flags it does not know are left out, which is said; its work is judged like any other."""
+    stories = [story(1, "One"), story(2, "Two")]
+    made = project(world, server, stories=stories, cli=YEAR_OLD)
+    server.play(
+        *(use(*feature("one", 1, tested=2)), say(claim("Implemented."), usage=BILL)),
+        *(use(read("one.py")), use(edit("one.py", "    return 1", "    return 2"))),
+        say(claim("Now it is right.")),
+        when=of_story(1),
+    ).play(
+        use(*feature("two", 2)),
+        use(shell("python3 -m unittest -q")),
+        say(claim("All stories are done.", exit_signal=True)),
+        when=of_story(2),
+    )
+    run = made.ralph("run")
+    assert_done(made, run)
+    assert "does not know --permission-prompts" in run.stdout + run.stderr
+    assert made.subjects == ["Begin", "US-001: One", "US-002: Two"]
+    assert counted(made.status()) == server.billed
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.agents.base import AgentRequest, Launch
+from ralphloop.agents.claude_flags import flag_problems, unknown_flags, usage_of
 from ralphloop.agents.claude_settings import write_settings
 from ralphloop.agents.environment import (
     agent_environment,
@@ -40,7 +41,7 @@ from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import AgentUnavailable
 from ralphloop.findings import Finding, Level
 
-TESTED = ("2.1",)
+TESTED = ("2.0.76", "2.1")
 
 _INSTALL = "npm install -g @anthropic-ai/claude-code, or set agent.binary in ralph.toml"
 _KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"})
@@ -74,17 +75,22 @@ class ClaudeAgent:
         env = agent_environment(request, defaults=_DEFAULTS)
         if config.safety is Safety.MINIMAL and _refused_to_root(env):
             raise AgentUnavailable(_ROOT_MESSAGE, _ROOT_FIX)
+        name = program_of(config.binary, "claude")
+        usage = usage_of(find_program(name, env, request.cwd) or "", env)
+        flags = (
+            ("-p",),
+            ("--output-format", "stream-json"),
+            ("--verbose",),
+            ("--include-partial-messages",),
+            ("--setting-sources", "user,project"),
+            request.conversation,
+            *_limits(request),
+            *_permissions(request, env),
+        )
+        unknown = unknown_flags(usage)
+        known = (word for flag in flags if unknown.isdisjoint(flag[:1]) for word in flag)
         return Launch(
-            argv=(
-                program_of(config.binary, "claude"),
-                *("-p", "--output-format", "stream-json"),
-                *("--verbose", "--include-partial-messages"),
-                *("--setting-sources", "user,project"),
-                *request.conversation,
-                *_limits(request),
-                *_permissions(request, env),
-                *config.args,
-            ),
+            argv=(name, *known, *config.args),
             env=env,
             stdin=request.stdin,
             cwd=request.cwd,
@@ -111,31 +117,33 @@ class ClaudeAgent:
         ]
         if reason := why_not(program):
             return [not_started(self.name, program, reason), *about]
+        version = version_of(program, env)
         return [
-            version_problem("claude", version_of(program, env), TESTED),
+            version_problem("claude", version, TESTED),
             *about,
+            *flag_problems(usage_of(program, env), version, config.safety),
             *_login_problems(program, config, env, inherited),
         ]
 
 
-def _limits(request: AgentRequest) -> tuple[str, ...]:
-    flags: list[str] = []
+def _limits(request: AgentRequest) -> Iterator[tuple[str, ...]]:
     if request.config.model:
-        flags += ["--model", request.config.model]
+        yield "--model", request.config.model
     if request.max_turns > 0:
-        flags += ["--max-turns", str(request.max_turns)]
+        yield "--max-turns", str(request.max_turns)
     if request.budget_usd is not None:
-        flags += ["--max-budget-usd", f"{max(request.budget_usd, _SMALLEST_BUDGET_USD):.4f}"]
-    return tuple(flags)
+        yield "--max-budget-usd", f"{max(request.budget_usd, _SMALLEST_BUDGET_USD):.4f}"
 
 
-def _permissions(request: AgentRequest, env: Mapping[str, str]) -> tuple[str, ...]:
+def _permissions(request: AgentRequest, env: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     safety = request.config.safety
     if safety is Safety.MINIMAL:
-        return ("--dangerously-skip-permissions",)
+        yield ("--dangerously-skip-permissions",)
+        return
     settings = write_settings(request.settings_dir, safety, sandboxed=_in_sandbox(env))
+    yield "--settings", str(settings)
     # Nobody is there to be asked; said so, the model is told not to try again.
-    return "--settings", str(settings), "--permission-prompts", "none"
+    yield "--permission-prompts", "none"
 
 
 def _in_sandbox(env: Mapping[str, str]) -> bool:
@@ -174,8 +182,7 @@ def _login_problems(
 def _logged_in(program: str, env: Mapping[str, str]) -> bool | None:
     """What `claude auth status` says; None where it cannot be asked."""
     # A release without that command would take the words for a prompt, and spend money on it.
-    usage = ask([program, "--help"], env)
-    if usage is None or not re.search(r"^ {1,8}auth\b", usage.output, re.MULTILINE):
+    if not re.search(r"^ {1,8}auth\b", usage_of(program, env), re.MULTILINE):
         return None
     answer = ask([program, "auth", "status"], env)
     try:

@@ -50,8 +50,7 @@ class Anthropic:
             prompts=prompts,
             tools=tuple(str(tool.get("name", "")) for tool in body.get("tools", [])),
             stream=bool(body.get("stream")),
-            # The quota probe of an interactive start asks for a single token.
-            side="count_tokens" in path or body.get("max_tokens") == 1,
+            side="count_tokens" in path or _is_side(body, prompts),
         )
 
     def stream(self, turn: Turn, question: Question, number: int) -> Iterator[Piece]:
@@ -114,6 +113,12 @@ class Anthropic:
             block = {"type": "tool_use", "id": name, "name": known.name}
             blocks.append({**block, "input": dict(known.arguments)})
         return blocks
+
+
+def _is_side(body: Json, prompts: tuple[str, ...]) -> bool:
+    """The quota probe of an interactive start, and what Claude Code 2.0 asks its small model."""
+    small = "haiku" in str(body.get("model")) and not body.get("tools")
+    return body.get("max_tokens") == 1 or small or prompts == ("Warmup",)
 
 
 def _texts(message: Json) -> list[str]:
