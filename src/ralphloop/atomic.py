@@ -148,7 +148,9 @@ def _real_target(path: Path, within: Path | None) -> Path:
         target = path.resolve()
     except RuntimeError as error:  # how pathlib reports a circle of links before Python 3.13
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
-    if within is not None and not target.is_relative_to(within.resolve()):
+    if within is None:
+        return target
+    if within.is_symlink() or not target.is_relative_to(within.resolve()):
         raise RepositoryError(
             f"{path} is a link that leads out of the project, to {target}; nothing was written",
             "Replace the link by a file, or remove it.",

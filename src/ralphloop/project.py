@@ -1,9 +1,16 @@
-"""Where things are in the user's repository."""
+"""Where things are in the user's repository.
+
+Settings are looked for upwards, and on a shared machine somebody else may have put theirs there
+(think of `/tmp/ralph.toml`): what belongs to neither us nor root is not obeyed.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
+
+from ralphloop.errors import RepositoryError
 
 RALPH_DIR = ".ralph"
 CONFIG_NAME = "ralph.toml"
@@ -35,7 +42,44 @@ class Project(NamedTuple):
 def find_project(start: Path) -> Project:
     """The nearest directory upwards that carries a mark of ours or of git; else `start`."""
     start = start.resolve()
-    for directory in (start, *start.parents):
-        if any((directory / mark).exists() for mark in _MARKS):
-            return Project(directory)
-    return Project(start)
+    directory = _marked(start)
+    if directory is None or (directory != start and foreign_mark(directory)):
+        return Project(start)
+    mark = foreign_mark(directory)
+    # Who goes into a directory that is wholly somebody else's knows where they are.
+    if mark and mark.lstat().st_uid != directory.stat().st_uid:
+        raise RepositoryError(*_not_obeyed(mark))
+    return Project(directory)
+
+
+def passed_over(start: Path) -> tuple[str, str] | None:
+    """What stands above `start` and is not obeyed, with the way out; None where all is ours."""
+    start = start.resolve()
+    directory = _marked(start)
+    mark = foreign_mark(directory) if directory and directory != start else None
+    return _not_obeyed(mark) if mark else None
+
+
+def foreign_mark(directory: Path) -> Path | None:
+    """A mark in the directory that belongs to neither us nor root."""
+    marks = (directory / mark for mark in _MARKS)
+    return next((m for m in marks if m.exists() and m.lstat().st_uid not in _owners()), None)
+
+
+def _owners() -> set[int]:
+    me = os.geteuid()
+    sudo = os.environ.get("SUDO_UID", "")
+    return {0, me, int(sudo)} if me == 0 and sudo.isdecimal() else {0, me}
+
+
+def _marked(start: Path) -> Path | None:
+    """The nearest directory upwards with a mark, whoever put it there."""
+    places = (start, *start.parents)
+    return next((p for p in places if any((p / mark).exists() for mark in _MARKS)), None)
+
+
+def _not_obeyed(mark: Path) -> tuple[str, str]:
+    return (
+        f"{mark} belongs to another user and is not obeyed",
+        f"If you trust it: `chown` it to yourself, or work in {mark.parent} as its owner.",
+    )

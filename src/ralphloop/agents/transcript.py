@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self
 
+from ralphloop.room import new_file, own_opener
+
 MIB = 1024 * 1024
 _SEGMENTS = (".tail", ".tail-old")
 _STDERR = ".stderr"
@@ -41,7 +43,7 @@ class CappedFile:
         self._in_segment = 0
         for ending in _SEGMENTS:
             _remove(f"{path}{ending}")
-        self._file: BinaryIO | None = path.open("wb", buffering=0)
+        self._file: BinaryIO | None = new_file(path)
         self._spill: BinaryIO | None = None
 
     def write(self, chunk: bytes) -> None:
@@ -88,7 +90,7 @@ class CappedFile:
         if self._spill is not None:
             self._spill.close()
             newest.replace(older)
-        self._spill = newest.open("wb", buffering=0)
+        self._spill = new_file(newest)
         self._in_segment = 0
 
 
@@ -115,7 +117,7 @@ def join_tail(path: Path, produced: int | None = None) -> None:
         return
     kept = path.stat().st_size + sum(part.stat().st_size for part in parts)
     left_out = f"{produced - kept:,} bytes of output" if produced is not None else "Output"
-    with path.open("ab") as whole:
+    with open(path, "ab", opener=own_opener) as whole:
         if produced is None or produced > kept:
             whole.write(f"\n[ralph: {left_out} left out here]\n".encode())
         for part in parts:

@@ -24,6 +24,7 @@ from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
 from ralphloop.project import Project, find_project
+from ralphloop.room import claim
 
 _COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
 _SHOWN = 10
@@ -59,6 +60,7 @@ def reset_circuit(project: Project, *, now: float) -> str:
     """Reset in the journal, or ask the run that holds it; returns what was done."""
     if not project.journal.exists():
         return "The circuit is CLOSED; there was nothing to reset."
+    claim(project.directory)
     holder = live_holder(project.directory, now)
     with Journal.open(project.journal, check=False) as journal:
         if holder is not None and journal.add_request(holder.run, kind="reset_circuit", now=now):

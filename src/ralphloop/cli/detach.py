@@ -13,6 +13,7 @@ from ralphloop.journal.lock import live_holder
 from ralphloop.loop.setup import Options, prepare
 from ralphloop.loop.start import make_directory
 from ralphloop.ourselves import ourselves
+from ralphloop.room import own_opener
 
 _PATIENCE_S = 20.0
 _STEP_S = 0.1
@@ -23,7 +24,7 @@ def detach(options: Options, arguments: Sequence[str]) -> int:
     project = prepare(options).project
     make_directory(project.directory)
     argv = [*ourselves(), *(a for a in arguments if a != "--detach")]
-    with project.log.open("ab") as log:
+    with open(project.log, "ab", opener=own_opener) as log:
         start = log.tell()
         child = subprocess.Popen(
             argv,

@@ -37,6 +37,7 @@ from ralphloop.loop.session import load_session
 from ralphloop.loop.setup import Options, assemble, open_repository
 from ralphloop.proc.stop_signal import StopSignal
 from ralphloop.project import Project
+from ralphloop.room import claim
 from ralphloop.stories.model import Story
 from ralphloop.stories.source import StoryFile, load
 from ralphloop.workspace.repo import Repository
@@ -103,7 +104,7 @@ class Turn(msgspec.Struct):
         begun = begin(self.runner, *chosen)
         known = self.runner.setup.stories
         if known is not None:
-            write_atomic(self._copy(known.path), begun.list_bytes, durable=False)
+            write_atomic(self._copy(known.path), begun.list_bytes, within=self._room, durable=False)
         return begun
 
     def _see_verify(self, story: Story | None) -> None:
@@ -124,6 +125,10 @@ class Turn(msgspec.Struct):
         write_report(self.runner.setup.project, self.runner.journal, self.runner.run)
         self.over = True
 
+    @property
+    def _room(self) -> Path:
+        return self.runner.setup.project.directory
+
     def _copy(self, path: Path) -> Path:
         return _copy_of(path, self.runner.setup.project, self.runner.run)
 
@@ -133,6 +138,7 @@ def held(project: Project, session: str, run: str) -> Iterator[list[Turn]]:
     """Hold the project; afterwards the lease stays only for turns in the list that go on."""
     turns: list[Turn] = []
     directory = project.directory
+    claim(directory)
     with hook_turn(directory, session=session, run=run, now=time.time(), lease_s=LEASE_S):
         # From here on the lease is ours to give back.
         failure: BaseException | None = None

@@ -12,6 +12,7 @@ from ralphloop.hook.carried import Call, take_turn
 from ralphloop.hook.entry import say
 from ralphloop.journal.holder import Holder
 from ralphloop.project import Project
+from ralphloop.room import own_opener
 
 _LONGEST_LOG = 1 << 20
 
@@ -67,7 +68,7 @@ _HANDLERS = {
 def _log(project: Project, words: str) -> None:
     say(f"ralph: {words}")
     try:
-        with project.log.open("a", encoding="utf-8", errors="replace") as log:
+        with open(project.log, "a", encoding="utf-8", errors="replace", opener=own_opener) as log:
             if log.tell() < _LONGEST_LOG:
                 log.write(f"hook {words}\n")
     except OSError:

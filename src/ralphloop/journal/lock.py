@@ -163,7 +163,7 @@ def _this_process(*, run: str, now: float) -> Holder:
 
 
 def _write_holder(directory: Path, holder: Holder) -> None:
-    write_atomic(directory / HOLDER_NAME, encode_holder(holder), durable=False)
+    write_atomic(directory / HOLDER_NAME, encode_holder(holder), within=directory, durable=False)
 
 
 def _forget_holder(directory: Path, run: str) -> None:

@@ -39,7 +39,7 @@ def save(project: Project, name: str, learning: Learning) -> Path:
     """Write one learning; the same name again writes the same file."""
     path = directory(project) / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, yaml_file.render(learning).encode(), within=project.root, durable=False)
+    write_atomic(path, yaml_file.render(learning).encode(), within=project.directory, durable=False)
     return path
 
 
@@ -58,7 +58,7 @@ def load_all(project: Project) -> tuple[list[Learning], list[str]]:
             problems.append(f"{name}: {str(error)[:200]}")
     if found.keys() != known.keys() or any(found[name] is not known[name] for name in found):
         write_atomic(
-            place / _PARSED, msgspec.json.encode(found), within=project.root, durable=False
+            place / _PARSED, msgspec.json.encode(found), within=project.directory, durable=False
         )
     learnings = (learning for _, learning in found.values())
     return sorted(learnings, key=lambda one: (one.timestamp, one.iteration)), problems[:20]
@@ -71,7 +71,7 @@ def rebuild(project: Project, *, now: float) -> Index:
     index = msgspec.structs.replace(index, problems=tuple(problems))
     path = directory(project) / _INDEX
     if path.parent.is_dir():  # looking at a project that never learned leaves no trace in it
-        write_atomic(path, msgspec.json.encode(index), within=project.root, durable=False)
+        write_atomic(path, msgspec.json.encode(index), within=project.directory, durable=False)
     return index
 
 
@@ -106,7 +106,7 @@ def save_decisions(project: Project, decisions: Sequence[Decided]) -> None:
         lines += (line.removeprefix("  ") for line in yaml_file.listed(values))
     path = directory(project) / _DECISIONS
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, ("\n".join(lines) + "\n").encode(), within=project.root)
+    write_atomic(path, ("\n".join(lines) + "\n").encode(), within=project.directory)
 
 
 def add_known(project: Project, ids: Iterable[str]) -> frozenset[str]:

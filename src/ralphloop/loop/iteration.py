@@ -31,6 +31,7 @@ from ralphloop.loop.story_list import read_back
 from ralphloop.loop.story_state import StoryState
 from ralphloop.loop.upheld import take_back, tell_taken_back
 from ralphloop.prompts import Prompt
+from ralphloop.room import new_file
 from ralphloop.stories.guard import Changes
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.measures import Changed, Commits, Snapshot
@@ -90,7 +91,8 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
     prompt_path = folder / f"{number}.prompt.md"
-    prompt_path.write_bytes(prompt.text.encode("utf-8", "replace"))
+    with new_file(prompt_path) as file:
+        file.write(prompt.text.encode("utf-8", "replace"))
     started = runner.bus.made(
         events.ITERATION_STARTED,
         number,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ralphloop.atomic import write_atomic
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
+from ralphloop.room import claim
 from ralphloop.workspace import object_store
 from ralphloop.workspace.branch_return import bring_back, is_on, return_to_branch
 from ralphloop.workspace.measures import Snapshot
@@ -20,6 +21,7 @@ from ralphloop.workspace.snapshot import Snapshotter
 def put_back_own_files(runner: Runner) -> None:
     """The lock and the journal, where our directory was deleted; what is open is still known."""
     project, deleted = runner.setup.project, False
+    claim(project.directory)
     if runner.lock is not None:
         deleted = runner.lock.renew_if_deleted(runner.clock())
     if runner.journal.put_back_if_deleted() or deleted:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ralphloop.errors import ExitCode
 from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.room import own_opener
 
 
 class Received:
@@ -52,7 +53,7 @@ def signals_to(stop: StopSignal, log: Path, tell: Callable[[str], None]) -> Iter
 
 def _into_log(log: Path) -> None:
     """The terminal is gone: what would have been shown goes to the log."""
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    descriptor = own_opener(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(descriptor, stream.fileno())
     os.close(descriptor)

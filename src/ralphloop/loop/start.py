@@ -43,7 +43,9 @@ from ralphloop.loop.session import (
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.story_state import StoryState, load_states
 from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.room import cannot_write, claim
 from ralphloop.workspace import object_store
+from ralphloop.workspace.git import Git
 
 _ATTENTION_S = 1.0
 
@@ -84,13 +86,30 @@ def _written_to(setup: Setup) -> set[Path]:
 
 def make_directory(directory: Path) -> None:
     """Our own directory, ignored by git even where nobody said so."""
+    _refuse_tracked(directory)
+    claim(directory)
     try:
         object_store.prepare(directory / "objects")
     except OSError as error:
+        raise cannot_write(directory, error) from None
+
+
+def _refuse_tracked(directory: Path) -> None:
+    """What a clone brings along is not what a run of ours wrote."""
+    names = Git(directory.parent).attempt("ls-files", "-z", "--", *_never_tracked(directory))
+    if names.returncode == 0 and names.stdout:
+        first = os.fsdecode(names.stdout.split(b"\0")[0])
         raise RepositoryError(
-            f"cannot write to {directory}: {error.strerror or error}",
-            "Make the directory writable, or free some space.",
-        ) from None
+            f"git tracks {first}, but {directory.name} is for this machine alone",
+            f"Take it out of git and away: git rm -r -q --cached {directory.name}"
+            f" && mv {directory.name} {directory.name}.old, then commit.",
+        )
+
+
+def _never_tracked(directory: Path) -> tuple[str, ...]:
+    # Declared agents and the line that keeps git out may be committed: nothing of ours is there.
+    name = directory.name
+    return name, f":(exclude){name}/agents/", f":(exclude){name}/.gitignore"
 
 
 def run_to_hold(setup: Setup, now: float) -> str:

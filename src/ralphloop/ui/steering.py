@@ -9,6 +9,7 @@ from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import Request, RequestStatus
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
+from ralphloop.room import claim
 
 Payload = dict[str, object]
 
@@ -17,6 +18,7 @@ def ask(project: Project, run: str, kind: str, payload: Payload, now: float) -> 
     """The number under which the answer will be found; None where the run reads no wishes."""
     if not project.journal.exists():
         return None
+    claim(project.directory)
     with Journal.open(project.journal, check=False) as journal:
         return journal.add_request(run, kind=kind, payload=payload, now=now)
 

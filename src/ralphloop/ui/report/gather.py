@@ -52,7 +52,7 @@ def write(project: Project, report: Report) -> list[Path]:
     for kind, text in (("html", as_html(report)), ("md", as_markdown(report))):
         path = project.directory / "reports" / f"{report.run}.{kind}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text.encode("utf-8", "replace"), within=project.root, durable=False)
+        write_atomic(path, text.encode("utf-8", "replace"), within=project.directory, durable=False)
         written.append(path)
     return written
 
