@@ -13,6 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import msgspec
+
+from ralphloop.core.effects import Progress
+from ralphloop.core.iteration import Iteration
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, Spent
 from ralphloop.journal.store import Journal
@@ -23,7 +27,10 @@ FIRST = 10
 ROUNDS = 150
 GOAL = 1.2
 STATE = b"{" + b" " * 2_000 + b"}"
-RECORD = {"analysis": {"warnings": ["x" * 80] * 5}, "evidence": {"work_files": ["src/a.py"] * 20}}
+RECORD = msgspec.convert(
+    {"analysis": {"warnings": ["x" * 80] * 5}, "evidence": {"work_files": ["src/a.py"] * 20}},
+    Iteration,
+)
 
 
 def iterate(journal: Journal, root: Path, n: int) -> None:
@@ -42,7 +49,7 @@ def iterate(journal: Journal, root: Path, n: int) -> None:
             end_tree=f"{n:040}",
             spent=Spent(cost_usd=0.01, output_tokens=100),
             record=RECORD,
-            effects=({"kind": "progress"},),
+            effects=(Progress(),),
             state=STATE,
             stories={f"US-{n % 50}": {"attempts": n}},
             meta={"circuit": {"state": "CLOSED"}},

@@ -22,8 +22,10 @@ import termios
 import time
 from pathlib import Path
 
+import msgspec
 import psutil
 
+from ralphloop.core.iteration import Iteration
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, Spent
 from ralphloop.journal.store import Journal
@@ -68,7 +70,10 @@ def iterate(journal: Journal, n: int, now: float) -> None:
             outcome="completed",
             decision="continue",
             spent=Spent(cost_usd=0.01, output_tokens=100),
-            record={"evidence": {"checks": [check]}, "response": {"final_text": "x" * 2_000}},
+            record=msgspec.convert(
+                {"evidence": {"checks": [check]}, "response": {"final_text": "x" * 2_000}},
+                Iteration,
+            ),
             stories={f"US-{n % STORIES}": {"attempts": 1, "iterations": n}},
             events=tuple(events),
         )

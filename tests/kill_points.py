@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import get_args
 
-from ralphloop.loop.effects import DOERS
+from ralphloop.core.effects import AnyEffect
 
 SOURCE = Path(__file__).parents[1] / "src" / "ralphloop"
 
@@ -28,4 +29,6 @@ JOURNAL_POINTS = (
     *_found(r'kill_point\("([a-z_.]+)"\)', "journal/*.py"),
     *_moments(_WRITES, "uncommitted", "committed"),
 )
-EFFECT_POINTS = _moments([f"effect.{kind}" for kind in DOERS], "before", "after")
+EFFECT_POINTS = _moments(
+    [f"effect.{kind().kind}" for kind in get_args(AnyEffect)], "before", "after"
+)

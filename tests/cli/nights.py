@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.config.load import load_config
+from ralphloop.core.iteration import Iteration
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, RunStatus, Spent
 from ralphloop.journal.store import Journal
@@ -103,7 +104,7 @@ class Night:
                 decision=decision,
                 status=status,
                 spent=spent or cost,
-                record=dict(record or {}),
+                record=msgspec.convert(record or {}, Iteration),
             )
         )
         return self

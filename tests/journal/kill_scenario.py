@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers, write_atomic
+from ralphloop.core.effects import Progress
 from ralphloop.journal import schema
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
@@ -94,7 +95,7 @@ def ended(n: int, outcome: str, cost: float) -> FinishedIteration:
         outcome=outcome,
         decision="continue",
         spent=Spent(cost_usd=cost, commits=int(outcome == "completed")),
-        effects=({"kind": "progress", "outcome": outcome},),
+        effects=(Progress(outcome=outcome),),
         state=str(n).encode(),
     )
 

@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ralphloop.core.effects import AnyEffect, Mark
+from ralphloop.core.iteration import Iteration
+from ralphloop.core.model import Analysis
 from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, Spent
 from ralphloop.journal.store import Journal
 
@@ -26,7 +29,7 @@ def new_iteration(n: int, run: str = "r1", *, story: str | None = "US-1") -> New
 
 
 def finished(
-    n: int, run: str = "r1", *, effects: tuple[object, ...] = (), cost: float = 0.5
+    n: int, run: str = "r1", *, effects: tuple[AnyEffect, ...] = (), cost: float = 0.5
 ) -> FinishedIteration:
     """The end of that iteration half a minute later."""
     return FinishedIteration(
@@ -38,7 +41,7 @@ def finished(
         status="IN_PROGRESS",
         end_tree=f"tree-{n}",
         spent=Spent(cost_usd=cost, input_tokens=100, output_tokens=10, files_modified=2, commits=1),
-        record={"analysis": {"progress": True}},
+        record=Iteration(analysis=Analysis(progress=True)),
         effects=effects,
         state=f'{{"after": {n}}}'.encode(),
     )
@@ -49,7 +52,7 @@ def run_iterations(journal: Journal, count: int, run: str = "r1") -> None:
     first = journal.next_number(run)
     for n in range(first, first + count):
         journal.start_iteration(new_iteration(n, run))
-        journal.finish_iteration(finished(n, run, effects=({"kind": "mark"},)))
+        journal.finish_iteration(finished(n, run, effects=(Mark(),)))
         journal.mark_applied(run, n, now=NOON + n * 60 + 40)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ralphloop.core.iteration import Iteration
 from ralphloop.journal.store import Journal
 from ralphloop.ourselves import ourselves
 
@@ -188,7 +189,7 @@ class Sandbox:
         found: dict[str, Any] = json.loads(self.ralph("status", "--json").out)
         return found
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[Iteration]:
         """What the journal keeps of each start, oldest first."""
         with Journal.open(self.root / ".ralph/journal.db", check=False) as journal:
             latest = journal.latest_run()

@@ -38,7 +38,7 @@ def test_a_clock_time_is_the_end_of_that_minute_here(
     done = box.run("--no-wait", env={"TZ": zone})
     assert done.code == 3, done.text
     moment = int((box.state / "moment").read_text())
-    assert box.records()[0]["response"]["resets_at"] == moment // 60 * 60 + 60
+    assert box.records()[0].response.resets_at == moment // 60 * 60 + 60
 
 
 def test_the_zone_of_the_agents_own_settings_counts(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_the_zone_of_the_agents_own_settings_counts(tmp_path: Path) -> None:
     box.git("commit", "-qam", "zone")
     box.run("--no-wait", env={"TZ": "America/New_York"})
     moment = int((box.state / "moment").read_text())
-    assert box.records()[0]["response"]["resets_at"] == moment // 60 * 60 + 60
+    assert box.records()[0].response.resets_at == moment // 60 * 60 + 60
 
 
 @pytest.mark.parametrize("zone", ZONES)

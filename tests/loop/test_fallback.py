@@ -59,7 +59,7 @@ strict = []
 
 def agents(box: Sandbox) -> list[str]:
     """Who worked on each start, from the journal."""
-    return [line["agent"] for line in box.records()]
+    return [line.agent for line in box.records()]
 
 
 def test_a_usage_limit_hands_the_story_to_the_next_agent(tmp_path: Path) -> None:

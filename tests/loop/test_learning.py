@@ -148,7 +148,7 @@ def test_an_outage_teaches_nothing(tmp_path: Path) -> None:
     box = learning_box(tmp_path, agent, stories=1, output="claude")
     done = box.run()
     assert done.code == 0, told(done)
-    assert box.records()[0]["analysis"]["outcome"] == "transient"
+    assert box.records()[0].analysis.outcome == "transient"
     kept = "".join(path.read_text() for path in (box.root / ".ralph/learnings").iterdir())
     assert "mail.py" in kept
     assert "overloaded" not in kept

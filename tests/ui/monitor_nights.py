@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.run_state import RunState
 from ralphloop.journal.circuit import CIRCUIT_KEY
@@ -220,7 +221,7 @@ class Night:
                     cache_read_tokens=88_000,
                     tasks_completed=int(passed),
                 ),
-                record=_record(passed, claimed, reason, checks, files),
+                record=msgspec.convert(_record(passed, claimed, reason, checks, files), Iteration),
                 state=msgspec.json.encode(run_state),
                 stories={story: state},
                 meta={CIRCUIT_KEY: circuit or BreakerState()},

@@ -6,6 +6,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from ralphloop.core.effects import AnyEffect, SetAside
+from ralphloop.core.iteration import Iteration
 from ralphloop.journal.records import (
     FinishedIteration,
     NewEvent,
@@ -81,7 +85,7 @@ class Night:
         analysis: dict[str, Any] | None = None,
         verdict: dict[str, Any] | None = None,
         checks: list[dict[str, Any]] | None = None,
-        effects: tuple[dict[str, Any], ...] = (),
+        effects: tuple[AnyEffect, ...] = (),
         state: dict[str, Any] | None = None,
         **record: Any,
     ) -> int:
@@ -106,13 +110,16 @@ class Night:
                     output_tokens=int(cost * 5_000),
                     cache_read_tokens=int(cost * 200_000),
                 ),
-                record={
-                    "analysis": analysis or {},
-                    "verdict": verdict or {"passed": False},
-                    "evidence": {"checks": checks} if checks else {},
-                    "end": {"duration_s": minutes * 60 - spent},
-                    **record,
-                },
+                record=msgspec.convert(
+                    {
+                        "analysis": analysis or {},
+                        "verdict": verdict or {"passed": False},
+                        "evidence": {"checks": checks} if checks else {},
+                        "end": {"duration_s": minutes * 60 - spent},
+                        **record,
+                    },
+                    Iteration,
+                ),
                 effects=effects,
                 stories={story or "": state} if state is not None else {},
             )
@@ -201,7 +208,7 @@ def eventful(journal: Journal) -> StoryList:
             verdict={"passed": False, "reasons": ["the agent does not claim it"]},
             response={"denials": [{"tool": "Bash", "summary": "curl https://example.com"}]},
             leftovers=["4242 node server.js"] if attempt == 2 else [],
-            effects=({"kind": "set_aside", "story": "US-4"},) if attempt == 3 else (),
+            effects=(SetAside(story="US-4"),) if attempt == 3 else (),
             state={
                 "standing": "set_aside" if attempt == 3 else "open",
                 "reason": "3 attempts failed: no such column: total",

@@ -45,15 +45,15 @@ def footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
 
 def _checks(record: IterationRecord) -> Iterator[str]:
     for check in record.checks:
-        flaky = ", at the second try" if check.get("flaky") else ""
-        yield f"check {check.get('name')}: {check.get('status')}{flaky}"
+        flaky = ", at the second try" if check.flaky else ""
+        yield f"check {check.name}: {check.status}{flaky}"
 
 
 def _reasons(record: IterationRecord) -> Iterator[str]:
-    if verdict := record.told("verdict", "reasons"):
-        word = "passed" if record.told("verdict", "passed") else "not passed"
-        yield f"story {word}: {'; '.join(verdict)}"
-    reasons = record.told("decision", "reasons") or ()
+    verdict, reasons = record.record.verdict, record.record.decision.reasons
+    if verdict.reasons:
+        word = "passed" if verdict.passed else "not passed"
+        yield f"story {word}: {'; '.join(verdict.reasons)}"
     yield f"decision {record.decision}{': ' if reasons else ''}{'; '.join(reasons)}"
 
 
@@ -90,7 +90,7 @@ class LogView:
         yield from (_indented(line) for line in self._text.rest())
         if self._reader is None:
             return
-        words = str(record.told("response", "final_text") or "")
+        words = record.record.response.final_text
         if not words and not self._seen:
             words = self._reader.finish(exit_code=None).text
         words = clean(words[-_MOST_WORDS:]).strip()
@@ -146,7 +146,7 @@ def _indented(line: str) -> str:
 def _reader_name(record: IterationRecord, run: RunRecord) -> str:
     """Who can read the transcript: known at the end, before that by the settings."""
     agent = run.config.get("agent", {})
-    return reader_name(record.told("response", "reader") or agent.get("name"), agent.get("format"))
+    return reader_name(record.record.response.reader or agent.get("name"), agent.get("format"))
 
 
 class _TextLines:

@@ -99,13 +99,13 @@ class Overview:
         """What was worth a warning in the last iteration, signs of going in circles included."""
         if self.last is None:
             return []
-        warnings, stuck = (self.last.told("analysis", key) or () for key in ("warnings", "stuck"))
-        return [*map(str, warnings), *(f"stuck: {pattern.get('detail', '')}" for pattern in stuck)]
+        found = self.last.record.analysis
+        return [*found.warnings, *(f"stuck: {pattern.detail}" for pattern in found.stuck)]
 
     @property
     def reasons(self) -> list[str]:
         """Why the last decision was taken."""
-        return [*map(str, (self.last and self.last.told("decision", "reasons")) or ())]
+        return list(self.last.record.decision.reasons) if self.last else []
 
     def count(self, standing: Standing) -> int:
         """How many open stories stand like that."""

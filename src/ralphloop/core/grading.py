@@ -43,7 +43,7 @@ class Proof(Value, kw_only=True):
 
 
 class StoryVerdict(Value, kw_only=True):
-    passed: bool
+    passed: bool = False
     grade: Grade | None = None
     reasons: tuple[str, ...] = ()
 

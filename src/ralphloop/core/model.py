@@ -309,7 +309,7 @@ class Indicators(Value, kw_only=True):
 class Transition(Value, kw_only=True):
     """One change of the circuit's state, or a note about it."""
 
-    iteration: int
+    iteration: int = 0
     before: Circuit
     after: Circuit
     reason: str
@@ -324,8 +324,8 @@ class Transition(Value, kw_only=True):
 class Analysis(Value, kw_only=True):
     """One iteration weighed: claim against evidence."""
 
-    iteration: int
-    outcome: Outcome
+    iteration: int = 0
+    outcome: Outcome = Outcome.COMPLETED
     status: StatusBlock | None = None
     exit_signal: bool = False
     story_claimed: bool = False

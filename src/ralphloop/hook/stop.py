@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from ralphloop.agents.finished import Finished
 from ralphloop.core.analyzer import claim_of
 from ralphloop.core.durations import iso
+from ralphloop.core.effects import Commit, SetAside
 from ralphloop.core.model import (
     Decision,
     ExitDecision,
@@ -33,7 +34,7 @@ from ralphloop.loop.guard import trouble
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.limits import HOUR
 from ralphloop.loop.memory import learn_from
-from ralphloop.loop.recording import COMMIT, SET_ASIDE, record
+from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import concluded, not_again
 from ralphloop.loop.story_state import Standing
@@ -113,8 +114,8 @@ def _owed(turn: Turn) -> None:
 
 def _apply(turn: Turn, number: int) -> None:
     found = turn.runner.journal.effects_of(turn.runner.run, number)
-    kinds = {effect["kind"] for effect in found.effects} if found else set()
-    _run(apply_effects(turn.runner, number), waits=bool(kinds & {COMMIT, SET_ASIDE}))
+    waits = found is not None and (found.owes(Commit) or found.owes(SetAside))
+    _run(apply_effects(turn.runner, number), waits=waits)
 
 
 def _run(work: Coroutine[Any, Any, _T], *, waits: bool) -> _T:

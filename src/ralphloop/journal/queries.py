@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import msgspec
 
 from ralphloop.core.durations import is_expired
+from ralphloop.core.effects import AnyEffect
+from ralphloop.core.iteration import Iteration
 from ralphloop.journal.database import Database
 from ralphloop.journal.records import (
     Event,
@@ -30,7 +32,7 @@ from ralphloop.journal.records import (
 )
 
 SESSION_HOURS = 24.0
-_JSON_COLUMNS = frozenset({"config", "record", "effects", "data", "payload"})
+_JSON_COLUMNS = frozenset({"config", "data", "payload"})
 _UNFINISHED = "status IN ('running', 'stopped')"
 _BRIEF = ", ".join(
     name for name in IterationRecord.__struct_fields__ if name not in ("record", "effects")
@@ -254,4 +256,25 @@ def _record(row: sqlite3.Row, kind: type[_R]) -> _R:
 def _values(row: sqlite3.Row) -> Iterator[tuple[str, Any]]:
     for name in row.keys():  # noqa: SIM118 - iterating a Row gives its values
         value = row[name]
-        yield name, msgspec.json.decode(value) if name in _JSON_COLUMNS else value
+        if name in _JSON_COLUMNS:
+            value = msgspec.json.decode(value)
+        elif name == "record":
+            value = _kept(value)
+        elif name == "effects":
+            value = msgspec.json.decode(value, type=tuple[AnyEffect, ...])
+        yield name, value
+
+
+def _kept(record: str) -> Iteration:
+    """The record; of one that another version wrote, the parts that can be read."""
+    try:
+        return msgspec.json.decode(record, type=Iteration)
+    except msgspec.ValidationError:
+        pass
+    written, kept = msgspec.json.decode(record), Iteration()
+    for name in Iteration.__struct_fields__:
+        if isinstance(written, dict) and name in written:
+            with suppress(msgspec.ValidationError):
+                part = getattr(msgspec.convert({name: written[name]}, Iteration), name)
+                kept = msgspec.structs.replace(kept, **{name: part})
+    return kept

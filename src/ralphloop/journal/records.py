@@ -1,8 +1,8 @@
 """What goes into the journal and what comes out: plain frozen values.
 
-Times are epoch seconds, `record`, `effects`, `config`, `data`, `payload` and `answer` are JSON
-values, `state` is the bytes of whatever the loop folds its iterations into.  The journal does not
-know the core's types: anything msgspec can write as JSON goes in, plain dictionaries come out.
+Times are epoch seconds.  `record` and `effects` are the core's own values, stored as JSON without
+their defaults; of a record that another version wrote only what is known here is read.  `config`,
+`data`, `payload` and `answer` are JSON values, `state` is the bytes of the folded state.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+
+from ralphloop.core.effects import AnyEffect
+from ralphloop.core.iteration import Iteration
+from ralphloop.core.model import CheckResult
 
 JsonObject = dict[str, Any]
 
@@ -115,8 +119,8 @@ class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
     status: str = ""  # the agent's own STATUS, if it gave one
     end_tree: str = ""
     spent: Spent = Spent()
-    record: object = msgspec.field(default_factory=dict)
-    effects: tuple[object, ...] = ()
+    record: Iteration = Iteration()
+    effects: tuple[AnyEffect, ...] = ()
     state: bytes | None = None
     stories: Mapping[str, object] = msgspec.field(default_factory=dict)
     meta: Mapping[str, object] = msgspec.field(default_factory=dict)
@@ -173,23 +177,17 @@ class IterationRecord(Spent, frozen=True, kw_only=True):
     status: str
     end_tree: str
     applied_at: float | None
-    record: JsonObject = msgspec.field(default_factory=dict)
-    effects: tuple[Any, ...] = ()
+    record: Iteration = Iteration()
+    effects: tuple[AnyEffect, ...] = ()
 
     @property
-    def checks(self) -> list[JsonObject]:
+    def checks(self) -> tuple[CheckResult, ...]:
         """The results of the checks that ran after it."""
-        found = self.told("evidence", "checks")
-        return (
-            [check for check in found if isinstance(check, dict)] if isinstance(found, list) else []
-        )
+        return self.record.evidence.checks or ()
 
-    def told(self, *path: str) -> Any:
-        """What the record says there; None where it says nothing, or another version wrote it."""
-        value: Any = self.record
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
+    def owes(self, kind: type[AnyEffect]) -> bool:
+        """Whether such an effect is among those it brought."""
+        return any(isinstance(effect, kind) for effect in self.effects)
 
 
 class Passing(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.durations import iso
+from ralphloop.core.effects import SetAside
 from ralphloop.core.model import Outcome, Value
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
@@ -67,14 +68,14 @@ def ended_as(iteration: IterationRecord) -> str:
     """How the attempt ended, or nothing where it has not."""
     if not iteration.outcome or _is_outage(iteration):
         return ""
-    if iteration.told("verdict", "passed"):
+    if iteration.record.verdict.passed:
         return "passed"
     if iteration.status == "BLOCKED":
         return "blocked"
-    if any(effect.get("kind") == "set_aside" for effect in iteration.effects):
+    if iteration.owes(SetAside):
         return "set_aside"
-    claimed, moved = (iteration.told("analysis", key) for key in ("story_claimed", "progress"))
-    return "failed" if claimed or not moved else ""
+    found = iteration.record.analysis
+    return "failed" if found.story_claimed or not found.progress else ""
 
 
 def _is_outage(iteration: IterationRecord) -> bool:
@@ -97,9 +98,11 @@ def _capture(
     before = journal.story_iterations(run, story.id, _EARLIER) if outcome == "passed" else []
     # Before anything is cut to size: half a secret would not be recognised.
     earlier = [
-        _redacted(one.record, secrets) for one in before if one.n < number and not _is_outage(one)
+        _redacted(msgspec.to_builtins(one.record), secrets)
+        for one in before
+        if one.n < number and not _is_outage(one)
     ]
-    record = _redacted(iteration.record, secrets)
+    record = _redacted(msgspec.to_builtins(iteration.record), secrets)
     found = _notes(project, story, record, earlier)[:MAX_NOTES]
     if commit and outcome == "passed":
         found = [_with_commit(note, commit) for note in found]
@@ -117,7 +120,7 @@ def _capture(
         iteration=iteration.n,
         commit=commit,
         files=tuple(files)[:MAX_FILES],
-        carried=tuple(iteration.told("learning", "ids") or ()),
+        carried=iteration.record.learning.ids,
     )
     path = store.save(project, _name(story, iteration), learning)
     return Captured(name=path.name, outcome=outcome, notes=len(notes))

@@ -107,9 +107,9 @@ def _add_run(stats: Stats, run: RunRecord) -> None:
 def _add_iteration(stats: Stats, iteration: IterationRecord) -> None:
     if iteration.outcome != Outcome.COMPLETED:
         stats.failures[iteration.outcome] += 1
-    elif ended_as(iteration) == "failed" and iteration.told("analysis", "story_claimed"):
+    elif ended_as(iteration) == "failed" and iteration.record.analysis.story_claimed:
         stats.failures["claimed, but not proven"] += 1
-    if added := iteration.told("learning", "tokens"):
+    if added := iteration.record.learning.tokens:
         stats.prompts += 1
         stats.prompt_tokens += added
         stats.prompt_tokens_most = max(stats.prompt_tokens_most, added)
@@ -127,7 +127,7 @@ class _Row:
     def add(self, stats: Stats, iteration: IterationRecord) -> None:
         if Outcome(iteration.outcome).is_infrastructure:
             return
-        progress = bool(iteration.told("analysis", "progress"))
+        progress = iteration.record.analysis.progress
         if progress or iteration.story != self._story:
             self.end(stats)
         self._story = iteration.story or ""
@@ -160,8 +160,8 @@ class _Works:
 
     def _begun(self, iteration: IterationRecord) -> _Work:
         work = _Work(
-            carried=bool(iteration.told("learning", "ids")),
-            held_out=bool(iteration.told("learning", "held_out")),
+            carried=bool(iteration.record.learning.ids),
+            held_out=iteration.record.learning.held_out,
         )
         self._open[iteration.story or ""] = work
         self.all.append(work)

@@ -6,20 +6,18 @@ by their ref, a commit by its trailer.  A successor does again whatever was not 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import msgspec
 
 from ralphloop.atomic import kill_point
 from ralphloop.core import breaker
+from ralphloop.core.effects import AnyEffect, Commit, Mark, Progress, SetAside
 from ralphloop.core.text import one_line
 from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
 from ralphloop.loop.circuit import tell_circuit
 from ralphloop.loop.judging import failure_text
-from ralphloop.loop.recording import COMMIT, MARK, PROGRESS, SET_ASIDE, others_can_run
+from ralphloop.loop.recording import others_can_run
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import MAX_FAILURE_CHARS, Standing, StoryState
@@ -29,7 +27,6 @@ from ralphloop.workspace.repo import Repository
 from ralphloop.workspace.snapshot import Snapshotter
 
 MOST_REFUSED = 2  # stories in a row
-_Effect = dict[str, Any]
 
 
 async def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> None:
@@ -41,19 +38,29 @@ async def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> 
     record = runner.journal.effects_of(runner.run, number)
     if record is None or record.applied_at is not None:
         return
-    kinds = {effect["kind"] for effect in record.effects}
     for effect in record.effects:
-        kind = effect["kind"]
-        kill_point(f"effect.{kind}.before")
-        await DOERS[kind](runner, record, effect)
-        kill_point(f"effect.{kind}.after")
-        if kind in (COMMIT, SET_ASIDE):
+        kill_point(f"effect.{effect.kind}.before")
+        await _do(runner, record, effect)
+        kill_point(f"effect.{effect.kind}.after")
+        if isinstance(effect, Commit | SetAside):
             runner.committed, runner.after = True, None
     runner.unsettled = number
-    if settle or kinds != {PROGRESS}:
+    if settle or not all(isinstance(effect, Progress) for effect in record.effects):
         runner.settle()
-    if kinds & {COMMIT, SET_ASIDE}:
+    if record.owes(Commit) or record.owes(SetAside):
         prune_objects(runner)
+
+
+async def _do(runner: Runner, record: IterationRecord, effect: AnyEffect) -> None:
+    match effect:
+        case Mark():
+            _mark(runner, effect)
+        case Progress():
+            _progress(runner, record, effect)
+        case SetAside():
+            await _set_aside(runner, record, effect)
+        case Commit():
+            await _commit(runner, record, effect)
 
 
 def prune_objects(runner: Runner) -> None:
@@ -65,28 +72,28 @@ def prune_objects(runner: Runner) -> None:
     runner.measure.prune(tree for tree in trees if tree)
 
 
-async def _mark(runner: Runner, _: IterationRecord, effect: _Effect) -> None:
+def _mark(runner: Runner, effect: Mark) -> None:
     file = runner.stories()
-    if file is not None and file.list.get(effect["story"]) is not None:
-        file.mark(effect["story"], passes=True)
+    if file is not None and file.list.get(effect.story) is not None:
+        file.mark(effect.story, passes=True)
 
 
-async def _progress(runner: Runner, record: IterationRecord, effect: _Effect) -> None:
+def _progress(runner: Runner, record: IterationRecord, effect: Progress) -> None:
     root = runner.setup.project.root
     entry = ProgressEntry(
         run=record.run,
         iteration=record.n,
-        at=effect["at"],
-        task=effect["task"],
-        outcome=effect["outcome"],
-        summary=effect["summary"],
+        at=effect.at,
+        task=effect.task,
+        outcome=effect.outcome,
+        summary=effect.summary,
     )
     add_progress(root / PROGRESS_VIEW, entry, root=root)
 
 
-async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -> None:
+async def _set_aside(runner: Runner, record: IterationRecord, effect: SetAside) -> None:
     """Save what the story left behind and clean up after it; the next story is told otherwise."""
-    repo, story = runner.setup.repo, effect["story"]
+    repo, story = runner.setup.repo, effect.story
     if repo is None or not isinstance(runner.measure, Snapshotter):
         return
     import asyncio
@@ -101,9 +108,7 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -
         run=record.run,
         number=record.n,
         story_id=story,
-        start=Snapshot(
-            tree=effect["tree"], head=effect["head"] or None, branch=frozen.branch or None
-        ),
+        start=Snapshot(tree=effect.tree, head=effect.head or None, branch=frozen.branch or None),
         dirty_at_start=bool(frozen.dirty),
     )
     state = runner.session.story(story)
@@ -113,7 +118,7 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: _Effect) -
         add_note(runner, f"changes of {story}, set aside, are still there: {still_there}")
 
 
-async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> None:
+async def _commit(runner: Runner, record: IterationRecord, effect: Commit) -> None:
     import asyncio
 
     from ralphloop.workspace.commit import CommitStatus, PathsPolicy, commit_story, find_commit
@@ -124,27 +129,27 @@ async def _commit(runner: Runner, record: IterationRecord, effect: _Effect) -> N
     result = await asyncio.to_thread(  # hooks may take minutes; Ctrl+C must still be heard
         commit_story,
         repo,
-        story_id=effect["story"],
-        title=effect["title"],
+        story_id=effect.story,
+        title=effect.title,
         run=record.run,
         iteration=record.n,
-        grade=effect["grade"],
+        grade=effect.grade,
         paths=PathsPolicy(own=_private(runner, repo), leave=_not_ours(runner)),
     )
     commitless = result.status is CommitStatus.NOTHING
     if result.notes or commitless:
-        state = runner.session.story(effect["story"])
+        state = runner.session.story(effect.story)
         reason = "; ".join(filter(None, (state.reason, *result.notes)))
         state = msgspec.structs.replace(state, reason=reason, commitless=commitless)
-        runner.keep_stories({effect["story"]: state})
+        runner.keep_stories({effect.story: state})
     if result.status is CommitStatus.REFUSED:
         said = f"the commit was refused: {result.feedback}"
-        await _reopen(runner, record, effect["story"], said)
+        await _reopen(runner, record, effect.story, said)
         return
     runner.session.refused = 0
     if result.rewritten and (failure := await _recheck(runner)):
         said = f"a commit hook changed files; then:\n{failure}"
-        await _reopen(runner, record, effect["story"], said)
+        await _reopen(runner, record, effect.story, said)
 
 
 def _private(runner: Runner, repo: Repository) -> OwnFiles:
@@ -189,7 +194,7 @@ async def _reopen(runner: Runner, record: IterationRecord, story: str, failure: 
     runner.keep_stories({story: state})
     if state.standing is Standing.SET_ASIDE:
         _open_if_always_refused(runner, state.reason)
-        leftovers = {"story": story, "tree": state.start_tree, "head": state.start_head}
+        leftovers = SetAside(story=story, tree=state.start_tree, head=state.start_head)
         await _set_aside(runner, record, leftovers)
 
 
@@ -213,11 +218,3 @@ def _worn_out(runner: Runner, story: str, state: StoryState) -> StoryState:
         return state
     others = others_can_run(runner, stories, story)
     return state.put_aside(f"{state.attempts} attempts failed", others=others)
-
-
-DOERS: dict[str, Callable[[Runner, IterationRecord, _Effect], Awaitable[None]]] = {
-    MARK: _mark,
-    PROGRESS: _progress,
-    SET_ASIDE: _set_aside,
-    COMMIT: _commit,
-}

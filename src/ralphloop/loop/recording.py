@@ -7,13 +7,14 @@ entry, set leftovers aside, commit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
 from ralphloop.config.model import CommitPolicy
+from ralphloop.core.effects import AnyEffect, Commit, Mark, Progress, SetAside
 from ralphloop.core.grading import UNCHANGED, Grade
-from ralphloop.core.model import Circuit, ExitDecision, Outcome, Status
+from ralphloop.core.iteration import ChangedFiles, Iteration, LearningShare, PromptSize, Said
+from ralphloop.core.model import Circuit, ExitDecision, Outcome, Response, Status
 from ralphloop.core.run_state import RunState, Step, set_aside
 from ralphloop.core.text import one_line
 from ralphloop.journal.circuit import CIRCUIT_KEY
@@ -34,7 +35,6 @@ from ralphloop.loop.story_state import (
 )
 from ralphloop.stories.model import StoryList
 
-MARK, PROGRESS, SET_ASIDE, COMMIT = "mark", "progress", "set_aside", "commit"
 _KEPT_TEXT = 8_000
 _KEPT_TOOLS = 30
 _WAITING = {
@@ -179,32 +179,30 @@ def _conversation(judged: Judged) -> str:
     return response.session_id or judged.worked.begun.state.session_id
 
 
-def _effects(runner: Runner, judged: Judged, state: StoryState) -> Iterator[dict[str, Any]]:
+def _effects(runner: Runner, judged: Judged, state: StoryState) -> Iterator[AnyEffect]:
     """What has to be done in the user's repository, in order."""
     story, passed = judged.worked.begun.story, judged.verdict.passed
     if story is not None and passed:
-        yield {"kind": MARK, "story": story.id}
+        yield Mark(story=story.id)
     yield from _progress_entry(runner, judged, state)
     if story is not None and state.standing is Standing.SET_ASIDE:
-        start = {"tree": state.start_tree, "head": state.start_head}
-        yield {"kind": SET_ASIDE, "story": story.id, **start}
+        yield SetAside(story=story.id, tree=state.start_tree, head=state.start_head)
     if story is not None and passed and runner.config.git.commit is CommitPolicy.STORY:
-        yield {"kind": COMMIT, "story": story.id, "title": story.title, "grade": state.grade}
+        yield Commit(story=story.id, title=story.title, grade=state.grade)
 
 
-def _progress_entry(runner: Runner, judged: Judged, state: StoryState) -> Iterator[dict[str, Any]]:
+def _progress_entry(runner: Runner, judged: Judged, state: StoryState) -> Iterator[Progress]:
     analysis = judged.step.analysis
     counted = judged.worked.finished.response.model_output
     if analysis.outcome.is_infrastructure and not counted and not analysis.progress:
         return
     story = judged.worked.begun.story
-    yield {
-        "kind": PROGRESS,
-        "at": runner.clock(),
-        "task": f"{story.id}: {story.title}" if story else "the prompt",
-        "outcome": progress_outcome(judged),
-        "summary": _summary(judged, state),
-    }
+    yield Progress(
+        at=runner.clock(),
+        task=f"{story.id}: {story.title}" if story else "the prompt",
+        outcome=progress_outcome(judged),
+        summary=_summary(judged, state),
+    )
 
 
 def progress_outcome(judged: Judged) -> str:
@@ -272,53 +270,54 @@ def _quota_after(runner: Runner, judged: Judged) -> dict[str, float]:
     return crew.after(runner.session.quota, name, analysis.outcome, round(now + wait, 1))
 
 
-def _record(judged: Judged) -> dict[str, Any]:
+def _record(judged: Judged) -> Iteration:
     """Everything worth knowing about the iteration later; texts are bounded."""
-    worked, response = judged.worked, judged.worked.finished.response
-    carried = worked.begun.carried
-    return {
-        "learning": {
-            "ids": list(carried.ids),
-            "skills": list(carried.skills),
-            "tokens": carried.tokens,
-            "held_out": carried.held_out,
-            "asked": list(judged.noted.notes),
-        },
-        "analysis": judged.step.analysis,
-        "decision": judged.step.decision,
-        "verdict": judged.verdict,
-        "evidence": judged.evidence,
-        "changed": {
-            "count": worked.changed.count,
-            "insertions": worked.changed.insertions,
-            "deletions": worked.changed.deletions,
-            "subjects": list(worked.commits.subjects),
-        },
-        "agent": worked.begun.member.name,
-        "response": {
-            "reader": response.reader,
-            "reason": response.reason,
-            "final_text": (response.final_text or "")[-_KEPT_TEXT:],
-            "text_chars": response.text_chars,
-            "session_id": response.session_id,
-            "model": response.model,
-            "usage": response.usage,
-            "tool_calls": response.tool_call_count,
-            "tools": response.tool_calls[-_KEPT_TOOLS:],
-            "denials": response.denials[:20],
-            "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
-        },
-        "end": worked.finished.end,
-        "stopped_because": worked.finished.stopped_because,
-        "findings": list(judged.findings),
-        "tolerated": list(judged.tolerated),
-        "leftovers": list(worked.finished.leftovers),
-        "stderr_tail": worked.finished.stderr_tail[-2_000:],
-        "prompt": {
-            "characters": len(worked.begun.prompt.text),
-            "left_out": list(worked.begun.prompt.left_out),
-        },
-    }
+    worked, finished = judged.worked, judged.worked.finished
+    carried, prompt = worked.begun.carried, worked.begun.prompt
+    return Iteration(
+        agent=worked.begun.member.name,
+        response=_said(finished.response),
+        end=finished.end,
+        stopped_because=finished.stopped_because,
+        evidence=judged.evidence,
+        changed=ChangedFiles(
+            count=worked.changed.count,
+            insertions=worked.changed.insertions,
+            deletions=worked.changed.deletions,
+            subjects=worked.commits.subjects,
+        ),
+        analysis=judged.step.analysis,
+        verdict=judged.verdict,
+        decision=judged.step.decision,
+        findings=judged.findings,
+        tolerated=judged.tolerated,
+        leftovers=finished.leftovers,
+        stderr_tail=finished.stderr_tail[-2_000:],
+        prompt=PromptSize(characters=len(prompt.text), left_out=prompt.left_out),
+        learning=LearningShare(
+            ids=carried.ids,
+            skills=carried.skills,
+            tokens=carried.tokens,
+            held_out=carried.held_out,
+            asked=judged.noted.notes,
+        ),
+    )
+
+
+def _said(response: Response) -> Said:
+    return Said(
+        reader=response.reader,
+        reason=response.reason,
+        final_text=(response.final_text or "")[-_KEPT_TEXT:],
+        text_chars=response.text_chars,
+        session_id=response.session_id,
+        model=response.model,
+        usage=response.usage,
+        tool_calls=response.tool_call_count,
+        tools=response.tool_calls[-_KEPT_TOOLS:],
+        denials=response.denials[:20],
+        resets_at=response.rate_limit.resets_at if response.rate_limit else None,
+    )
 
 
 def _ended(runner: Runner, judged: Judged, state: StoryState) -> events.LoopEvent:

@@ -239,9 +239,9 @@ def _complete(runner: Runner, stories: StoryList) -> Decision:
     if (rest := stories.total - stories.passed) > 0:
         reasons = [f"{runner.setup.options.only} has passed, {rest} other stories are open"]
     newest = runner.journal.latest_iterations(runner.run, 1)
-    status = newest[0].record.get("analysis", {}).get("status") if newest else None
-    if status and not status.get("exit_signal"):
-        words = status.get("recommendation") or "no reason given"
+    status = newest[0].record.analysis.status if newest else None
+    if status and not status.exit_signal:
+        words = status.recommendation or "no reason given"
         reasons.append(f"the agent would have gone on: {words}")
     return Decision(word=ExitDecision.PROJECT_COMPLETE, reasons=tuple(reasons))
 

@@ -74,7 +74,7 @@ def _lines(path: Path) -> Iterator[str]:
 def _transcript(project: Project, record: IterationRecord) -> Iterator[str]:
     """The agent's visible steps; plain text as it is."""
     path = project.transcripts / record.run / f"{record.n}.log"
-    name = record.told("response", "reader")
+    name = record.record.response.reader
     if name == "text":
         yield from _lines(path)
         return

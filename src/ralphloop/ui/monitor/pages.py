@@ -1,8 +1,4 @@
-"""Detail views as pages of lines: a story, an iteration, the history.  Pure.
-
-What the journal keeps of an iteration may have been written by another version, so nothing in it
-is taken for granted: what is missing is left out.
-"""
+"""Detail views as pages of lines: a story, an iteration, the history.  Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.durations import format_duration, iso
+from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.text import clean, one_line
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.stories.model import Story
@@ -42,7 +39,7 @@ def story_page(story: Story, state: Mapping[str, Any], records: Sequence[Iterati
         lines.append(iteration_row(record))
         lines.append(line((f"{'':21}{_diff(record)}", Tone.QUIET)))
     for record in records:
-        if any(check.get("status") == "failed" for check in record.checks):
+        if any(check.status is CheckStatus.FAILED for check in record.checks):
             lines += [*_heading("Output of the checks that failed last"), *_check_output(record)]
             break
     return Page(title="Story", lines=tuple(lines[:MOST_LINES]), links=links)
@@ -57,7 +54,7 @@ def iteration_pages(
         text_page("Prompt", prompt),
         text_page("Transcript", transcript),
         Page(title="Checks", lines=tuple(_check_output(record)) or (line("no check ran"),)),
-        text_page("Final words", str(record.told("response", "final_text") or "").split("\n")),
+        text_page("Final words", record.record.response.final_text.split("\n")),
     )
 
 
@@ -71,7 +68,7 @@ def iteration_row(record: IterationRecord) -> Line:
     """One iteration on one line: number, story, ending, time, cost, verdict."""
     tone = _tone(record)
     took = short_duration((record.finished_at or record.started_at) - record.started_at)
-    verdict = "; ".join(_strings(record.told("verdict", "reasons"))) or record.decision
+    verdict = "; ".join(record.record.verdict.reasons) or record.decision
     return line(
         (f"{record.n:>5}  ", Tone.STRONG),
         f"{one_line(record.story or 'the prompt', 13):<14}",
@@ -123,12 +120,12 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
     took = short_duration(end - record.started_at) if end else "not finished"
     yield from _field("when", f"{_moment(record.started_at)}, {took}")
     yield from _field("outcome", record.outcome or "running", _tone(record))
-    yield from _field("", record.told("stopped_because") or record.told("response", "reason"))
+    yield from _field("", record.record.why_it_ended)
     yield from _heading("Decision")
     yield from _field("decision", record.decision)
-    yield from _listed("because", record.told("decision", "reasons"))
-    yield from _field("story", "passed" if record.told("verdict", "passed") else "not passed")
-    yield from _listed("because", record.told("verdict", "reasons"))
+    yield from _listed("because", record.record.decision.reasons)
+    yield from _field("story", "passed" if record.record.verdict.passed else "not passed")
+    yield from _listed("because", record.record.verdict.reasons)
     yield from _evidence(record)
     yield from _analysis(record)
     yield from _spent(record)
@@ -137,36 +134,36 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
 def _evidence(record: IterationRecord) -> Iterator[Line]:
     yield from _heading("Evidence: what we measured")
     yield from _field("changed", _diff(record))
-    yield from _listed("", record.told("evidence", "work_files"), Tone.QUIET)
-    yield from _listed("commits", record.told("changed", "subjects"))
+    yield from _listed("", record.record.evidence.work_files or (), Tone.QUIET)
+    yield from _listed("commits", record.record.changed.subjects)
     for check in record.checks:
-        tone = Tone.BAD if check.get("status") == "failed" else Tone.GOOD
-        yield from _field("check", f"{check.get('status')}: {check.get('name')}", tone)
-    for label, key in (
-        ("tampering", "findings"),
-        ("tolerated", "tolerated"),
-        ("left behind", "leftovers"),
-    ):
-        yield from _listed(label, record.told(key), Tone.WARN)
+        yield from _field("check", f"{check.status}: {check.name}", _check_tone(check))
+    kept = record.record
+    yield from _listed("tampering", kept.findings, Tone.WARN)
+    yield from _listed("tolerated", kept.tolerated, Tone.WARN)
+    yield from _listed("left behind", kept.leftovers, Tone.WARN)
 
 
 def _analysis(record: IterationRecord) -> Iterator[Line]:
     yield from _heading("Analysis: claim against evidence")
-    found, moved = _mapping(record.told("analysis")), record.told("analysis", "transition")
-    status, indicators = _mapping(found.get("status")), _mapping(found.get("indicators"))
-    claims = [f"{key.replace('_', ' ')}: {value}" for key, value in status.items()]
+    found = record.record.analysis
+    claims = (
+        [f"{_words(key)}: {value}" for key, value in msgspec.to_builtins(found.status).items()]
+        if found.status
+        else []
+    )
     yield from _listed("claim", claims or ["no status block"])
-    yield from _listed("progress", found.get("progress_reasons") or ["none"])
-    says = [key.replace("_", " ") for key, value in indicators.items() if value is True]
+    yield from _listed("progress", found.progress_reasons or ["none"])
+    says = [
+        _words(key) for key, fact in msgspec.to_builtins(found.indicators).items() if fact is True
+    ]
     yield from _field("says done", ", ".join(says) or "nothing")
-    yield from _field("confidence", found.get("confidence"))
-    yield from _field("error", found.get("error_signature"), Tone.WARN)
-    stuck = [_mapping(one).get("detail") for one in found.get("stuck") or ()]
-    yield from _listed("stuck", stuck, Tone.WARN)
-    yield from _listed("warning", found.get("warnings"), Tone.WARN)
-    if isinstance(moved, dict):
-        words = f"{moved.get('before')} → {moved.get('after')}: {moved.get('reason')}"
-        yield from _field("circuit", words, Tone.WARN)
+    yield from _field("confidence", found.confidence or None)
+    yield from _field("error", found.error_signature, Tone.WARN)
+    yield from _listed("stuck", [pattern.detail for pattern in found.stuck], Tone.WARN)
+    yield from _listed("warning", found.warnings, Tone.WARN)
+    if moved := found.transition:
+        yield from _field("circuit", f"{moved.before} → {moved.after}: {moved.reason}", Tone.WARN)
 
 
 def _spent(record: IterationRecord) -> Iterator[Line]:
@@ -174,31 +171,35 @@ def _spent(record: IterationRecord) -> Iterator[Line]:
     yield from _field("cost", f"{'~' if record.cost_estimated else ''}{money(record.cost_usd)}")
     tokens = f"{number(record.input_tokens)} in, {number(record.output_tokens)} out"
     yield from _field("tokens", f"{tokens}, {number(record.cache_read_tokens)} read from cache")
-    yield from _field("tool calls", record.told("response", "tool_calls"))
-    yield from _field("prompt", f"{record.told('prompt', 'characters')} characters")
-    yield from _listed("left out", record.told("prompt", "left_out"), Tone.WARN)
+    yield from _field("tool calls", record.record.response.tool_calls or None)
+    if characters := record.record.prompt.characters:
+        yield from _field("prompt", f"{characters} characters")
+    yield from _listed("left out", record.record.prompt.left_out, Tone.WARN)
 
 
 def _diff(record: IterationRecord) -> str:
-    changed = _mapping(record.told("changed"))
-    if not changed.get("count"):
+    changed = record.record.changed
+    if not changed.count:
         return "nothing changed" if record.finished_at else "not measured yet"
-    return f"{changed['count']} files, +{changed.get('insertions')} −{changed.get('deletions')}"
+    return f"{changed.count} files, +{changed.insertions} −{changed.deletions}"
 
 
 def _check_output(record: IterationRecord) -> Iterator[Line]:
     for check in record.checks:
-        tone = Tone.BAD if check.get("status") == "failed" else Tone.GOOD
-        yield line((f"{one_line(str(check.get('name')), 300)}: {check.get('status')}", tone))
-        yield from _text(check.get("output_tail"))
+        yield line((f"{one_line(check.name, 300)}: {check.status}", _check_tone(check)))
+        yield from _text(check.output_tail)
+
+
+def _check_tone(check: CheckResult) -> Tone:
+    return Tone.BAD if check.status is CheckStatus.FAILED else Tone.GOOD
 
 
 def _tone(record: IterationRecord) -> Tone:
     if record.finished_at is None:
         return Tone.BUSY
-    if record.told("verdict", "passed"):
+    if record.record.verdict.passed:
         return Tone.GOOD
-    claimed = record.told("analysis", "story_claimed")
+    claimed = record.record.analysis.story_claimed
     return Tone.WARN if claimed or record.outcome != "completed" else Tone.PLAIN
 
 
@@ -223,8 +224,8 @@ def _text(text: object) -> Iterator[Line]:
         yield line(f"  {row[:_LONGEST_LINE]}")
 
 
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _words(key: str) -> str:
+    return key.replace("_", " ")
 
 
 def _strings(value: object) -> list[str]:

@@ -289,7 +289,7 @@ def _checks(
     """The last result of every check, and the iteration it is from."""
     found: dict[str, tuple[CheckResult, int]] = {}
     for record in latest:
-        for result in _results(record.checks):
+        for result in record.checks:
             found.setdefault(result.name, (result, record.n))
     for result in _results(_mapping(journal.meta(f"frozen:{run}")).get("baseline")):
         found.setdefault(result.name, (result, 0))

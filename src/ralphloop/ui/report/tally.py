@@ -1,8 +1,7 @@
 """One pass over a run's iterations: sums, per-story facts, and what went almost wrong.
 
 The journal hands out iterations page by page; of each only a few numbers and bounded words are
-kept, so a night of ten thousand costs megabytes, not gigabytes.  The `record` of an iteration is
-JSON that leaves out defaults: every key may be missing.
+kept, so a night of ten thousand costs megabytes, not gigabytes.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ralphloop.core.model import Circuit, Outcome
+from ralphloop.core.effects import SetAside
+from ralphloop.core.model import Circuit, ExitDecision, Outcome
 from ralphloop.journal.records import IterationRecord
 from ralphloop.ui.report.values import Cost, NearMiss, Note, Passed
 from ralphloop.ui.report.words import Teller
@@ -70,7 +70,7 @@ class Tally:
             for words in rule(it):
                 self._near_counts[key] += 1
                 self._keep_example(key, self._note(it, words))
-        for finding in it.record.get("findings", ()):
+        for finding in it.record.findings:
             self.tampering_count += 1
             if len(self.tampering) < MOST_TAMPERING:
                 self.tampering.append(self._note(it, finding))
@@ -92,33 +92,32 @@ class Tally:
 
     def _spend(self, it: IterationRecord) -> None:
         story = self.stories.setdefault(it.story or "", StoryTally())
-        seconds = float(it.told("end", "duration_s") or 0.0)
+        seconds = it.record.end.duration_s
         story.iterations += 1
         story.cost_usd += it.cost_usd
         story.tokens += it.total_tokens
         story.seconds += seconds
         if it.checks:
-            story.checks = tuple(str(check["name"]) for check in it.checks)
+            story.checks = tuple(check.name for check in it.checks)
         self.working_s += seconds
-        self.checking_s += sum(check.get("duration_s", 0.0) for check in it.checks)
+        self.checking_s += sum(check.duration_s for check in it.checks)
         self.spent.append(Cost(str(it.n), it.cost_usd, it.total_tokens))
 
     def _judge(self, it: IterationRecord) -> None:
-        verdict, at = it.record.get("verdict", {}), it.finished_at or it.started_at
-        if verdict.get("passed"):
+        verdict, at = it.record.verdict, it.finished_at or it.started_at
+        if verdict.passed:
             self.stories[it.story or ""].passed_in = it.n
-            grade = str(verdict.get("grade", ""))
+            grade = str(verdict.grade or "")
             self.passes.append(
                 Passed(at=at, count=len(self.passes) + 1, story=self.say(it.story, 60), grade=grade)
             )
-        if moved := it.told("analysis", "transition"):
-            reason = self.say(moved.get("reason", ""))
-            before, after = Circuit(moved["before"]), Circuit(moved["after"])
-            self.moves.append(Move(float(moved.get("at") or at), str(before), str(after), reason))
+        if moved := it.record.analysis.transition:
+            reason = self.say(moved.reason)
+            self.moves.append(Move(moved.at or at, str(moved.before), str(moved.after), reason))
         if it.status == "BLOCKED":
             self.decisions.append(self._note(it, f"waits for a person: {_said(it)}"))
-        if any(effect.get("kind") == "set_aside" for effect in it.effects):
-            words = "; ".join(verdict.get("reasons", ()))
+        if it.owes(SetAside):
+            words = "; ".join(verdict.reasons)
             self.decisions.append(self._note(it, f"was set aside, attempt {it.attempt}: {words}"))
 
     def _note(self, it: IterationRecord, words: object) -> Note:
@@ -134,26 +133,25 @@ class Tally:
 
 
 def _false_done(it: IterationRecord) -> Iterator[str]:
-    verdict = it.record.get("verdict", {})
-    if it.told("analysis", "story_claimed") and not verdict.get("passed") and not _is_outage(it):
-        yield "claimed, but " + ("; ".join(verdict.get("reasons", ())) or "it was not so")
+    verdict = it.record.verdict
+    if it.record.analysis.story_claimed and not verdict.passed and not _is_outage(it):
+        yield "claimed, but " + ("; ".join(verdict.reasons) or "it was not so")
 
 
 def _early_exit(it: IterationRecord) -> Iterator[str]:
-    if it.told("analysis", "exit_signal") and it.decision == "continue":
-        reasons = it.told("decision", "reasons") or ()
-        yield "; ".join(reasons) or "said the project was complete"
+    if it.record.analysis.exit_signal and it.decision == ExitDecision.CONTINUE:
+        yield "; ".join(it.record.decision.reasons) or "said the project was complete"
 
 
 def _half_open(it: IterationRecord) -> Iterator[str]:
-    moved = it.told("analysis", "transition") or {}
-    if moved.get("after") == "HALF_OPEN":
-        yield str(moved.get("reason", ""))
+    moved = it.record.analysis.transition
+    if moved is not None and moved.after is Circuit.HALF_OPEN:
+        yield moved.reason
 
 
 def _circles(it: IterationRecord) -> Iterator[str]:
-    for pattern in it.told("analysis", "stuck") or ():
-        yield f"{str(pattern.get('name', '')).replace('_', ' ')}: {pattern.get('detail', '')}"
+    for pattern in it.record.analysis.stuck:
+        yield f"{pattern.name.replace('_', ' ')}: {pattern.detail}"
 
 
 def _outages(it: IterationRecord) -> Iterator[str]:
@@ -167,19 +165,15 @@ def _stopped(it: IterationRecord) -> Iterator[str]:
 
 
 def _denied(it: IterationRecord) -> Iterator[str]:
-    for denial in it.told("response", "denials") or ():
-        yield f"{denial.get('tool', '')} {denial.get('summary', '')}"
+    for denial in it.record.response.denials:
+        yield f"{denial.tool} {denial.summary}"
 
 
 def _flaky(it: IterationRecord) -> Iterator[str]:
     for check in it.checks:
-        if check.get("flaky"):
-            tests = ", ".join(check.get("failing_tests", ())[:3])
-            yield f"{check['name']}{': ' + tests if tests else ''}"
-
-
-def _listed(key: str) -> Callable[[IterationRecord], Iterable[str]]:
-    return lambda it: it.told(key) or ()
+        if check.flaky:
+            tests = ", ".join(check.failing_tests[:3])
+            yield f"{check.name}{': ' + tests if tests else ''}"
 
 
 _RULES: tuple[tuple[str, str, Callable[[IterationRecord], Iterable[str]]], ...] = (
@@ -191,8 +185,8 @@ _RULES: tuple[tuple[str, str, Callable[[IterationRecord], Iterable[str]]], ...] 
     ("stopped", "Starts that had to be stopped", _stopped),
     ("denied", "Tools the agent was refused", _denied),
     ("flaky", "Flaky checks: red, then green", _flaky),
-    ("tolerated", "Tests that were red before and still are", _listed("tolerated")),
-    ("leftovers", "Processes left behind and stopped", _listed("leftovers")),
+    ("tolerated", "Tests that were red before and still are", lambda it: it.record.tolerated),
+    ("leftovers", "Processes left behind and stopped", lambda it: it.record.leftovers),
 )
 
 
@@ -201,9 +195,9 @@ def _is_outage(it: IterationRecord) -> bool:
 
 
 def _why(it: IterationRecord) -> str:
-    reason = it.told("stopped_because") or it.told("response", "reason")
-    return str(reason or "no reason was given")
+    return it.record.why_it_ended or "no reason was given"
 
 
 def _said(it: IterationRecord) -> str:
-    return str(it.told("analysis", "status", "recommendation") or "no reason was given")
+    block = it.record.analysis.status
+    return (block.recommendation if block else "") or "no reason was given"
