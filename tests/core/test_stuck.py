@@ -79,11 +79,11 @@ WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
 @pytest.mark.parametrize(
     "changed, alike",
-    [((0,), True), ((0, 25), True), ((12,), False), ((0, 1, 12), False)],
-    ids=["first word", "both ends", "in the middle", "a third of it"],
+    [((), True), ((0,), True), ((0, 25), False), ((12,), False)],
+    ids=["nothing", "first word", "both ends", "in the middle"],
 )
 def test_how_much_of_a_reply_may_differ(changed: tuple[int, ...], alike: bool) -> None:
-    """Of 24 sequences of three words one changed end spoils one, a changed word inside three."""
+    """Of 24 sequences of three words a changed end spoils one, a changed word inside three."""
     other = ["other" if n in changed else word for n, word in enumerate(WORDS)]
     assert similar(" ".join(WORDS), " ".join(other)) is alike
 
