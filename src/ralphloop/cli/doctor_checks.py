@@ -32,6 +32,7 @@ from ralphloop.stories.model import StoryList
 from ralphloop.stories.names import label
 from ralphloop.stories.parent_spec import resolve_parent_spec
 from ralphloop.stories.source import find_source, load
+from ralphloop.workspace.check_trouble import cannot_start, may_need_shell
 from ralphloop.workspace.own_files import never_progress, project_prefix
 from ralphloop.workspace.preflight import disk_space, inspect
 from ralphloop.workspace.repo import Repository
@@ -127,12 +128,13 @@ def _checks(
         fix = "set checks.commands in ralph.toml; `ralph init` finds those of your stack"
         yield Seen("checks", Level.WARNING, "none: stories can only be `claimed`", fix)
     for argv in config.checks.commands:
-        command = " ".join(argv)
-        if find_program(argv[0], env, project.root):
-            yield Seen("checks", Level.OK, command)
+        command, found = " ".join(argv), bool(find_program(argv[0], env, project.root))
+        if trouble := cannot_start(argv, found=found):
+            yield Seen("checks", Level.ERROR, f"{command}: {trouble.words}", trouble.fix)
+        elif trouble := may_need_shell(argv):
+            yield Seen("checks", Level.WARNING, f"{command}: {trouble.words}", trouble.fix)
         else:
-            fix = f"install {argv[0]}, put it on PATH, or change checks.commands"
-            yield Seen("checks", Level.ERROR, f"{command}: {argv[0]} was not found", fix)
+            yield Seen("checks", Level.OK, command)
     for story in stories.stories if stories else ():
         if (
             story.verify

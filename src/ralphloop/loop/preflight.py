@@ -7,11 +7,12 @@ said.  The checks run once, so that what is red already is known before an agent
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
+from ralphloop.agents.programs import find_program
 from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.errors import AgentUnavailable, RalphError, RepositoryError
@@ -19,7 +20,11 @@ from ralphloop.findings import Finding, Level
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import Frozen
+from ralphloop.workspace.check_trouble import cannot_start, last_lines, why_red
+from ralphloop.workspace.checks import check_of
 from ralphloop.workspace.preflight import disk_space, inspect
+
+_Red = Mapping[tuple[str, ...], CheckResult]
 
 
 @dataclass
@@ -104,6 +109,7 @@ async def _baseline(runner: Runner, report: Report) -> tuple[CheckResult, ...]:
             "no checks are configured: stories can only be `claimed` (set checks.commands)"
         )
         return ()
+    _insist_on_commands(runner, commands)
     results = await runner.run_checks(commands)
     for result in results:
         report.said.append(f"check {result.name}: {result.status} in {result.duration_s:.1f} s")
@@ -112,20 +118,52 @@ async def _baseline(runner: Runner, report: Report) -> tuple[CheckResult, ...]:
 
 def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:
     """A red baseline asks on a terminal and ends the command without one."""
-    red = [result.name for result in baseline if result.status is CheckStatus.FAILED]
+    red = {
+        argv: result
+        for argv, result in zip(runner.config.checks.commands, baseline, strict=False)
+        if result.status is CheckStatus.FAILED
+    }
     if (
         not red
         or runner.setup.options.allow_red
         or runner.config.checks.baseline is Baseline.TOLERATE
     ):
         return
-    names = ", ".join(red)
-    if sys.stdin.isatty() and _confirmed(f"{names} fails before any work was done. Go on? [y/N] "):
+    names = ", ".join(result.name for result in red.values())
+    words = "\n".join([f"{names} fails before any work was done", *_reasons(red)])
+    if sys.stdin.isatty() and _confirmed(f"{words}\nGo on? [y/N] "):
         return
-    raise RepositoryError(
-        f"{names} fails before any work was done",
-        "Fix it, or run with --allow-red if the stories are to make it green.",
-    )
+    raise RepositoryError(words, _advice(red))
+
+
+def _insist_on_commands(runner: Runner, commands: Iterable[Sequence[str]]) -> None:
+    """A check that can never start is no question of red or green."""
+    for argv in commands:
+        found = find_program(argv[0], runner.setup.options.env, runner.setup.project.root)
+        makeable = runner.setup.options.allow_red and "/" in argv[0]  # by a story
+        if trouble := cannot_start(argv, found=bool(found) or makeable):
+            words = f"check {check_of(argv).name}: {trouble.words}"
+            raise RepositoryError(words, _sentences(trouble.fix))
+
+
+def _reasons(red: _Red) -> Iterator[str]:
+    """Why each of them is red, the end of its output if nothing else is known."""
+    for argv, result in red.items():
+        trouble = why_red(argv, result.output_tail)
+        yield f"  {result.name}: {trouble.words}" if trouble else f"  {result.name}:"
+        yield from (f"    {line}" for line in last_lines(result.output_tail))
+
+
+def _advice(red: _Red) -> str:
+    troubles = [why_red(argv, result.output_tail) for argv, result in red.items()]
+    fixes = [trouble.fix for trouble in troubles if trouble]
+    if len(fixes) < len(troubles):
+        fixes.append("fix it, or run with --allow-red if the stories are to make it green")
+    return _sentences(*dict.fromkeys(fixes))
+
+
+def _sentences(*fixes: str) -> str:
+    return " ".join(f"{fix[0].upper()}{fix[1:]}." for fix in fixes)
 
 
 def _confirmed(question: str) -> bool:
