@@ -11,20 +11,18 @@ line.
 key spans a line); of an unfinished line the last `_LONGEST` bytes are held back, because a
 secret may go on in the next chunk.
 
-What is *not* a secret matters as much: git hashes, identifiers, dotted names, calls and type
-annotations after `token =` survive, because the values next to a secret-sounding name must look
-random.
+Which kinds there are is said in `secret_kinds`.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
+
+from ralphloop.secret_kinds import RULES, Rule
 
 REPLACEMENT = b"[redacted]"
 
@@ -41,144 +39,22 @@ class _Span(NamedTuple):
     end: int
 
 
-class _Rule(NamedTuple):
-    start: re.Pattern[bytes]  # begins with a plain letter or sign, which makes the search fast
-    pattern: re.Pattern[bytes]
-    plausible: Callable[[re.Match[bytes]], bool]
-    any_case: bool = False
-    before: int = 0  # bytes of a secret that stand before its `start`
-
-
-# --- does a value look random? ---------------------------------------------------------------
-
-_WORDS = re.compile(rb"[A-Za-z]+[0-9]{0,2}|[0-9]+")
-_BETWEEN_WORDS = re.compile(rb"[._/:@-]+")
-
-
-def _entropy(value: bytes) -> float:
-    total = len(value)
-    return -sum(n / total * math.log2(n / total) for n in Counter(value).values())
-
-
-def _is_made_of_words(value: bytes) -> bool:
-    """True for `process.env.GITHUB_TOKEN_2`, `oauth2-proxy`: names, not random characters."""
-    parts = (part for part in _BETWEEN_WORDS.split(value) if part)
-    return all(_WORDS.fullmatch(part) for part in parts)
-
-
-def _looks_random(value: bytes) -> bool:
-    has_digit = any(48 <= byte <= 57 for byte in value)
-    has_letter = any(65 <= byte & 0xDF <= 90 for byte in value)
-    return has_digit and has_letter and _entropy(value) >= 3.0 and not _is_made_of_words(value)
-
-
-def _always(_match: re.Match[bytes]) -> bool:
-    return True
-
-
-def _random_value(match: re.Match[bytes]) -> bool:
-    return _looks_random(match["secret"])
-
-
-def _assigned_value(match: re.Match[bytes]) -> bool:
-    """A literal next to a secret-sounding name: quoted, or bare as in `.env` files and headers."""
-    value = match["secret"]
-    if match["quote"]:
-        return _looks_random(value)
-    after = match.string[match.end() : match.end() + 1]
-    digits = sum(48 <= byte <= 57 for byte in value)
-    return len(value) >= 16 and digits >= 2 and after not in {b"(", b"["} and _looks_random(value)
-
-
-# --- the kinds of secrets --------------------------------------------------------------------
-# Quantifiers are possessive: a place that is no secret after all is left without backtracking.
-
-
-def _token(start: bytes, *tokens: bytes, random: bool = False, before: int = 0) -> _Rule:
-    """Tokens known by how they begin, not in the middle of a longer word."""
-    pattern = re.compile(rb"(?<![A-Za-z0-9])(?P<secret>" + b"|".join(tokens) + rb")")
-    plausible = _random_value if random else _always
-    return _Rule(re.compile(start), pattern, plausible, before=before)
-
-
-def _named(start: bytes, name: bytes) -> _Rule:
-    """A value assigned to a secret-sounding name.
-
-    Bare values count only without blanks around `=`, or after `: `; with blanks it is code.
-    """
-    pattern = re.compile(
-        rb"(?i:" + name + rb")[A-Za-z0-9_-]{0,24}+[\\\"']{0,3}+"
-        rb"(?:[ \t]{0,4}+(?::=|=>|[:=])[ \t]{0,4}+\\{0,2}+(?P<quote>[\"'])|=|:[ ])"
-        rb"(?P<secret>[A-Za-z0-9_./+=~@$%^&*!#:-]{12,512}+)"
-    )
-    return _Rule(re.compile(start), pattern, _assigned_value, any_case=True)
-
-
-_BEFORE_KEY = b"|".join(
-    rb"(?<=" + word + joint + rb")"
-    for word in (b"api", b"access", b"account", b"signing", b"encryption", b"auth")
-    for joint in (b"", b"[_-]")
-)
-
-_RULES: tuple[_Rule, ...] = (
-    _token(rb"sk-", rb"sk-[A-Za-z0-9_-]{20,512}+", random=True),
-    _token(
-        rb"g(?:h[pousr]_|ithub_pat_|lpat-)",
-        rb"gh[pousr]_[A-Za-z0-9]{30,255}+",
-        rb"github_pat_[A-Za-z0-9_]{30,255}+",
-        rb"glpat-[A-Za-z0-9_-]{20,255}+",
-    ),
-    _token(rb"k_live_", rb"[sr]k_live_[A-Za-z0-9]{16,255}+", before=1),
-    _token(
-        rb"A(?:[KS]IA|Iza)",
-        rb"A[KS]IA[0-9A-Z]{16}(?![0-9A-Za-z])",
-        rb"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])",
-    ),
-    _token(rb"xox", rb"xox[a-z]-[A-Za-z0-9-]{10,255}+"),
-    _token(rb"ya29\.", rb"ya29\.[A-Za-z0-9_-]{20,2048}+"),
-    _token(rb"npm_", rb"npm_[A-Za-z0-9]{30,64}+", random=True),
-    _token(rb"hf_", rb"hf_[A-Za-z0-9]{30,64}+", random=True),
-    _token(rb"pypi-AgE", rb"pypi-AgE[A-Za-z0-9_-]{50,1024}+"),
-    _token(
-        rb"eyJ",
-        rb"eyJ[A-Za-z0-9_-]{8,1024}+\.eyJ[A-Za-z0-9_-]{4,4096}+\.[A-Za-z0-9_-]{8,1024}+",
-    ),
-    _Rule(
-        re.compile(rb"bearer "),
-        re.compile(rb"(?i:bearer)[ ]{1,3}+(?P<secret>[A-Za-z0-9._~+/=-]{12,4096}+)"),
-        _random_value,
-        any_case=True,
-    ),
-    _Rule(
-        re.compile(rb"authorization"),
-        re.compile(
-            rb"(?i:authorization)[\\\"']{0,3}+[ ]{0,3}+[:=][ ]{0,3}+[\\\"']{0,3}+"
-            rb"(?i:bearer|basic|token)[ ]{1,3}+(?P<secret>[A-Za-z0-9._~+/=-]{8,4096}+)"
-        ),
-        _always,
-        any_case=True,
-    ),
-    _Rule(
-        re.compile(rb"://"),
-        re.compile(
-            rb"://[^\s/:@\"'<>\\]{1,64}+:(?P<secret>[^\s/:@\"'<>\\{}$\[\]]{3,128}+)@(?=[A-Za-z0-9])"
-        ),
-        _always,
-    ),
-    _named(rb"passw", rb"passw(?:or)?d"),
-    _named(rb"secret", rb"secret"),
-    _named(rb"token", rb"token"),
-    _named(rb"credential", rb"credential"),
-    _named(rb"key", rb"(?:" + _BEFORE_KEY + rb")key"),
-)
-
 _BEGIN = b"-----BEGIN "
 _KEY_BEGIN = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-# What may stand between the two, also with line ends escaped as in JSON; no quotes, so that code
-# which merely mentions both markers is left alone.
-_KEY_TEXT = re.compile(rb"(?:[A-Za-z0-9+/=:,.() \r\n\t-]|\\[nr]){0,16384}+")
-_KEY_LINES = re.compile(rb"(?:(?:\s|\\[nr]){0,4}+[A-Za-z0-9+/=]{40,80}+){1,200}+")
+# What may stand between the two, also quoted, with the line numbers of a tool, or with escapes of
+# JSON inside of JSON; no quotation marks, so that code which merely mentions both is left alone.
+_ARROW = rb"\xe2\x86\x92"  # behind a line number
+_ESCAPED = rb"\\{1,4}+(?:[nrt]|u2192)"
+_LONGEST_SIGN = 10  # an arrow, escaped twice
+_KEY_TEXT = re.compile(
+    rb"(?:[A-Za-z0-9+/=:,.() \r\n\t>|-]|" + _ARROW + rb"|" + _ESCAPED + rb"){0,16384}+"
+)
+_KEY_LINES = re.compile(
+    rb"(?:(?:[\s>|+-]|" + _ESCAPED + rb"){0,12}+"
+    rb"(?:[0-9]{1,6}+(?:[\s:|]|" + _ARROW + rb"|" + _ESCAPED + rb"))?+"
+    rb"[A-Za-z0-9+/=]{40,80}+){1,200}+"
+)
 
 
 # --- finding ---------------------------------------------------------------------------------
@@ -191,7 +67,7 @@ def _places(data: bytes, literal: bytes) -> Iterator[int]:
         at = data.find(literal, at + len(literal))
 
 
-def _spans_of(rule: _Rule, haystack: bytes, data: bytes) -> Iterator[_Span]:
+def _spans_of(rule: Rule, haystack: bytes, data: bytes) -> Iterator[_Span]:
     found = rule.start.search(haystack)
     while found:
         at = found.start() - rule.before
@@ -204,7 +80,7 @@ def _spans_of(rule: _Rule, haystack: bytes, data: bytes) -> Iterator[_Span]:
 
 def _token_spans(data: bytes) -> Iterator[_Span]:
     lowered = data.lower()
-    for rule in _RULES:
+    for rule in RULES:
         yield from _spans_of(rule, lowered if rule.any_case else data, data)
 
 
@@ -228,7 +104,8 @@ def _unfinished_key(data: bytes) -> int | None:
     at = data.rfind(_BEGIN, max(0, len(data) - _LONGEST_KEY_BLOCK))
     begin = _KEY_BEGIN.match(data, at) if at != -1 else None
     text = _KEY_TEXT.match(data, begin.end()) if begin else None
-    goes_on = text is not None and text.end() == len(data)
+    # A sign of several bytes may be cut in two.
+    goes_on = text is not None and text.end() > len(data) - _LONGEST_SIGN
     return at if goes_on and not _KEY_END.search(data, at) else None
 
 

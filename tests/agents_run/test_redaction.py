@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -29,8 +30,24 @@ PEM = (
     + "-----END RSA PRIVATE KEY-----"
 )
 
+HEX = "0f8a3c5d7e9b1246" * 4
+BASE64 = "q7Zk2Lm9Np4Rt8Vw1Xy5Bd6Fh0Jc3Gs"
+MORE = [
+    "xapp" + "-1-A012BCD-4567-" + HEX,
+    "xai" + "-" + BASE64 * 2,
+    "gsk" + "_" + BASE64 + "WGdyb3FY",
+    "SG" + "." + BASE64[:22] + "." + BASE64 + "abcdefghijk",
+    "dop" + "_v1_" + HEX,
+    "hvs" + ".CAESI" + BASE64,
+    "dapi" + HEX[:32],
+    "shpat" + "_" + HEX[:32],
+    "AGE-SECRET" + "-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" * 2,
+    "hooks.slack" + ".com/services/T024AB1CD/B056EF7GH/" + BASE64[:24],
+    "discord" + ".com/api/webhooks/112233445566778899/" + BASE64 * 2,
+]
+
 TOKENS = [
-    ANTHROPIC, OPENAI, GITHUB, GITHUB_FINE, GITLAB, AWS, SLACK, GOOGLE, STRIPE, JWT, PEM,
+    ANTHROPIC, OPENAI, GITHUB, GITHUB_FINE, GITLAB, AWS, SLACK, GOOGLE, STRIPE, JWT, PEM, *MORE,
 ]  # fmt: skip
 
 
@@ -77,6 +94,62 @@ def test_a_random_value_next_to_a_secret_name_is_taken_out(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "line, secret",
+    [
+        ("DB_PASSWORD=Tr0ub4dor&3xK9", "Tr0ub4dor&3xK9"),
+        ("password: s3cretPa55word9", "s3cretPa55word9"),
+        ('"password": "hunter2x9"', "hunter2x9"),
+        ("PGPASSWORD=s3cretPw2024 psql", "s3cretPw2024"),
+        ("machine example.com login me password s3cretPa55", "s3cretPa55"),
+        ("mysql -h db -uroot -ps3cret shop", "s3cret"),
+        ("redis://:p4ssw0rdXY@cache:6379/0", "p4ssw0rdXY"),
+        ("https://x7Yz3Kq9Lm2Np5Rt8Vw1@github.com/a/b.git", "x7Yz3Kq9Lm2Np5Rt8Vw1"),
+        ("https://me:geheim@example.com/", "geheim"),
+        ("Cookie: session=x7Yz3Kq9Lm2Np5Rt; csrf=8Vw1b2", "x7Yz3Kq9Lm2Np5Rt; csrf=8Vw1b2"),
+        (
+            "bot 1234567890:" + "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1",
+            "HdqTcvCH1vGWJxfSeofSAs0K5PALD",
+        ),
+    ],
+)
+def test_common_passwords_are_taken_out(line: str, secret: str) -> None:
+    """What people choose is short; beside its name, in an address or a command it is found."""
+    for said in (line, json.dumps({"text": line})):
+        redacted = redact(said)
+        assert secret not in redacted
+        assert "[redacted]" in redacted
+    assert json.loads(redact(json.dumps({"text": line})))["text"].startswith(line[:4])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda n, line: f"{n:6}\u2192{line}",
+        lambda n, line: f"{n:6}\t{line}",
+        lambda _, line: f"> {line}",
+        lambda _, line: f"+{line}",
+    ],
+    ids=["arrows", "tabs", "quoted", "diff"],
+)
+@pytest.mark.parametrize("coded", [0, 1, 2])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_key_is_taken_out_however_its_lines_are_shown(
+    form: Callable[[int, str], str], coded: int, whole: bool
+) -> None:
+    """With line numbers, quoted, in JSON or JSON inside of JSON, cut anywhere, without its end."""
+    lines = PEM.splitlines()[: None if whole else -1]
+    said = "\n".join(form(n, line) for n, line in enumerate(lines, 1)) + "\nfree\n"
+    for _ in range(coded):
+        said = json.dumps(said)
+    data = said.encode()
+    for cut in range(0, len(data), 7):
+        redacted = _stream(data, [cut])
+        assert b"MIIE" not in redacted
+        assert b"vZ8cX5e" not in redacted
+        assert b"free" in redacted
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
@@ -109,6 +182,15 @@ def test_a_random_value_next_to_a_secret_name_is_taken_out(line: str) -> None:
         "tests/test_tokens.py::test_access_token_is_refreshed_once PASSED",
         "import { npm_config_registry } from './npm_config'",
         "uuid 123e4567-e89b-12d3-a456-426614174000",
+        'tokenizer="cl100k_base_2024"',
+        "password=config.db2.main1",
+        "password=md5x(value)",
+        "token=sha-x7y-bytes-of-the-header",  # one digit is in many a name
+        "docker run -p 8080:80 mysql",
+        "the password reset2fa form",
+        "ssh://git@github.com/example/project.git",
+        "https://docs.example.com/v2@latest-and-greatest",
+        "Set-Cookie: theme=dark",
     ],
 )
 def test_code_hashes_and_prose_survive(line: str) -> None:
@@ -206,7 +288,7 @@ def test_arbitrary_bytes_never_raise(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "unit", ["token", "token=", "sk-", "eyJ", "://a:", "-----BEGIN PRIVATE KEY-----", "bearer ", "ghp_",
-             'password="aB3dE5gH7jK9mN1pQ" ', "apikey=\\\"", "-----BEGIN ", "AIza", "=", "\\"],
+             'password="aB3dE5gH7jK9mN1pQ" ', "mysql -x ", "cookie: a=", "1\u2192", "apikey=\\\"", "-----BEGIN ", "AIza", "=", "\\"],
 )  # fmt: skip
 def test_time_is_linear_on_hostile_text(unit: str) -> None:
     """Text made of nothing but beginnings of secrets costs time in proportion to its size."""
