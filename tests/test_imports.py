@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.hook.support import box, done
 
 PACKAGE = Path(__file__).parent.parent / "src" / "ralphloop"
 
@@ -46,7 +49,7 @@ sys.exit(code)
 
 def modules_after(*arguments: str, given: str = "", cwd: Path | None = None) -> set[str]:
     """The names of all modules loaded once the command has run."""
-    done = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-c", RUN_AND_LIST, *arguments],
         cwd=cwd,
         env={**os.environ, "CLAUDE_PROJECT_DIR": str(cwd or "")},
@@ -56,7 +59,7 @@ def modules_after(*arguments: str, given: str = "", cwd: Path | None = None) -> 
         check=True,
         timeout=60,
     )
-    return set(done.stderr.split())
+    return set(ended.stderr.split())
 
 
 def ours(modules: set[str]) -> set[str]:
@@ -93,6 +96,17 @@ def test_a_hook_beside_the_loop_of_another_session_reads_it_with_json_alone(tmp_
     modules = modules_after("hook", "stop", given='{"session_id": "mine"}', cwd=tmp_path)
     assert ours(modules) == HOOK_DOOR
     assert not modules & (HEAVY | {"click", "subprocess", "pathlib", "typing"})
+
+
+def test_a_turn_with_checks_and_a_commit_needs_no_event_loop(tmp_path: Path) -> None:
+    """The steps of the loop are taken in turn there: a person waits for the answer."""
+    made = box(tmp_path, settings='[checks]\ncommands = [["true"]]\n')
+    made.begin()
+    made.write("one.txt", "1")
+    given = json.dumps(made.event(last_assistant_message=done()))
+    modules = modules_after("hook", "stop", given=given, cwd=tmp_path)
+    assert "US-001: Story 1" in made.git("log", "--format=%s")
+    assert not modules & {"asyncio", "concurrent", "click", "rich", "textual", "jinja2"}
 
 
 @pytest.mark.parametrize("room", ["core", "readers"])

@@ -17,7 +17,7 @@ from ralphloop.agents.finished import Finished
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import StopSignal
 from ralphloop.proc.table import MARK_VARIABLE, carries_mark, find_process, process_table
 from ralphloop.readers import reader_for
 

@@ -12,7 +12,7 @@ import pytest
 
 from ralphloop.agents.finished import Cause
 from ralphloop.core.model import Outcome
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import StopSignal
 from tests.agents_run.helpers import QUICK, Stage, is_alive, wait_until
 
 

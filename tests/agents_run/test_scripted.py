@@ -24,7 +24,7 @@ from ralphloop.agents.transcript import Transcript
 from ralphloop.config.model import AgentName, AgentSection
 from ralphloop.core.model import AgentEvent, Outcome, Status
 from ralphloop.errors import InputError
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import StopSignal
 from ralphloop.readers import reader_for
 from tests.agents_run.helpers import QUICK, is_alive
 

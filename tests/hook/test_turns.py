@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -205,7 +204,7 @@ class Slow:
     def __init__(self) -> None:
         self.clock = 0.0
 
-    async def run(self, checks: list[Any], _: Path, *, stop: Any) -> tuple[CheckResult, ...]:
+    def run(self, checks: list[Any], _: Path, *, stop: Any) -> tuple[CheckResult, ...]:
         """Each takes five minutes."""
         results: list[CheckResult] = []
         for check in checks:
@@ -226,7 +225,7 @@ def test_checks_longer_than_eight_minutes_are_not_run_in_a_hook(
     checks = [check_of([name], 900) for name in ("unit", "browser", "load")]
 
     def ran(patience: Patience) -> tuple[CheckResult, ...]:
-        return asyncio.run(patience(checks, tmp_path, stop=lambda: False))
+        return patience(checks, tmp_path, stop=lambda: False)
 
     patience = Patience()
     assert ran(patience) == ()
@@ -240,4 +239,4 @@ def test_checks_longer_than_eight_minutes_are_not_run_in_a_hook(
     )
     assert ran(known) == ()
     assert slow.clock == 600
-    assert len(asyncio.run(Patience()(checks[:1], tmp_path, stop=lambda: False))) == 1
+    assert len(Patience()(checks[:1], tmp_path, stop=lambda: False)) == 1

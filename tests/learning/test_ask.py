@@ -17,7 +17,7 @@ from ralphloop.config.model import AgentName, AgentSection
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.learning.ask import STORY, Asked, ask, read_reply
 from ralphloop.learning.model import Kind, Source
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import StopSignal
 
 GOOD = """\
 successes:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.proc.steps import aside, beside
 from ralphloop.workspace.checks import MAX_TAIL, Check, check_of, run_checks
 
 
@@ -20,7 +21,7 @@ def _sh(script: str, timeout_s: float = 30.0) -> Check:
 
 
 def _run(check: Check, cwd: Path) -> CheckResult:
-    (result,) = asyncio.run(run_checks([check], cwd))
+    (result,) = run_checks([check], cwd)
     return result
 
 
@@ -59,7 +60,7 @@ def test_no_tests_collected_is_neither_red_nor_green(tmp_path: Path) -> None:
         check_of([sys.executable, "-m", "pytest", "-q"], 60),
         check_of([sys.executable, "-m", "unittest", "discover"], 60),
     ]
-    results = asyncio.run(run_checks(checks, tmp_path, env))
+    results = run_checks(checks, tmp_path, env)
     assert [result.status for result in results] == [CheckStatus.NO_TESTS] * 2
 
 
@@ -173,7 +174,7 @@ def test_secrets_do_not_reach_the_result(tmp_path: Path) -> None:
     """Known shapes and values of secret variables are taken out."""
     env = {**os.environ, "DEPLOY_TOKEN": "hunter2-correct-horse-battery"}
     check = _sh("echo key=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789; echo $DEPLOY_TOKEN")
-    (result,) = asyncio.run(run_checks([check], tmp_path, env))
+    (result,) = run_checks([check], tmp_path, env)
     assert "sk-ant-api03" not in result.output_tail
     assert "hunter2" not in result.output_tail
 
@@ -182,7 +183,7 @@ def test_a_stop_ends_the_running_check_and_returns_the_finished_ones(tmp_path: P
     """Ctrl+C during checks: what is done counts, what runs is ended, what waits never starts."""
     mark = f"9{os.getpid()}.25"
     checks = [_sh("true"), _sh(f"touch begun; sleep {mark}"), _sh("touch never")]
-    results = asyncio.run(run_checks(checks, tmp_path, stop=(tmp_path / "begun").exists))
+    results = run_checks(checks, tmp_path, stop=(tmp_path / "begun").exists)
     assert [result.status for result in results] == [CheckStatus.PASSED]
     assert not (tmp_path / "never").exists()
     assert _processes_with(mark) == []
@@ -194,9 +195,9 @@ def test_cancelling_the_task_ends_the_running_check(tmp_path: Path) -> None:
 
     async def cancelled() -> None:
         check = _sh(f"touch begun; sleep {mark}")
-        work = asyncio.wait_for(run_checks([check], tmp_path), timeout=1.0)
+        steps = aside(lambda abandoned: run_checks([check], tmp_path, stop=abandoned))
         with pytest.raises(TimeoutError):
-            await work
+            await asyncio.wait_for(beside(steps), timeout=1.0)
 
     asyncio.run(cancelled())
     assert (tmp_path / "begun").exists()

@@ -30,7 +30,7 @@ from ralphloop.core.durations import format_duration
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.proc.child import Child
 from ralphloop.proc.clocks import Clocks, FileProbe, StallWatch
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import StopSignal
 from ralphloop.proc.stopping import (
     AT_ONCE,
     gentle,

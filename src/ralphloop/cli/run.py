@@ -116,7 +116,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
     from ralphloop.loop.signals import signals_to
     from ralphloop.loop.start import run_session
     from ralphloop.notify.notifier import Notifier
-    from ralphloop.proc.stop_signal import StopSignal
+    from ralphloop.proc.steps import StopSignal
     from ralphloop.redaction import secret_values
     from ralphloop.ui.console import PlainConsole, console_for
 

@@ -6,7 +6,6 @@ What is wrong is said to the person and costs no word of the model.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from ralphloop.journal.store import Journal
 from ralphloop.loop.run import not_again
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.start import make_directory, open_runner, run_to_hold
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.prompts.build import CHARS_PER_TOKEN
 
 MANY_STORIES = 10
@@ -64,7 +63,7 @@ def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[
         setup, journal, StopSignal(), (), said.append, time.time, run, checker=patience
     )
     try:
-        runner = asyncio.run(opening)
+        runner = in_turn(opening)
     except CircuitOpen as error:
         go_on = asked.command("--continue")
         advice = f"Look at the reason, then say {go_on} --reset-circuit."

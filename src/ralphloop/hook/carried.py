@@ -31,14 +31,13 @@ from ralphloop.loop.ending import end_run
 from ralphloop.loop.events import Bus
 from ralphloop.loop.iteration import Begun, Worked, begin, begun_again, measured
 from ralphloop.loop.memory import publish_learned
-from ralphloop.loop.run import choose_next, lacks_verify, saw_verify
+from ralphloop.loop.run import choose_next, saw_verify
 from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.loop.session import load_session
 from ralphloop.loop.setup import Options, assemble, open_repository
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.room import claim
-from ralphloop.stories.model import Story
 from ralphloop.stories.source import StoryFile, load
 from ralphloop.workspace.repo import Repository
 
@@ -100,21 +99,13 @@ class Turn(msgspec.Struct):
         chosen = choose_next(self.runner)
         if isinstance(chosen, Decision):
             return chosen
-        self._see_verify(chosen.story)
+        if in_turn(saw_verify(self.runner, chosen.story)):
+            self.runner.seen = None  # that took its time
         begun = begin(self.runner, *chosen)
         known = self.runner.setup.stories
         if known is not None:
             write_atomic(self._copy(known.path), begun.list_bytes, within=self._room, durable=False)
         return begun
-
-    def _see_verify(self, story: Story | None) -> None:
-        """What the story's own command shows before its first turn."""
-        if story is None or not lacks_verify(self.runner, story):
-            return
-        import asyncio
-
-        asyncio.run(saw_verify(self.runner, story))
-        self.runner.seen = None
 
     def end(self, decision: Decision) -> None:
         """End the run as script mode would; the lease goes when the turn is over."""

@@ -29,7 +29,7 @@ class Patience:
         """Know from the first run of the checks how long they take."""
         self.slow |= sum(result.duration_s for result in frozen.baseline) > PATIENCE_S
 
-    async def __call__(
+    def __call__(
         self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
     ) -> tuple[CheckResult, ...]:
         """The results; none where they would say that all is well and not all of them ran."""
@@ -38,7 +38,7 @@ class Patience:
             return ()
         is_first, until = self._until is None, self._until or time.monotonic() + PATIENCE_S
         self._until = until
-        results = await run_checks(wanted, cwd, stop=lambda: stop() or time.monotonic() >= until)
+        results = run_checks(wanted, cwd, stop=lambda: stop() or time.monotonic() >= until)
         if len(results) == len(wanted):
             return results
         self.slow |= is_first  # what came later had only the rest of the time

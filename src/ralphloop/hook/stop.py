@@ -9,13 +9,10 @@ the seventh time in a row without any.
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine
-from typing import Any, TypeVar
 
 from ralphloop.agents.finished import Finished
 from ralphloop.core.analyzer import claim_of
 from ralphloop.core.durations import iso
-from ralphloop.core.effects import Commit, SetAside
 from ralphloop.core.model import (
     Decision,
     ExitDecision,
@@ -38,11 +35,11 @@ from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import concluded, not_again
 from ralphloop.loop.story_state import Standing
+from ralphloop.proc.steps import in_turn
 from ralphloop.readers.own_words import OwnWords
 
 _CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 _USUAL_CAP = 8
-_T = TypeVar("_T")
 
 
 def stopped(call: Call, turn: Turn) -> Answer | None:
@@ -73,10 +70,9 @@ def finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, D
         return None, None
     end = ProcessEnd(exit_code=0, duration_s=max(0.0, call.now - cut.started_at))
     worked = turn.worked(cut, Finished(end=end, response=response))
-    claim = claim_of(response, passes_set=worked.passes_set)
-    judged = _run(judge(runner, worked), waits=claim.story or claim.exit_signal)
+    judged = in_turn(judge(runner, worked))
     step = record(runner, judged)
-    _apply(turn, cut.n)
+    in_turn(apply_effects(runner, cut.n))
     if judged.verdict.passed:
         learn_from(runner, judged)
     if not runner.committed:
@@ -109,27 +105,7 @@ def _next(ledger: Ledger, decision: Decision) -> str:
 def _owed(turn: Turn) -> None:
     """What a hook that was cut off had left to do."""
     for owing in turn.runner.journal.owed_effects(turn.runner.run):
-        _apply(turn, owing.n)
-
-
-def _apply(turn: Turn, number: int) -> None:
-    found = turn.runner.journal.effects_of(turn.runner.run, number)
-    waits = found is not None and (found.owes(Commit) or found.owes(SetAside))
-    _run(apply_effects(turn.runner, number), waits=waits)
-
-
-def _run(work: Coroutine[Any, Any, _T], *, waits: bool) -> _T:
-    """Run a step of the loop; one that waits for nothing is spared the cost of an event loop."""
-    if waits:
-        import asyncio
-
-        return asyncio.run(work)
-    try:
-        work.send(None)
-    except StopIteration as end:
-        result: _T = end.value
-        return result
-    raise RuntimeError("a step of the turn waits for something")
+        in_turn(apply_effects(turn.runner, owing.n))
 
 
 def _spoken(message: str, call: Call, turn: Turn) -> Response:

@@ -28,7 +28,7 @@ from ralphloop.errors import RalphError
 from ralphloop.learning.model import MAX_TEXT, Kind, Note, Source
 from ralphloop.learning.words import CATEGORIES
 from ralphloop.learning.yaml_file import SECTIONS, load_yaml
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import StopSignal
 from ralphloop.prompts.build import fenced
 from ralphloop.readers import reader_for
 

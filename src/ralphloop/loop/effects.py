@@ -6,6 +6,8 @@ by their ref, a commit by its trailer.  A successor does again whatever was not 
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from ralphloop.atomic import kill_point
@@ -21,6 +23,7 @@ from ralphloop.loop.recording import others_can_run
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import MAX_FAILURE_CHARS, Standing, StoryState
+from ralphloop.proc.steps import Steps, aside
 from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.own_files import OwnFiles, never_committed, project_prefix
 from ralphloop.workspace.repo import Repository
@@ -29,7 +32,7 @@ from ralphloop.workspace.snapshot import Snapshotter
 MOST_REFUSED = 2  # stories in a row
 
 
-async def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> None:
+def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> Steps[None]:
     """Do what iteration `number` owes, then say that it is done.
 
     Without `settle` a mere entry in progress.txt is made sure of later, while the next agent works.
@@ -40,7 +43,7 @@ async def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> 
         return
     for effect in record.effects:
         kill_point(f"effect.{effect.kind}.before")
-        await _do(runner, record, effect)
+        yield from _do(runner, record, effect)
         kill_point(f"effect.{effect.kind}.after")
         if isinstance(effect, Commit | SetAside):
             runner.committed, runner.after = True, None
@@ -51,16 +54,16 @@ async def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> 
         prune_objects(runner)
 
 
-async def _do(runner: Runner, record: IterationRecord, effect: AnyEffect) -> None:
+def _do(runner: Runner, record: IterationRecord, effect: AnyEffect) -> Steps[None]:
     match effect:
         case Mark():
             _mark(runner, effect)
         case Progress():
             _progress(runner, record, effect)
         case SetAside():
-            await _set_aside(runner, record, effect)
+            yield from _set_aside(runner, record, effect)
         case Commit():
-            await _commit(runner, record, effect)
+            yield from _commit(runner, record, effect)
 
 
 def prune_objects(runner: Runner) -> None:
@@ -91,17 +94,15 @@ def _progress(runner: Runner, record: IterationRecord, effect: Progress) -> None
     add_progress(root / PROGRESS_VIEW, entry, root=root)
 
 
-async def _set_aside(runner: Runner, record: IterationRecord, effect: SetAside) -> None:
+def _set_aside(runner: Runner, record: IterationRecord, effect: SetAside) -> Steps[None]:
     """Save what the story left behind and clean up after it; the next story is told otherwise."""
     repo, story = runner.setup.repo, effect.story
     if repo is None or not isinstance(runner.measure, Snapshotter):
         return
-    import asyncio
-
     from ralphloop.workspace.set_aside import set_aside
 
     frozen = runner.session.frozen
-    saved = await asyncio.to_thread(
+    work = partial(
         set_aside,
         repo,
         runner.measure,
@@ -111,6 +112,7 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: SetAside) 
         start=Snapshot(tree=effect.tree, head=effect.head or None, branch=frozen.branch or None),
         dirty_at_start=bool(frozen.dirty),
     )
+    saved = yield from aside(lambda _: work())
     state = runner.session.story(story)
     state = msgspec.structs.replace(state, saved_ref=saved.ref, start_tree="")
     runner.keep_stories({story: state})
@@ -118,15 +120,13 @@ async def _set_aside(runner: Runner, record: IterationRecord, effect: SetAside) 
         add_note(runner, f"changes of {story}, set aside, are still there: {still_there}")
 
 
-async def _commit(runner: Runner, record: IterationRecord, effect: Commit) -> None:
-    import asyncio
-
+def _commit(runner: Runner, record: IterationRecord, effect: Commit) -> Steps[None]:
     from ralphloop.workspace.commit import CommitStatus, PathsPolicy, commit_story, find_commit
 
     repo = runner.setup.repo
     if repo is None or find_commit(repo, run=record.run, iteration=record.n):
         return
-    result = await asyncio.to_thread(  # hooks may take minutes; Ctrl+C must still be heard
+    work = partial(
         commit_story,
         repo,
         story_id=effect.story,
@@ -136,6 +136,7 @@ async def _commit(runner: Runner, record: IterationRecord, effect: Commit) -> No
         grade=effect.grade,
         paths=PathsPolicy(own=_private(runner, repo), leave=_not_ours(runner)),
     )
+    result = yield from aside(lambda _: work())  # hooks may take minutes
     commitless = result.status is CommitStatus.NOTHING
     if result.notes or commitless:
         state = runner.session.story(effect.story)
@@ -144,12 +145,12 @@ async def _commit(runner: Runner, record: IterationRecord, effect: Commit) -> No
         runner.keep_stories({effect.story: state})
     if result.status is CommitStatus.REFUSED:
         said = f"the commit was refused: {result.feedback}"
-        await _reopen(runner, record, effect.story, said)
+        yield from _reopen(runner, record, effect.story, said)
         return
     runner.session.refused = 0
-    if result.rewritten and (failure := await _recheck(runner)):
+    if result.rewritten and (failure := (yield from _recheck(runner))):
         said = f"a commit hook changed files; then:\n{failure}"
-        await _reopen(runner, record, effect.story, said)
+        yield from _reopen(runner, record, effect.story, said)
 
 
 def _private(runner: Runner, repo: Repository) -> OwnFiles:
@@ -168,13 +169,13 @@ def _not_ours(runner: Runner) -> frozenset[str]:
     return frozenset(frozen.dirty) - frozenset(changed.paths)
 
 
-async def _recheck(runner: Runner) -> str:
+def _recheck(runner: Runner) -> Steps[str]:
     """A hook rewrote what was checked: check again; what failed now, in its own words."""
-    results = await runner.run_checks(runner.session.frozen.checks, to_the_end=True)
+    results = yield from runner.run_checks(runner.session.frozen.checks, to_the_end=True)
     return failure_text(results, MAX_FAILURE_CHARS)
 
 
-async def _reopen(runner: Runner, record: IterationRecord, story: str, failure: str) -> None:
+def _reopen(runner: Runner, record: IterationRecord, story: str, failure: str) -> Steps[None]:
     """What could not be committed has not passed: the agent gets the message, so many times."""
     file = runner.stories()
     if file is not None and file.list.get(story) is not None:
@@ -195,7 +196,7 @@ async def _reopen(runner: Runner, record: IterationRecord, story: str, failure: 
     if state.standing is Standing.SET_ASIDE:
         _open_if_always_refused(runner, state.reason)
         leftovers = SetAside(story=story, tree=state.start_tree, head=state.start_head)
-        await _set_aside(runner, record, leftovers)
+        yield from _set_aside(runner, record, leftovers)
 
 
 def _open_if_always_refused(runner: Runner, reason: str) -> None:

@@ -18,6 +18,7 @@ from ralphloop.loop.limits import reached
 from ralphloop.loop.runner import VERIFY, Runner
 from ralphloop.loop.spending import cost_of
 from ralphloop.loop.story_state import runnable_besides, verify_was
+from ralphloop.proc.steps import Steps
 from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.baseline import Comparison, compare
 from ralphloop.workspace.measures import Snapshot
@@ -46,14 +47,14 @@ class Judged(Value, kw_only=True):
     noted: Noted = Noted()
 
 
-async def judge(runner: Runner, worked: Worked) -> Judged:
+def judge(runner: Runner, worked: Worked) -> Steps[Judged]:
     """Run the checks where something is claimed, weigh everything, decide."""
     claim = claim_of(worked.finished.response, passes_set=worked.passes_set)
     evidence = _measured(worked)
     outcome = settle(worked.finished.response, worked.finished.end, evidence)
     checks: tuple[CheckResult, ...] = ()
     if not outcome.is_infrastructure and (claim.story or claim.exit_signal):
-        checks = await _checks(runner, worked)
+        checks = yield from _checks(runner, worked)
     verdict, findings, comparison = _verdict(runner, worked, claim, checks)
     if outcome.is_infrastructure:
         verdict = StoryVerdict(passed=False, reasons=(f"the start ended {outcome}",))
@@ -82,11 +83,11 @@ def _measured(worked: Worked) -> Evidence:
     )
 
 
-async def _checks(runner: Runner, worked: Worked) -> tuple[CheckResult, ...]:
+def _checks(runner: Runner, worked: Worked) -> Steps[tuple[CheckResult, ...]]:
     runner.after = None  # checks leave files behind
     story = worked.begun.story
     verify = story.verify if story is not None else None
-    return await runner.run_checks(runner.session.frozen.checks, verify=verify)
+    return runner.run_checks(runner.session.frozen.checks, verify=verify)
 
 
 def _verdict(

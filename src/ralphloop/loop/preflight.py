@@ -20,6 +20,7 @@ from ralphloop.findings import Finding, Level
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.session import Frozen
+from ralphloop.proc.steps import Steps
 from ralphloop.workspace.check_trouble import cannot_start, last_lines, why_red
 from ralphloop.workspace.checks import check_of
 from ralphloop.workspace.preflight import disk_space, inspect
@@ -35,7 +36,7 @@ class Report:
     warnings: list[str] = field(default_factory=list)
 
 
-async def preflight(runner: Runner, *, ours: frozenset[str]) -> Report:
+def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[Report]:
     """Check everything and fix the checks of the run; raises where the run must not begin.
 
     `ours` are trees we left ourselves: dirt that is in one of them is not dirt.
@@ -43,7 +44,7 @@ async def preflight(runner: Runner, *, ours: frozenset[str]) -> Report:
     report = Report()
     dirty = _repository(runner, report, ours)
     look_at_agents(runner, report)
-    baseline = await _baseline(runner, report)
+    baseline = yield from _baseline(runner, report)
     runner.session.frozen = _frozen(runner, report, baseline, dirty)
     _insist_on_green(runner, baseline)
     runner.bus.emit(events.PREFLIGHT, None, said=report.said, warnings=report.warnings)
@@ -102,7 +103,7 @@ def look_at_agents(runner: Runner, report: Report) -> None:
         _heed(findings, report, AgentUnavailable if is_first else None)
 
 
-async def _baseline(runner: Runner, report: Report) -> tuple[CheckResult, ...]:
+def _baseline(runner: Runner, report: Report) -> Steps[tuple[CheckResult, ...]]:
     commands = runner.config.checks.commands
     if not commands:
         report.warnings.append(
@@ -110,7 +111,7 @@ async def _baseline(runner: Runner, report: Report) -> tuple[CheckResult, ...]:
         )
         return ()
     _insist_on_commands(runner, commands)
-    results = await runner.run_checks(commands)
+    results = yield from runner.run_checks(commands)
     for result in results:
         report.said.append(f"check {result.name}: {result.status} in {result.duration_s:.1f} s")
     return results

@@ -19,6 +19,7 @@ from ralphloop.loop.judging import judge
 from ralphloop.loop.recording import record
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import Standing
+from ralphloop.proc.steps import Steps
 from ralphloop.proc.stopping import stop_tree
 from ralphloop.readers import reader_for
 from ralphloop.stories.model import StoryList
@@ -27,18 +28,18 @@ _CHUNK = 1 << 16
 _STDERR_TAIL = 8_000
 
 
-async def recover(runner: Runner) -> list[str]:
+def recover(runner: Runner) -> Steps[list[str]]:
     """Bring the journal and the repository in line; returns what was done, in words."""
     done: list[str] = []
     for owing in runner.journal.owed_effects(runner.run):
-        await apply_effects(runner, owing.n)
+        yield from apply_effects(runner, owing.n)
         done.append(f"finished what iteration {owing.n} had left to do")
     for cut in runner.journal.unfinished_iterations(runner.run):
-        done.append(await _recover_iteration(runner, cut))
+        done.append((yield from _recover_iteration(runner, cut)))
     return done
 
 
-async def _recover_iteration(runner: Runner, cut: IterationRecord) -> str:
+def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
     stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
     begun = begun_again(runner, cut, _known_list(runner))
     finished = Finished(
@@ -47,8 +48,8 @@ async def _recover_iteration(runner: Runner, cut: IterationRecord) -> str:
         stopped_because="the supervisor ended before the agent did",
         leftovers=stopped,
     )
-    record(runner, await judge(runner, measured(runner, begun, finished)))
-    await apply_effects(runner, cut.n)
+    record(runner, (yield from judge(runner, measured(runner, begun, finished))))
+    yield from apply_effects(runner, cut.n)
     still = f", stopped {len(stopped)} of its processes" if stopped else ""
     return f"recorded iteration {cut.n} as interrupted{still}"
 

@@ -26,6 +26,7 @@ from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_state import Choice, Standing, StoryState, VerifySeen, choose, verify_was
 from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
+from ralphloop.proc.steps import Steps, beside
 from ralphloop.stories.model import Story, StoryList
 
 _DECIDED_BY_STORIES = (
@@ -43,7 +44,7 @@ async def run_loop(runner: Runner) -> Decision:
             return decision
         try:
             chosen = choose_next(runner)
-            if isinstance(chosen, Chosen) and await saw_verify(runner, chosen.story):
+            if isinstance(chosen, Chosen) and await beside(saw_verify(runner, chosen.story)):
                 continue  # that took its time: look at everything again
             begun = begin(runner, *chosen) if isinstance(chosen, Chosen) else chosen
         except InputError as error:  # a person is in the middle of editing it
@@ -109,12 +110,12 @@ def choose_next(runner: Runner) -> Chosen | Decision:
     return Chosen(story, stories)
 
 
-async def saw_verify(runner: Runner, story: Story | None) -> bool:
+def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
     """Run a story's own command before its first start; False where that need not be."""
-    if story is None or not lacks_verify(runner, story):
+    if story is None or not _lacks_verify(runner, story):
         return False
     runner.after = None  # it may leave files behind
-    seen = await runner.run_checks((), verify=story.verify)
+    seen = yield from runner.run_checks((), verify=story.verify)
     status = seen[0].status if seen else None
     if status is not None:
         shown = VerifySeen(argv=story.verify or (), status=status)
@@ -123,7 +124,7 @@ async def saw_verify(runner: Runner, story: Story | None) -> bool:
     return True
 
 
-def lacks_verify(runner: Runner, story: Story) -> bool:
+def _lacks_verify(runner: Runner, story: Story) -> bool:
     """Not begun, and nobody knows yet what its own command shows."""
     state = runner.session.story(story.id)
     is_new = state.iterations == 0 and verify_was(state, story) is None
@@ -132,10 +133,10 @@ def lacks_verify(runner: Runner, story: Story) -> bool:
 
 async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     """One start of the agent, to its end; a decision where it is not to continue."""
-    judged = await judge(runner, await work(runner, begun))
+    judged = await beside(judge(runner, await work(runner, begun)))
     judged = msgspec.structs.replace(judged, noted=await ask_about(runner, judged))
     step = record(runner, judged)
-    await apply_effects(runner, begun.number, settle=False)
+    await beside(apply_effects(runner, begun.number, settle=False))
     learn_from(runner, judged)
     if decision := concluded(runner, judged, step):
         return decision

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,7 +29,7 @@ from ralphloop.loop.limits import raised
 from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.story_state import Standing, States
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.stories import files
 from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import StoryFile, load
@@ -51,7 +52,7 @@ class Checker(Protocol):
 
     def __call__(
         self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
-    ) -> Awaitable[tuple[CheckResult, ...]]: ...
+    ) -> tuple[CheckResult, ...]: ...
 
 
 class Runner(msgspec.Struct, kw_only=True):
@@ -97,13 +98,13 @@ class Runner(msgspec.Struct, kw_only=True):
             self.last_beat = now
         return self.journal.totals(self.run)
 
-    async def run_checks(
+    def run_checks(
         self,
         commands: Iterable[Sequence[str]],
         *,
         verify: Sequence[str] | None = None,
         to_the_end: bool = False,
-    ) -> tuple[CheckResult, ...]:
+    ) -> Steps[tuple[CheckResult, ...]]:
         """Run these commands, and the one that proves a story; a stop ends them early."""
         from ralphloop.workspace.checks import Check, check_of, run_checks
 
@@ -111,11 +112,12 @@ class Runner(msgspec.Struct, kw_only=True):
         wanted = [check_of(argv, timeout) for argv in commands]
         if verify:
             wanted.append(Check(name=VERIFY, argv=tuple(verify), timeout_s=timeout))
-        return await (self.checker or run_checks)(
-            wanted,
-            self.setup.project.root,
-            stop=lambda: self.stop.requested and not to_the_end,
-        )
+        run = partial(self.checker or run_checks, wanted, self.setup.project.root)
+
+        def stopped(abandoned: Callable[[], bool]) -> bool:
+            return abandoned() or (self.stop.requested and not to_the_end)
+
+        return aside(lambda abandoned: run(stop=lambda: stopped(abandoned)))
 
     def look(self) -> Snapshot:
         """Measure the work tree; the next iteration begins from what is seen here."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ralphloop.errors import ExitCode
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import StopSignal
 from ralphloop.room import own_opener
 
 

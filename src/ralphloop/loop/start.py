@@ -42,7 +42,7 @@ from ralphloop.loop.session import (
 )
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.story_state import StoryState, load_states
-from ralphloop.proc.stop_signal import StopSignal
+from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.room import cannot_write, claim
 from ralphloop.workspace import object_store
 from ralphloop.workspace.git import Git
@@ -71,7 +71,7 @@ async def run_session(
             tell(journal.note)
         for place in _written_to(setup):
             clean_leftovers(place, now=now)
-        runner = await open_runner(setup, journal, stop, sinks, tell, clock, run)
+        runner = await beside(open_runner(setup, journal, stop, sinks, tell, clock, run))
         runner.lock = lock
         return await _carried(runner, tell)
 
@@ -145,7 +145,7 @@ async def _attend(runner: Runner) -> None:
             handle_requests(runner)
 
 
-async def open_runner(
+def open_runner(
     setup: Setup,
     journal: Journal,
     stop: StopSignal,
@@ -154,7 +154,7 @@ async def open_runner(
     clock: Callable[[], float],
     run: str,
     checker: Checker | None = None,
-) -> Runner:
+) -> Steps[Runner]:
     """Recover what a crash left, then continue or begin."""
     measure = measure_of(setup)
     candidate = journal.resume_candidate(clock())
@@ -173,7 +173,7 @@ async def open_runner(
 
     old = made(load_session(journal, candidate.run.id)) if candidate else None
     if old is not None:
-        for done in await recover(old):
+        for done in (yield from recover(old)):
             tell(f"Recovered: {done}.")
     if old is not None and candidate is not None and setup.options.resume and not candidate.expired:
         return _continued(old, candidate.run, tell)
@@ -184,7 +184,7 @@ async def open_runner(
     elif candidate is not None and not candidate.expired:
         tell(_what_continue_would_keep(candidate.run))
     stories = reopened(old.session.stories if old else _last(journal))
-    return await _begun(made(Session(run=run, stories=stories)), old, tell)
+    return (yield from _begun(made(Session(run=run, stories=stories)), old, tell))
 
 
 def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -> Runner:
@@ -215,10 +215,10 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
     return runner
 
 
-async def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> Runner:
+def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> Steps[Runner]:
     """A new session; story states are taken over, blocked stories are tried again."""
     setup, session, journal = runner.setup, runner.session, runner.journal
-    report = await preflight(runner, ours=_our_trees(journal))
+    report = yield from preflight(runner, ours=_our_trees(journal))
     _warn(report, tell)
     frozen = session.frozen
     save_frozen(journal, session)  # before the run exists: none is ever without its checks

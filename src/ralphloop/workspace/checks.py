@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -42,7 +41,7 @@ def check_of(argv: Sequence[str], timeout_s: float = DEFAULT_TIMEOUT_S) -> Check
     return Check(name=name, argv=tuple(argv), timeout_s=timeout_s)
 
 
-async def run_checks(
+def run_checks(
     checks: Iterable[Check],
     cwd: Path,
     env: Mapping[str, str] | None = None,
@@ -52,33 +51,31 @@ async def run_checks(
     """Run checks one after the other; once `stop` says so, only finished ones are returned."""
     results: list[CheckResult] = []
     for check in checks:
-        result = await run_check(check, cwd, env, stop=stop)
+        result = _run_check(check, cwd, os.environ if env is None else env, stop)
         if result is None:
             break
         results.append(result)
     return tuple(results)
 
 
-async def run_check(
+def _run_check(
     check: Check,
     cwd: Path,
-    env: Mapping[str, str] | None = None,
-    *,
-    stop: Callable[[], bool] = lambda: False,
+    env: Mapping[str, str],
+    stop: Callable[[], bool],
 ) -> CheckResult | None:
     """Run one check, a failing one twice; None where it was stopped."""
-    variables = os.environ if env is None else env
     started = time.monotonic()
-    first = await _attempt(check, cwd, variables, stop)
+    first = _run(check, cwd, env, stop)
     if first.stopped:
         return None
-    result = _result(check, first, variables, started)
+    result = _result(check, first, env, started)
     if result.status is not CheckStatus.FAILED or first.returncode == _NOT_STARTED:
         return result
-    second = await _attempt(check, cwd, variables, stop)
+    second = _run(check, cwd, env, stop)
     if second.stopped:
         return None
-    again = _result(check, second, variables, started)
+    again = _result(check, second, env, started)
     if again.status is CheckStatus.FAILED:
         return again
     # The first run's output says what is flaky; the second has nothing to tell.
@@ -86,24 +83,6 @@ async def run_check(
     return msgspec.structs.replace(
         result, status=again.status, duration_s=again.duration_s, flaky=is_flaky
     )
-
-
-async def _attempt(
-    check: Check, cwd: Path, env: Mapping[str, str], stop: Callable[[], bool]
-) -> Ended:
-    """One run in a thread of its own, ended with the task that waits for it."""
-    import asyncio
-
-    abandoned = threading.Event()
-    running = asyncio.ensure_future(
-        asyncio.to_thread(_run, check, cwd, env, lambda: abandoned.is_set() or stop())
-    )
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        abandoned.set()
-        await asyncio.wait([running])
-        raise
 
 
 def _run(check: Check, cwd: Path, env: Mapping[str, str], stop: Callable[[], bool]) -> Ended:

@@ -1,0 +1,109 @@
+"""Long steps in two faces, and the wish that they end.
+
+Between two starts of an agent the loop runs checks and commits: minutes in which a signal, a
+request or Ctrl+C must be heard, and in a hook, which serves one turn, nothing else to hear.  So
+what both share is written once, as a generator that hands out its long pieces of work:
+
+    results = yield from aside(lambda abandoned: run_checks(…, stop=abandoned))
+
+`beside` does each in a thread while the event loop goes on; `in_turn` does it right here and needs
+no event loop, whose import costs a hook a quarter of its time.  Everything between two long pieces
+runs where the generator is driven, so the state it works on is never shared between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+
+_T = TypeVar("_T")
+
+# A long piece of work; it asks now and then whether anybody still waits for it.
+Work = Callable[[Callable[[], bool]], _T]
+Steps = Generator[Work[Any], Any, _T]
+
+
+def aside(work: Work[_T]) -> Steps[_T]:
+    """Have a long piece of work done, whichever way."""
+    result: _T = yield work
+    return result
+
+
+def in_turn(steps: Steps[_T]) -> _T:
+    """Take the steps one after the other, right here."""
+    go_on = partial(next, steps)
+    while True:
+        try:
+            work = go_on()
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        try:
+            go_on = partial(steps.send, work(lambda: False))
+        except Exception as error:  # noqa: BLE001 - for the step that asked for it
+            go_on = partial(steps.throw, error)
+
+
+async def beside(steps: Steps[_T]) -> _T:
+    """Take the steps, the long ones in a thread, so that everybody else is heard meanwhile."""
+    go_on = partial(next, steps)
+    while True:
+        try:
+            work = go_on()
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        try:
+            go_on = partial(steps.send, await _in_thread(work))
+        except Exception as error:  # noqa: BLE001 - for the step that asked for it
+            go_on = partial(steps.throw, error)
+
+
+async def _in_thread(work: Work[_T]) -> _T:
+    """Work that ends with the task that waits for it."""
+    import asyncio
+    import threading
+
+    abandoned = threading.Event()
+    running = asyncio.ensure_future(asyncio.to_thread(work, abandoned.is_set))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        abandoned.set()
+        await asyncio.wait([running])
+        raise
+
+
+class StopSignal:
+    """A request to stop what runs; asked twice, it means at once.
+
+    It is asked and answered without an event loop; only who waits for it needs one.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.reason = ""
+        self.at_once = False
+        self._event: asyncio.Event | None = None
+
+    def request(self, reason: str = "interrupted") -> None:
+        """Stop gently; a second request is immediate."""
+        if self.requested:
+            self.at_once = True
+            return
+        self.requested, self.reason = True, reason
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> None:
+        import asyncio
+
+        if self._event is None:
+            self._event = asyncio.Event()
+            if self.requested:
+                self._event.set()
+        await self._event.wait()
