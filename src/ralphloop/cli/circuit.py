@@ -25,6 +25,7 @@ from ralphloop.journal.store import Journal
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
 from ralphloop.project import Project, find_project
 from ralphloop.room import claim
+from ralphloop.ui.steering import ask
 
 _COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
 _SHOWN = 10
@@ -62,9 +63,9 @@ def reset_circuit(project: Project, *, now: float) -> str:
         return "The circuit is CLOSED; there was nothing to reset."
     claim(project.directory)
     holder = live_holder(project.directory, now)
+    if holder is not None and ask(project, holder.run, "reset_circuit", {}, now):
+        return f"Run {holder.run} is going on; it was asked to reset its circuit."
     with Journal.open(project.journal, check=False) as journal:
-        if holder is not None and journal.add_request(holder.run, kind="reset_circuit", now=now):
-            return f"Run {holder.run} is going on; it was asked to reset its circuit."
         try:
             before = load_circuit(journal)
         except JournalError:

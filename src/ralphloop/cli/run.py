@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.loop.setup import Options, Setup, prepare
+from ralphloop.project import find_project
 
 if TYPE_CHECKING:
     from ralphloop.loop.ending import Ended
@@ -65,6 +67,10 @@ def run(**given: Any) -> int:
 
         return int(status.callback(as_json=given["as_json"]) or 0)  # type: ignore[misc]
     options = options_of(given, start=Path.cwd())
+    if options.reset_circuit:
+        from ralphloop.ui.steering import refuse_agent
+
+        refuse_agent(find_project(options.start), "reset_circuit", time.time())
     if given["monitor"] and not given["dry_run"]:
         from ralphloop.cli.tmux import open_monitor
 

@@ -214,6 +214,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     data: JsonObject
 
 
+BY_AGENT = "by_agent"  # in the payload of a request that the run's own agent made
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One wish of a person for a running loop."""
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ralphloop.core.durations import format_duration, parse_duration
 from ralphloop.core.text import counted, one_line
-from ralphloop.journal.records import Request
+from ralphloop.journal.records import BY_AGENT, Request
 from ralphloop.loop import events
 from ralphloop.loop.circuit import reset_now
 from ralphloop.loop.runner import Runner
@@ -25,13 +25,20 @@ def handle_requests(runner: Runner) -> None:
     """Answer everything that was asked since the last look."""
     for request in runner.journal.pending_requests(runner.run):
         refused = False
+        by_agent = bool(request.payload.get(BY_AGENT))
         try:
-            answer = _HANDLERS.get(request.kind, _unknown)(runner, request)
+            handler = _by_agent if by_agent else _HANDLERS.get(request.kind, _unknown)
+            answer = handler(runner, request)
         except _Refused as error:
             answer, refused = str(error), True
         runner.journal.answer_request(request.id, answer, now=runner.clock(), refused=refused)
         runner.bus.emit(
-            events.REQUEST_ANSWERED, None, kind=request.kind, request=request.id, answer=answer
+            events.REQUEST_ANSWERED,
+            None,
+            kind=request.kind,
+            request=request.id,
+            answer=answer,
+            by_agent=by_agent,
         )
 
 
@@ -41,6 +48,10 @@ class _Refused(Exception):
 
 def _unknown(_: Runner, request: Request) -> str:
     raise _Refused(f"unknown request {request.kind!r}")
+
+
+def _by_agent(*_: object) -> str:
+    raise _Refused("refused, because the agent itself asked for it")
 
 
 def _stop(runner: Runner, _: Request) -> str:

@@ -87,14 +87,21 @@ def reap(pid: int) -> None:
 
 def carries_mark(pid: int, mark: str) -> bool:
     """True where the process was started with this mark in its environment."""
-    entry = f"{MARK_VARIABLE}={mark}"
+    return mark_on(pid) == mark
+
+
+def mark_on(pid: int) -> str:
+    """The mark in the environment the process was started with; empty where there is none."""
+    beginning = f"{MARK_VARIABLE}="
     if not _HAS_PROC:
-        return entry in _psutil_environment(pid)
-    try:
-        environment = (_PROC / str(pid) / "environ").read_bytes()
-    except OSError:
-        return False  # gone, or somebody else's
-    return entry.encode() in environment.split(b"\0")
+        entries = _psutil_environment(pid)
+    else:
+        try:
+            environment = (_PROC / str(pid) / "environ").read_bytes()
+        except OSError:
+            return ""  # gone, or somebody else's
+        entries = [os.fsdecode(e) for e in environment.split(b"\0") if e[:6] == b"RALPH_"]
+    return next((e.removeprefix(beginning) for e in entries if e.startswith(beginning)), "")
 
 
 def name_of(pid: int) -> str:

@@ -30,6 +30,7 @@ from ralphloop.proc.table import (
     carries_mark,
     children_of_this_process,
     find_process,
+    mark_on,
     process_table,
     reap,
 )
@@ -53,6 +54,22 @@ def become_subreaper() -> bool:
         return bool(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (OSError, AttributeError):
         return False
+
+
+def is_inside(run: str, supervisor: int) -> bool:
+    """True where this very process was started by an agent of the run, or by a check of it.
+
+    The mark may be taken out of an environment, but not out of those of all ancestors; and who
+    loses its parents is adopted by the supervisor, in a session that is not the supervisor's.
+    """
+    chief, proc = find_process(supervisor), find_process(os.getpid())
+    while proc is not None and proc.pid > 1:
+        if mark_on(proc.pid).partition("/")[0] == run:
+            return True
+        if chief is not None and proc.parent == chief.pid:
+            return proc.session != chief.session
+        proc = find_process(proc.parent)
+    return False
 
 
 def children_now() -> frozenset[int]:

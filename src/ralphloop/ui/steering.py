@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from ralphloop.core.durations import parse_duration
+from ralphloop.errors import UsageError
+from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
-from ralphloop.journal.records import Request, RequestStatus
+from ralphloop.journal.records import BY_AGENT, Request, RequestStatus
 from ralphloop.journal.store import Journal
+from ralphloop.proc.tree import is_inside
 from ralphloop.project import Project
 from ralphloop.room import claim
 
@@ -18,9 +22,26 @@ def ask(project: Project, run: str, kind: str, payload: Payload, now: float) -> 
     """The number under which the answer will be found; None where the run reads no wishes."""
     if not project.journal.exists():
         return None
+    refuse_agent(project, kind, now)
     claim(project.directory)
     with Journal.open(project.journal, check=False) as journal:
         return journal.add_request(run, kind=kind, payload=payload, now=now)
+
+
+def refuse_agent(project: Project, kind: str, now: float) -> None:
+    """An agent that wishes something of its own run is refused, and the run says that it tried."""
+    holder = live_holder(project.directory, now)
+    if holder is None or holder.is_lease:
+        return  # in a session person and agent use the same terminal
+    is_here = holder.host == os.uname().nodename
+    if not is_inside(holder.run, holder.pid if is_here else 0):
+        return
+    with Journal.open(project.journal, check=False) as journal:
+        journal.add_request(holder.run, kind=kind, payload={BY_AGENT: True}, now=now)
+    raise UsageError(
+        "an agent does not steer its own run; the person who runs it will read that it was tried",
+        "End your turn and say what you need in RECOMMENDATION.",
+    )
 
 
 def settled(project: Project, numbers: Iterable[int]) -> list[Request]:

@@ -156,7 +156,8 @@ class _Events:
             elif event.type == "preflight":
                 warnings.update((say(words), None) for words in event.data.get("warnings", ()))
             elif event.type == "request_answered":
-                words = f"a person asked: {event.data.get('kind')}; {event.data.get('answer')}"
+                who = "the agent" if event.data.get("by_agent") else "a person"
+                words = f"{who} asked: {event.data.get('kind')}; {event.data.get('answer')}"
                 self.notes.append(Note(words=say(words), at=event.at))
         self.warnings = tuple(warnings)[:MOST_DECISIONS]
 
