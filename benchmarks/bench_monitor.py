@@ -26,8 +26,9 @@ import msgspec
 import psutil
 
 from ralphloop.core.iteration import Iteration
+from ralphloop.core.spending import Spent
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, Spent
+from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 

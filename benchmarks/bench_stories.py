@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ralphloop.stories.order import ready
+from ralphloop.core.planning import ready
 from ralphloop.stories.source import load
 
 STORIES = 10_000

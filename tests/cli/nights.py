@@ -13,10 +13,11 @@ import msgspec
 
 from ralphloop.config.load import load_config
 from ralphloop.core.iteration import Iteration
+from ralphloop.core.spending import Spent
+from ralphloop.core.story_state import StoryState
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, RunStatus, Spent
+from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, RunStatus
 from ralphloop.journal.store import Journal
-from ralphloop.loop.story_state import StoryState
 
 RUN = "20260117-220000-abc123"
 

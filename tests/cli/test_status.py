@@ -17,11 +17,12 @@ import pytest
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
+from ralphloop.core.session import Desk
+from ralphloop.core.spending import Spent
+from ralphloop.core.story_state import Standing
 from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.lock import hook_turn
-from ralphloop.journal.records import RunStatus, Spent
-from ralphloop.loop.session import Desk
-from ralphloop.loop.story_state import Standing
+from ralphloop.journal.records import RunStatus
 from tests.cli.nights import RUN, Night
 from tests.conftest import RunRalph
 

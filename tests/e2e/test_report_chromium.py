@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ralphloop.core.story import StoryList
 from ralphloop.journal.store import Journal
-from ralphloop.stories.model import StoryList
 from ralphloop.ui.report.model import Outside, build
 from ralphloop.ui.report.render import as_html
 from tests.e2e.chromium import Page, browser

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus, Status
+from ralphloop.core.session import Frozen
 from ralphloop.hook import checking
 from ralphloop.hook.checking import Patience
-from ralphloop.loop.session import Frozen
 from ralphloop.workspace.checks import check_of
 from tests.hook.support import Box, Json, box, done, report
 

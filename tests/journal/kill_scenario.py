@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers, write_atomic
 from ralphloop.core.effects import Progress
+from ralphloop.core.spending import Spent
 from ralphloop.journal import schema
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
@@ -22,7 +23,6 @@ from ralphloop.journal.records import (
     NewIteration,
     NewRun,
     RunStatus,
-    Spent,
 )
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import ProgressEntry, add_progress, publish, session_view

@@ -13,14 +13,9 @@ from hypothesis import strategies as st
 from ralphloop.core.effects import Commit, Mark
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Analysis
+from ralphloop.core.spending import Spent
 from ralphloop.errors import JournalError
-from ralphloop.journal.records import (
-    NewEvent,
-    NewIteration,
-    RequestStatus,
-    RunStatus,
-    Spent,
-)
+from ralphloop.journal.records import NewEvent, NewIteration, RequestStatus, RunStatus
 from ralphloop.journal.store import Journal, new_run_id
 from tests.journal.support import DAY, NOON, finished, new_iteration, new_run, run_iterations
 

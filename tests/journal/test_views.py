@@ -17,7 +17,8 @@ from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState, Observation
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.policy import Policy
-from ralphloop.journal.records import RunRecord, RunStatus, Totals
+from ralphloop.core.spending import Totals
+from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,

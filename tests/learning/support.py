@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ralphloop.core.durations import iso
-from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, Spent
+from ralphloop.core.spending import Spent
+from ralphloop.core.story import Story
+from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
 from ralphloop.journal.store import Journal
 from ralphloop.learning import store
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import Index, Kind, Learning, Note, Source
 from ralphloop.project import Project
-from ralphloop.stories.model import Story
 
 NOON = 1_794_744_000.0
 RUN = "20261115-120000-abcdef"

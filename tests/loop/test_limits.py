@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.config.model import LimitsSection
-from ralphloop.core.model import ExitDecision
-from ralphloop.journal.records import Totals
-from ralphloop.loop.limits import (
+from ralphloop.core.limits import (
     BACKOFF_CEILING_S,
     HOUR,
     RESET_MARGIN_S,
     UNKNOWN_RESET_S,
     Extra,
+    Limits,
     backoff,
     money_left,
     quota_wait,
@@ -20,6 +18,8 @@ from ralphloop.loop.limits import (
     reached,
     time_left,
 )
+from ralphloop.core.model import ExitDecision
+from ralphloop.core.spending import Totals
 from ralphloop.readers.resets import JUST_PAST
 
 NOW = 1_794_775_000.0
@@ -64,7 +64,7 @@ def test_outages_back_off_up_to_a_ceiling() -> None:
     assert backoff(40, 10.0) == backoff(10_000, 10.0) == BACKOFF_CEILING_S
 
 
-LIMITS = LimitsSection(max_cost_usd=2.0, max_time=60.0, max_iterations=5)
+LIMITS = Limits(max_cost_usd=2.0, max_time=60.0, max_iterations=5)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_limit_is_reached_when_it_is_used_up(totals: Totals, word: ExitDecisio
 
 def test_a_limit_of_zero_is_none() -> None:
     """Switched off limits are never reached, and what a person adds does not switch them on."""
-    off = LimitsSection(max_cost_usd=0.0, max_time=0.0, max_iterations=0)
+    off = Limits(max_cost_usd=0.0, max_time=0.0, max_iterations=0)
     much = Totals(cost_usd=1e6, active_s=1e9, iterations=10**6)
     assert reached(off, much) is None
     assert reached(raised(off, Extra(cost_usd=1.0, time_s=1.0, iterations=1)), much) is None

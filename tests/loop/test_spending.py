@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.core.model import Outcome, Response, Usage
-from ralphloop.loop.spending import conversation, cost_of, used
-from ralphloop.loop.story_state import StoryState
+from ralphloop.core.spending import conversation, cost_of, used
+from ralphloop.core.story_state import StoryState
 from tests.loop.guards import claude_sandbox, told
 from tests.loop.projects import Done, Sandbox, sandbox
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import ExitCode, InputError
-from ralphloop.stories.model import Story, StoryList
 from ralphloop.stories.source import load
 
 

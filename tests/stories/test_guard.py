@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralphloop.core.story import Story
 from ralphloop.stories.guard import Changes, compare
-from ralphloop.stories.model import Story
 from ralphloop.stories.source import load
 from tests.stories.builders import raw_story, story, story_list, write_prd
 

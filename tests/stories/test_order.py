@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.stories.model import StoryList
-from ralphloop.stories.order import plan, ready
+from ralphloop.core.planning import ready
+from ralphloop.core.story import StoryList
+from ralphloop.stories.order import plan
 from tests.stories.builders import story, story_list
 
 

@@ -10,16 +10,10 @@ import msgspec
 
 from ralphloop.core.effects import AnyEffect, SetAside
 from ralphloop.core.iteration import Iteration
-from ralphloop.journal.records import (
-    FinishedIteration,
-    NewEvent,
-    NewIteration,
-    NewRun,
-    RunStatus,
-    Spent,
-)
+from ralphloop.core.spending import Spent
+from ralphloop.core.story import Story, StoryList
+from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, RunStatus
 from ralphloop.journal.store import Journal
-from ralphloop.stories.model import Story, StoryList
 
 EVENING = 1_794_780_000.0  # 2026-11-15 22:00 UTC
 START = hashlib.sha1(b"start").hexdigest()

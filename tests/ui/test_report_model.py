@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.core.grading import Grade
+from ralphloop.core.story import StoryList
 from ralphloop.journal.store import Journal
-from ralphloop.stories.model import StoryList
 from ralphloop.ui.report.groups import ALWAYS
 from ralphloop.ui.report.model import MOST_BARS, MOST_DECISIONS, Outside, build
 from ralphloop.ui.report.values import MOST_SPANS, Group, Report

@@ -19,6 +19,7 @@ from ralphloop.agents.programs import find_program
 from ralphloop.cli.doctor_agents import agent_findings
 from ralphloop.config.load import check_config
 from ralphloop.config.model import CommitPolicy, Config
+from ralphloop.core.story import StoryList
 from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode, RalphError, RepositoryError
 from ralphloop.findings import Finding, Level
@@ -28,7 +29,6 @@ from ralphloop.journal.records import RunRecord
 from ralphloop.loop.setup import relative
 from ralphloop.notify.channels import unsendable
 from ralphloop.project import Project
-from ralphloop.stories.model import StoryList
 from ralphloop.stories.names import label
 from ralphloop.stories.parent_spec import resolve_parent_spec
 from ralphloop.stories.source import find_source, load

@@ -11,11 +11,11 @@ from ralphloop.atomic import write_atomic
 from ralphloop.cli.init_agent import Billing
 from ralphloop.config.load import check_config
 from ralphloop.config.model import AgentName
+from ralphloop.core.story import StoryList
 from ralphloop.errors import InputError
 from ralphloop.project import CONFIG_NAME
 from ralphloop.prompts.files import rendered
 from ralphloop.stacks.detect import Detected
-from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import find_source, load
 
 GITIGNORE = ".gitignore"

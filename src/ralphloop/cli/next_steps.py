@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ralphloop.cli.overview import Overview, State
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision
-from ralphloop.loop.story_state import Standing
+from ralphloop.core.story_state import Standing
 from ralphloop.project import CONFIG_NAME
 
 

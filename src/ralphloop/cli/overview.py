@@ -20,15 +20,17 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.durations import elapsed
 from ralphloop.core.grading import Grade
 from ralphloop.core.policy import Policy
+from ralphloop.core.session import Session
+from ralphloop.core.spending import Totals
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
-from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus, Totals, Wait
-from ralphloop.loop.session import Session, load_session
-from ralphloop.loop.story_state import Standing, StoryState
+from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus, Wait
+from ralphloop.journal.session import load_session
 from ralphloop.project import Project
-from ralphloop.stories.model import Story, StoryList
 from ralphloop.stories.source import find_source, load
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from ralphloop.cli import output
 from ralphloop.cli.stories import Shown, arranged
+from ralphloop.core.planning import choose
+from ralphloop.core.session import Frozen, Session
 from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.session import load_session
 from ralphloop.loop.briefing import brief
-from ralphloop.loop.session import Frozen, Session, load_session
 from ralphloop.loop.setup import Setup
-from ralphloop.loop.story_state import choose
 from ralphloop.prompts import Prompt
 
 

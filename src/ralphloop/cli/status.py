@@ -17,9 +17,9 @@ from ralphloop.cli.next_steps import next_steps
 from ralphloop.cli.overview import Overview, State, look
 from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import Circuit
+from ralphloop.core.story_state import Standing
 from ralphloop.core.text import counted
 from ralphloop.journal.records import IterationRecord
-from ralphloop.loop.story_state import Standing
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
 from ralphloop.ui.lines import money

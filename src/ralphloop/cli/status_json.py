@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from ralphloop.cli.next_steps import next_steps
 from ralphloop.cli.overview import Overview, State
 from ralphloop.core.durations import elapsed, iso
+from ralphloop.core.spending import Totals
+from ralphloop.core.story_state import Standing
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.reader import JournalReader
-from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord, Totals
+from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
-from ralphloop.loop.story_state import Standing
 
 _PAGE = 1_000
 

@@ -12,13 +12,13 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.layout import row
 from ralphloop.cli.overview import Overview, grade_of, look
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.core.text import counted
 from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.setup import relative
-from ralphloop.loop.story_state import Standing, StoryState
 from ralphloop.project import find_project
-from ralphloop.stories.model import Story, StoryList
 from ralphloop.stories.names import label
 from ralphloop.stories.order import plan
 from ralphloop.ui.lines import money

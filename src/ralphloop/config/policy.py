@@ -1,13 +1,14 @@
-"""The thresholds of the core, taken from the settings."""
+"""What the settings mean for the decisions of the core."""
 
 from __future__ import annotations
 
-from ralphloop.config.model import Config
+from ralphloop.config.model import Config, LimitsSection
+from ralphloop.core.limits import Limits
 from ralphloop.core.policy import Mode, Policy
 
 
 def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
-    """What the settings mean for the decisions."""
+    """The thresholds."""
     circuit = config.circuit
     return Policy(
         preset=circuit.preset,
@@ -21,3 +22,8 @@ def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
         on_usage_limit=config.limits.on_usage_limit,
         mode=mode,
     )
+
+
+def limits_of(section: LimitsSection) -> Limits:
+    """What a run may use."""
+    return Limits(**{name: getattr(section, name) for name in Limits.__struct_fields__})

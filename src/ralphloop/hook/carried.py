@@ -26,6 +26,7 @@ from ralphloop.hook.ledger import Ledger, load_ledger, save_ledger
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import end_lease, hook_turn
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
+from ralphloop.journal.session import load_session
 from ralphloop.journal.store import Journal
 from ralphloop.loop.ending import end_run
 from ralphloop.loop.events import Bus
@@ -33,7 +34,6 @@ from ralphloop.loop.iteration import Begun, Worked, begin, begun_again, measured
 from ralphloop.loop.memory import publish_learned
 from ralphloop.loop.run import choose_next, saw_verify
 from ralphloop.loop.runner import Runner, measure_of
-from ralphloop.loop.session import load_session
 from ralphloop.loop.setup import Options, assemble, open_repository
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.loop.session import Frozen
+from ralphloop.core.session import Frozen
 from ralphloop.workspace.checks import Check, run_checks
 
 PATIENCE_S = 8 * 60.0

@@ -13,6 +13,7 @@ import os
 from ralphloop.agents.finished import Finished
 from ralphloop.core.analyzer import claim_of
 from ralphloop.core.durations import iso
+from ralphloop.core.limits import HOUR
 from ralphloop.core.model import (
     Decision,
     ExitDecision,
@@ -21,6 +22,7 @@ from ralphloop.core.model import (
     Response,
     Status,
 )
+from ralphloop.core.story_state import Standing
 from ralphloop.core.text import one_line
 from ralphloop.hook.answer import Answer, blocked, told
 from ralphloop.hook.carried import Call, Turn
@@ -29,12 +31,10 @@ from ralphloop.hook.spending import count_usage
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.guard import trouble
 from ralphloop.loop.judging import Judged, judge
-from ralphloop.loop.limits import HOUR
 from ralphloop.loop.memory import learn_from
 from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import concluded, not_again
-from ralphloop.loop.story_state import Standing
 from ralphloop.proc.steps import in_turn
 from ralphloop.readers.own_words import OwnWords
 

@@ -17,6 +17,7 @@ import msgspec
 from ralphloop.core.durations import is_expired
 from ralphloop.core.effects import AnyEffect
 from ralphloop.core.iteration import Iteration
+from ralphloop.core.spending import Totals
 from ralphloop.journal.database import Database
 from ralphloop.journal.records import (
     Event,
@@ -27,7 +28,6 @@ from ralphloop.journal.records import (
     ResumeCandidate,
     RunRecord,
     SavedState,
-    Totals,
     Wait,
 )
 

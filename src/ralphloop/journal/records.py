@@ -16,6 +16,7 @@ import msgspec
 from ralphloop.core.effects import AnyEffect
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import CheckResult
+from ralphloop.core.spending import Spent, Totals
 
 JsonObject = dict[str, Any]
 
@@ -79,35 +80,6 @@ class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
     data: object = msgspec.field(default_factory=dict)
 
 
-class Amounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is summed up: money, tokens and work."""
-
-    cost_usd: float = 0.0
-    cost_estimated: bool = False  # at least a part of the cost is an estimate
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    tasks_completed: int = 0
-    files_modified: int = 0
-    commits: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.cache_read_tokens
-            + self.cache_write_tokens
-        )
-
-
-class Spent(Amounts, frozen=True, kw_only=True):
-    """What one iteration adds to the totals of its run."""
-
-    counted: bool = True  # False: a start without model output is no iteration
-
-
 class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
     """Everything known afterwards, with the effects it owes; one transaction writes it all."""
 
@@ -128,15 +100,6 @@ class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # --- coming out ------------------------------------------------------------------------------
-
-
-class Totals(Amounts, frozen=True, kw_only=True):
-    """Sums over a run's iterations, kept by the same transactions that write them."""
-
-    starts: int = 0
-    iterations: int = 0
-    active_s: float = 0.0  # wall clock while a process carried the run, waits included
-    waited_s: float = 0.0
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

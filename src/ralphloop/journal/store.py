@@ -23,6 +23,7 @@ import msgspec
 
 from ralphloop import atomic
 from ralphloop.core.durations import iso
+from ralphloop.core.spending import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_writing
 from ralphloop.journal.encoding import count, json_text, money, text, texts
@@ -34,7 +35,6 @@ from ralphloop.journal.records import (
     NewRun,
     RequestStatus,
     RunStatus,
-    Spent,
 )
 
 _LARGEST_EVENT_BYTES = 64 * 1024

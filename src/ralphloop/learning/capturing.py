@@ -15,6 +15,7 @@ import msgspec
 from ralphloop.core.durations import iso
 from ralphloop.core.effects import SetAside
 from ralphloop.core.model import Outcome, Value
+from ralphloop.core.story import Story
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
@@ -30,7 +31,6 @@ from ralphloop.learning.model import MAX_FILES, MAX_NOTES, Learning, Note
 from ralphloop.learning.words import is_plain_path
 from ralphloop.project import Project
 from ralphloop.redaction import redact
-from ralphloop.stories.model import Story
 from ralphloop.stories.names import slug
 
 _EARLIER = 10

@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.model import Circuit
+from ralphloop.core.session import Session
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
-from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup, relative, spec_of
-from ralphloop.loop.story_state import StoryState
 from ralphloop.prompts import Parts, Prompt, build_prompt
 from ralphloop.regular import open_regular
-from ralphloop.stories.model import Story, StoryList
 
 _PROGRESS_BYTES = 12_000
 _SPEC_BYTES = 1 << 20

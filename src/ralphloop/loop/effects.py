@@ -13,6 +13,7 @@ import msgspec
 from ralphloop.atomic import kill_point
 from ralphloop.core import breaker
 from ralphloop.core.effects import AnyEffect, Commit, Mark, Progress, SetAside
+from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.core.text import one_line
 from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.records import IterationRecord
@@ -22,7 +23,6 @@ from ralphloop.loop.judging import failure_text
 from ralphloop.loop.recording import others_can_run
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.own_files import OwnFiles, never_committed, project_prefix

@@ -9,12 +9,13 @@ import msgspec
 
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Decision, ExitDecision, Value
+from ralphloop.core.spending import Totals
+from ralphloop.core.story_state import Standing
 from ralphloop.errors import ExitCode
-from ralphloop.journal.records import RunStatus, Totals
+from ralphloop.journal.records import RunStatus
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import Setup
-from ralphloop.loop.story_state import Standing
 
 _ON_END_TIMEOUT_S = 60.0
 _RUNS_WITH_EVENTS = 20

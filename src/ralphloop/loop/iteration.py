@@ -16,7 +16,10 @@ import msgspec
 
 from ralphloop.agents.finished import Finished
 from ralphloop.config.model import Context
+from ralphloop.core.limits import money_left
 from ralphloop.core.model import AgentEvent, Value
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, NewIteration
 from ralphloop.learning.carried import Carried
@@ -24,16 +27,13 @@ from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work
 from ralphloop.loop.history import lost_heads
-from ralphloop.loop.limits import money_left
 from ralphloop.loop.putting_right import back_on_the_branch, left_open, put_back_own_files
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.story_list import read_back
-from ralphloop.loop.story_state import StoryState
 from ralphloop.loop.upheld import take_back, tell_taken_back
 from ralphloop.prompts import Prompt
 from ralphloop.room import new_file
 from ralphloop.stories.guard import Changes
-from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.measures import Changed, Commits, Snapshot
 from ralphloop.workspace.repo import Repository
 
@@ -208,8 +208,7 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
     from ralphloop.agents.transcript import Transcript
     from ralphloop.readers import reader_for
 
-    limits = runner.limits
-    left = money_left(limits, runner.totals()) if limits.max_cost_usd else None
+    limits, left = runner.config.limits, money_left(runner.limits, runner.totals())
     request = request_for(runner, begun, budget_usd=left)
     launch = begun.member.agent.launch(request)
     rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)

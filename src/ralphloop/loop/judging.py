@@ -8,18 +8,18 @@ import msgspec
 
 from ralphloop.core.analyzer import Claim, claim_of
 from ralphloop.core.grading import Proof, StoryVerdict, judge_story
+from ralphloop.core.limits import reached
 from ralphloop.core.model import CheckResult, CheckStatus, Evidence, StoryFacts, Usage, Value
 from ralphloop.core.outcome import settle
+from ralphloop.core.planning import runnable_besides
 from ralphloop.core.run_state import Happening, Step, advance
-from ralphloop.journal.records import Totals
+from ralphloop.core.spending import Totals, cost_of
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import verify_was
 from ralphloop.loop.crew import at_work
 from ralphloop.loop.iteration import Worked
-from ralphloop.loop.limits import reached
 from ralphloop.loop.runner import VERIFY, Runner
-from ralphloop.loop.spending import cost_of
-from ralphloop.loop.story_state import runnable_besides, verify_was
 from ralphloop.proc.steps import Steps
-from ralphloop.stories.model import Story, StoryList
 from ralphloop.workspace.baseline import Comparison, compare
 from ralphloop.workspace.measures import Snapshot
 

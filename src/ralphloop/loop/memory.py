@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from ralphloop.config.model import CommitPolicy
 from ralphloop.core.model import Outcome
+from ralphloop.core.story_state import Standing
 from ralphloop.loop.iteration import request_for
 from ralphloop.loop.judging import Judged, Noted
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.story_state import Standing
 
 
 async def ask_about(runner: Runner, judged: Judged) -> Noted:

@@ -15,11 +15,11 @@ import msgspec
 from ralphloop.agents.programs import find_program
 from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.session import Frozen
 from ralphloop.errors import AgentUnavailable, RalphError, RepositoryError
 from ralphloop.findings import Finding, Level
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.session import Frozen
 from ralphloop.proc.steps import Steps
 from ralphloop.workspace.check_trouble import cannot_start, last_lines, why_red
 from ralphloop.workspace.checks import check_of

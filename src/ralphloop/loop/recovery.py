@@ -12,17 +12,17 @@ from ralphloop.agents.base import mark_of
 from ralphloop.agents.finished import Finished
 from ralphloop.agents.transcript import join_tail, stderr_path
 from ralphloop.core.model import ProcessEnd, Response
+from ralphloop.core.story import StoryList
+from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.iteration import begun_again, measured
 from ralphloop.loop.judging import judge
 from ralphloop.loop.recording import record
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.story_state import Standing
 from ralphloop.proc.steps import Steps
 from ralphloop.proc.stopping import stop_tree
 from ralphloop.readers import reader_for
-from ralphloop.stories.model import StoryList
 
 _CHUNK = 1 << 16
 _STDERR_TAIL = 8_000

@@ -10,8 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from ralphloop.core.grading import Grade
+from ralphloop.core.limits import reached
 from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.planning import Choice, choose
 from ralphloop.core.run_state import Step
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import Standing, StoryState, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop import events
 from ralphloop.loop.circuit import stays_open
@@ -19,15 +23,12 @@ from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.guard import moved_head, trouble
 from ralphloop.loop.iteration import Begun, begin, work
 from ralphloop.loop.judging import Judged, judge
-from ralphloop.loop.limits import reached
 from ralphloop.loop.memory import ask_about, learn_from
 from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.story_state import Choice, Standing, StoryState, VerifySeen, choose, verify_was
 from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
 from ralphloop.proc.steps import Steps, beside
-from ralphloop.stories.model import Story, StoryList
 
 _DECIDED_BY_STORIES = (
     ExitDecision.BLOCKED,

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from ralphloop.atomic import sync_file
-from ralphloop.config.model import Config, LimitsSection
+from ralphloop.config.model import Config
+from ralphloop.config.policy import limits_of
+from ralphloop.core.limits import Limits, raised
+from ralphloop.core.session import Session
+from ralphloop.core.spending import Totals
+from ralphloop.core.story import StoryList
+from ralphloop.core.story_state import Standing, States
 from ralphloop.errors import RalphError
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.records import Totals
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,
@@ -25,13 +30,9 @@ from ralphloop.journal.views import (
     session_view,
 )
 from ralphloop.loop.events import Bus
-from ralphloop.loop.limits import raised
-from ralphloop.loop.session import Session
 from ralphloop.loop.setup import Setup
-from ralphloop.loop.story_state import Standing, States
 from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.stories import files
-from ralphloop.stories.model import StoryList
 from ralphloop.stories.source import StoryFile, load
 from ralphloop.workspace.measures import Measure, Snapshot
 from ralphloop.workspace.snapshot import Snapshotter
@@ -86,9 +87,9 @@ class Runner(msgspec.Struct, kw_only=True):
         return self.session.run
 
     @property
-    def limits(self) -> LimitsSection:
+    def limits(self) -> Limits:
         """The limits of the session, with what a person added to them."""
-        return raised(self.config.limits, self.session.desk.extra)
+        return raised(limits_of(self.config.limits), self.session.desk.extra)
 
     def totals(self) -> Totals:
         """What the session has used so far."""

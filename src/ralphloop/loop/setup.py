@@ -15,11 +15,11 @@ from ralphloop.config.model import Config
 from ralphloop.config.policy import policy_of
 from ralphloop.core.model import Value
 from ralphloop.core.policy import Mode, Policy
+from ralphloop.core.story import Story
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.loop.crew import Member, in_session, muster
 from ralphloop.project import Project, find_project
-from ralphloop.stories.model import Story
 from ralphloop.stories.parent_spec import resolve_parent_spec
 from ralphloop.stories.source import StoryFile, find_source, load
 from ralphloop.workspace.own_files import OwnFiles, never_progress, project_prefix

@@ -15,11 +15,14 @@ from ralphloop.atomic import clean_leftovers
 from ralphloop.config.render import storable
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.session import Session, first_state, reopen_waiting, reopened
+from ralphloop.core.story_state import StoryState, load_states
 from ralphloop.errors import RalphError, RepositoryError
 from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.lock import RunLock, process_started
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
+from ralphloop.journal.session import load_session, save_frozen
 from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop import events
 from ralphloop.loop.circuit import refuse_if_open, reset_now
@@ -32,16 +35,7 @@ from ralphloop.loop.recovery import recover
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import run_loop, unless_taken_away
 from ralphloop.loop.runner import Checker, Runner, measure_of
-from ralphloop.loop.session import (
-    Session,
-    first_state,
-    load_session,
-    reopen_waiting,
-    reopened,
-    save_frozen,
-)
 from ralphloop.loop.setup import Setup
-from ralphloop.loop.story_state import StoryState, load_states
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.room import cannot_write, claim
 from ralphloop.workspace import object_store

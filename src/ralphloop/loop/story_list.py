@@ -11,10 +11,10 @@ import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.core.model import Value
+from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import InputError
 from ralphloop.loop.runner import Runner
 from ralphloop.stories.guard import Changes, compare
-from ralphloop.stories.model import Story, StoryList
 
 MAX_ASKED = 50
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.grading import Grade
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import Passing
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.story_state import Standing, StoryState
-from ralphloop.stories.model import Story
 from ralphloop.stories.source import load
 from ralphloop.workspace.commit import marks_since
 

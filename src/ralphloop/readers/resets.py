@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from ralphloop.core.limits import JUST_PAST_S
+
 _EPOCH = re.compile(r"\|\s*(?P<epoch>\d{9,13})\b")
 _LEAD = r"\b(?:resets?|(?:try|retry) again|available again)(?: (?:at|on))? "
 _TIME = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]\.?m\b)?"
@@ -28,7 +30,7 @@ _SPAN = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"(\d{1,4}) ?([dhms])", re.IGNORECASE)
-JUST_PAST = timedelta(hours=3)
+JUST_PAST = timedelta(seconds=JUST_PAST_S)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _KINDS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ralphloop.stories.model import Story
+from ralphloop.core.story import Story
 from ralphloop.stories.names import label, quoted
 from ralphloop.stories.problems import Problems
 from ralphloop.stories.shapes import Listing, dependency_place

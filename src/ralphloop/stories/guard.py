@@ -14,7 +14,7 @@ import msgspec
 
 from ralphloop.core.model import Value
 from ralphloop.core.patterns import Pattern
-from ralphloop.stories.model import Story, StoryList
+from ralphloop.core.story import Story, StoryList
 from ralphloop.stories.names import quoted
 
 _NOISE = Pattern(r"[\W_]+")

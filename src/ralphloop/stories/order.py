@@ -1,21 +1,15 @@
-"""Which story comes next, and why.  Pure.
-
-A story is ready when it is open, not unavailable (set aside, waiting for a person) and everything
-it depends on has passed.  Among the ready ones the lowest priority number comes first, stories
-without a number last, then file order.
-"""
+"""The order in which stories will run, and why, in words.  Pure."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
-from ralphloop.stories.model import Story, StoryList
+from ralphloop.core.planning import rank, ready
+from ralphloop.core.story import Story, StoryList
 from ralphloop.stories.names import labels
-
-_Rank = tuple[bool, int | float, int]
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -24,11 +18,6 @@ class Step(msgspec.Struct, frozen=True):
     story: Story
     reason: str
     runs: bool
-
-
-def ready(story_list: StoryList, *, unavailable: Collection[str] = ()) -> list[Story]:
-    """All stories that could run now, in order."""
-    return sorted(_ready(story_list, unavailable), key=_rank)
 
 
 def plan(story_list: StoryList, *, unavailable: Mapping[str, str] | None = None) -> list[Step]:
@@ -48,26 +37,12 @@ def plan(story_list: StoryList, *, unavailable: Mapping[str, str] | None = None)
     return steps
 
 
-def _ready(story_list: StoryList, unavailable: Collection[str]) -> Iterator[Story]:
-    passed = {story.id for story in story_list.stories if story.passes}
-    apart = frozenset(unavailable)
-    return (
-        story
-        for story in story_list.stories
-        if not story.passes and story.id not in apart and passed.issuperset(story.depends_on)
-    )
-
-
-def _rank(story: Story) -> _Rank:
-    return (story.priority is None, story.priority or 0, story.index)
-
-
 def _simulate(story_list: StoryList, unavailable: Collection[str]) -> list[Story]:
     """The order in which stories run if every one of them passes."""
     passed = {story.id for story in story_list.stories if story.passes}
     missing = {story.id: len(set(story.depends_on) - passed) for story in story_list.stories}
     direct = _dependents(story_list)
-    heap = [(_rank(story), story) for story in _ready(story_list, unavailable)]
+    heap = [(rank(story), story) for story in ready(story_list, unavailable=unavailable)]
     heapq.heapify(heap)
     order: list[Story] = []
     while heap:
@@ -76,7 +51,7 @@ def _simulate(story_list: StoryList, unavailable: Collection[str]) -> list[Story
         for other in direct.get(story.id, ()):
             missing[other.id] -= 1
             if not missing[other.id] and not other.passes and other.id not in unavailable:
-                heapq.heappush(heap, (_rank(other), other))
+                heapq.heappush(heap, (rank(other), other))
     return order
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ralphloop.core.story import Story
 from ralphloop.errors import InputError
-from ralphloop.stories.model import Story
 from ralphloop.stories.names import label, quoted
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from ralphloop.core.story import Kind, Story, StoryList
 from ralphloop.stories.about_tests import is_about_tests
 from ralphloop.stories.fields import Fields
-from ralphloop.stories.model import Kind, Story, StoryList
 from ralphloop.stories.problems import Problems, found
 
 _LIST_KEYS = ("userStories", "stories", "tasks")

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ralphloop.core.story import Kind, StoryList
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.stories import files, graph, shapes
 from ralphloop.stories.json_text import JsonDocument
-from ralphloop.stories.model import Kind, StoryList
 from ralphloop.stories.names import label, quoted
 from ralphloop.stories.problems import Problems
 

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from ralphloop.core.story import Story
 from ralphloop.core.text import one_line
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
-from ralphloop.stories.model import Story
 from ralphloop.ui.monitor.pages import (
     MOST_LINES,
     Page,

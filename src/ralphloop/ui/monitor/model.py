@@ -12,9 +12,9 @@ from typing import Any
 
 from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.endings import ENDINGS
+from ralphloop.core.story import Story, StoryList
 from ralphloop.core.text import counted, one_line
 from ralphloop.journal.records import RunRecord, RunStatus
-from ralphloop.stories.model import Story, StoryList
 from ralphloop.ui.lines import money
 from ralphloop.ui.monitor import paint, panels
 from ralphloop.ui.monitor.paint import bar, line, plain

@@ -9,9 +9,9 @@ import msgspec
 
 from ralphloop.core.durations import format_duration, iso
 from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.story import Story
 from ralphloop.core.text import clean, one_line
 from ralphloop.journal.records import IterationRecord, RunRecord
-from ralphloop.stories.model import Story
 from ralphloop.ui.lines import money, short_duration
 from ralphloop.ui.monitor.paint import line, number
 from ralphloop.ui.monitor.values import Line, Shown, Tone

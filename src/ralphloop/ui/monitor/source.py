@@ -17,6 +17,7 @@ import msgspec
 
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import CheckResult, Usage
+from ralphloop.core.story import Story
 from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.journal.circuit import load_circuit
@@ -25,7 +26,6 @@ from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import Event, IterationRecord, Request, RunRecord, SavedState, Wait
 from ralphloop.project import Project
 from ralphloop.readers import reader_name
-from ralphloop.stories.model import Story
 from ralphloop.ui.monitor import happenings, model
 from ralphloop.ui.monitor.beside import LearnedWatch, StoryWatch, Tail, mark_of
 from ralphloop.ui.monitor.values import Facts, LogLine

@@ -9,8 +9,8 @@ from typing import Any
 
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.grading import Grade
+from ralphloop.core.story import Story, StoryList
 from ralphloop.core.text import counted
-from ralphloop.stories.model import Story, StoryList
 from ralphloop.ui.report.tally import StoryTally, Tally
 from ralphloop.ui.report.values import Group, Step, StoryLine
 from ralphloop.ui.report.words import Teller

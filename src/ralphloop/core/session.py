@@ -1,4 +1,4 @@
-"""One session: what a run remembers beyond its journal rows, and how it goes on.
+"""One session: what a run remembers, and how it goes on.
 
 A session begins new, or continues where the journal left off.  Everything in it is either folded
 from iterations (`state`, `stories`) or fixed at its start (`frozen`); both are in the journal.
@@ -6,22 +6,14 @@ from iterations (`state`, `stories`) or fixed at its start (`frozen`); both are 
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import msgspec
 
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.limits import Extra
 from ralphloop.core.model import CheckResult, Value
 from ralphloop.core.progress import Memory
 from ralphloop.core.run_state import RunState
-from ralphloop.errors import JournalError
-from ralphloop.journal.circuit import load_circuit
-from ralphloop.journal.queries import Queries
-from ralphloop.journal.store import Journal
-from ralphloop.loop.limits import Extra
-from ralphloop.loop.story_state import Standing, StoryState, load_states
-
-_Kept = TypeVar("_Kept", bound=Value)
+from ralphloop.core.story_state import Standing, StoryState
 
 
 class Frozen(Value, kw_only=True):
@@ -76,42 +68,6 @@ def first_state(frozen: Frozen, circuit: BreakerState) -> RunState:
     return RunState(breaker=circuit, memory=memory)
 
 
-def save_frozen(journal: Journal, session: Session) -> None:
-    """Keep what was fixed, for a successor."""
-    journal.set_meta(_key(session.run, "frozen"), session.frozen)
-
-
-def save_desk(journal: Journal, session: Session) -> None:
-    """Keep what a person changed, for a successor."""
-    journal.set_meta(_key(session.run, "desk"), session.desk)
-
-
-def load_session(journal: Queries, run: str) -> Session:
-    """The session as the journal left it; the circuit is the one that outlives sessions."""
-    saved = journal.saved_state(run)
-    try:
-        frozen = _loaded(journal, run, "frozen", Frozen)
-        state = first_state(frozen, load_circuit(journal))
-        if saved is not None:
-            kept = msgspec.json.decode(saved.state, type=RunState)
-            state = msgspec.structs.replace(kept, breaker=state.breaker)
-        session = Session(
-            run=run,
-            state=state,
-            stories=load_states(journal.story_states(run)),
-            frozen=frozen,
-            desk=_loaded(journal, run, "desk", Desk),
-            number=journal.next_number(run) - 1,
-            quota=dict(journal.meta(quota_key(run)) or {}),
-        )
-    except msgspec.DecodeError as error:
-        raise JournalError(
-            f"the state of run {run} in {journal.path} cannot be read: {error}",
-            "Start a new session with `ralph run`; story states are kept.",
-        ) from None
-    return session
-
-
 def reopened(stories: dict[str, StoryState]) -> dict[str, StoryState]:
     """Once a person starts a run: open what waited for them, a second chance for what was aside."""
     return {story: _reopened(state) for story, state in stories.items()}
@@ -132,17 +88,3 @@ def _reopened(state: StoryState) -> StoryState:
         return state
     standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing
     return msgspec.structs.replace(state, standing=standing, attempts=0, second_chance=False)
-
-
-def _loaded(journal: Queries, run: str, name: str, kind: type[_Kept]) -> _Kept:
-    saved = journal.meta(_key(run, name))
-    return kind() if saved is None else msgspec.convert(saved, type=kind)
-
-
-def quota_key(run: str) -> str:
-    """Where the journal keeps the agents' quota clocks."""
-    return _key(run, "quota")
-
-
-def _key(run: str, name: str) -> str:
-    return f"{name}:{run}"

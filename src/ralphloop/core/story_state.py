@@ -1,4 +1,4 @@
-"""What a run knows of each story, and which one comes next.  Pure.
+"""What a run knows of each story.
 
 The story file says what is asked and what passed; this says what happened on the way: attempts,
 reasons, leftovers.  It lives in the journal, never in the user's file.
@@ -12,8 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from ralphloop.core.model import Analysis, CheckStatus, Usage, Value
-from ralphloop.stories import order
-from ralphloop.stories.model import Story, StoryList
+from ralphloop.core.story import Story
 
 MAX_FAILURE_CHARS = 16_000
 
@@ -78,38 +77,6 @@ def load_states(saved: Mapping[str, object]) -> dict[str, StoryState]:
     return {story: msgspec.convert(state, type=StoryState) for story, state in saved.items()}
 
 
-class Choice(Value, kw_only=True):
-    """The story to work on, and whether it is its second chance."""
-
-    story: Story
-    second_chance: bool = False
-
-
-def choose(stories: StoryList, states: States, *, only: str | None = None) -> Choice | None:
-    """Dependency-ready, by priority, by file order; then stories set aside, once more each.
-
-    One that rewrote history answers for it first: its work must not go into another story's commit.
-    """
-    fresh = [s for s in order.ready(stories, unavailable=_unavailable(states)) if _wanted(s, only)]
-    fresh.sort(key=lambda story: not (story.id in states and states[story.id].lost))
-    if fresh:
-        return Choice(story=fresh[0])
-    for story in order.ready(stories, unavailable=_blocked(states)):
-        state = states.get(story.id)
-        if state and _has_second_chance(state) and _wanted(story, only):
-            return Choice(story=story, second_chance=True)
-    return None
-
-
-def runnable_besides(stories: StoryList, states: States, story_id: str | None) -> int:
-    """How many other stories could be worked on now, second chances included."""
-    ready = order.ready(stories, unavailable=_blocked(states))
-    return sum(
-        story.id != story_id and ((state := states.get(story.id)) is None or _can_run(state))
-        for story in ready
-    )
-
-
 def verify_was(state: StoryState, story: Story) -> CheckStatus | None:
     """What this very command showed before the first start; another one tells nothing."""
     seen = state.verify_before
@@ -121,24 +88,3 @@ def is_failed_attempt(analysis: Analysis, *, passed: bool) -> bool:
     if passed or analysis.outcome.is_infrastructure:
         return False
     return analysis.story_claimed or not analysis.progress
-
-
-def _can_run(state: StoryState) -> bool:
-    return state.standing is Standing.OPEN or _has_second_chance(state)
-
-
-def _has_second_chance(state: StoryState) -> bool:
-    return state.standing is Standing.SET_ASIDE and not state.second_chance
-
-
-def _unavailable(states: States) -> set[str]:
-    waiting = (Standing.BLOCKED, Standing.SET_ASIDE)
-    return {story for story, state in states.items() if state.standing in waiting}
-
-
-def _blocked(states: States) -> set[str]:
-    return {story for story, state in states.items() if state.standing is Standing.BLOCKED}
-
-
-def _wanted(story: Story, only: str | None) -> bool:
-    return only is None or story.id == only

@@ -1,4 +1,4 @@
-"""Budgets and waits: how much is left, and how long to wait.  Pure.
+"""Budgets and waits: how much is left, and how long to wait.
 
 Limits are totals of the session and survive restarts because they are computed from the journal.
 """
@@ -7,16 +7,24 @@ from __future__ import annotations
 
 import msgspec
 
-from ralphloop.config.model import LimitsSection
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision, Value
-from ralphloop.journal.records import Totals
-from ralphloop.readers.resets import JUST_PAST
+from ralphloop.core.spending import Totals
 
 BACKOFF_CEILING_S = 300.0
 UNKNOWN_RESET_S = 900.0  # a usage limit that does not say when it ends
 RESET_MARGIN_S = 1.0
 HOUR = 3600.0
+JUST_PAST_S = 3 * HOUR  # a reset so long ago is one that should have come by now
+
+
+class Limits(Value, kw_only=True):
+    """What a run may use; 0 switches a limit off."""
+
+    max_iterations: int = 0
+    max_cost_usd: float = 0.0
+    max_time: float = 0.0  # seconds of wall clock, waits included
+    max_attempts: int = 0  # failed ones per story, then it is set aside
 
 
 class Extra(Value, kw_only=True):
@@ -27,7 +35,7 @@ class Extra(Value, kw_only=True):
     iterations: int = 0
 
 
-def raised(limits: LimitsSection, extra: Extra) -> LimitsSection:
+def raised(limits: Limits, extra: Extra) -> Limits:
     """The limits with what a person added; one that is switched off stays so."""
     return msgspec.structs.replace(
         limits,
@@ -37,7 +45,7 @@ def raised(limits: LimitsSection, extra: Extra) -> LimitsSection:
     )
 
 
-def reached(limits: LimitsSection, totals: Totals) -> Decision | None:
+def reached(limits: Limits, totals: Totals) -> Decision | None:
     """The budget that is used up, if one is."""
     if 0 < limits.max_cost_usd <= totals.cost_usd:
         spent = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
@@ -51,12 +59,12 @@ def reached(limits: LimitsSection, totals: Totals) -> Decision | None:
     return None
 
 
-def money_left(limits: LimitsSection, totals: Totals) -> float | None:
+def money_left(limits: Limits, totals: Totals) -> float | None:
     """Dollars left, or None without a limit."""
     return max(0.0, limits.max_cost_usd - totals.cost_usd) if limits.max_cost_usd else None
 
 
-def time_left(limits: LimitsSection, totals: Totals) -> float | None:
+def time_left(limits: Limits, totals: Totals) -> float | None:
     """Seconds left, or None without a limit."""
     return max(0.0, limits.max_time - totals.active_s) if limits.max_time else None
 
@@ -68,7 +76,7 @@ def backoff(outages: int, first: float) -> float:
 
 def quota_wait(resets_at: float | None, now: float, outages: int) -> float:
     """Seconds until a usage limit is lifted; without a time, longer each time."""
-    if resets_at is None or resets_at <= now - JUST_PAST.total_seconds():
+    if resets_at is None or resets_at <= now - JUST_PAST_S:
         return float(min(HOUR, UNKNOWN_RESET_S * 2 ** min(max(0, outages - 1), 4)))
     if resets_at <= now:  # soon, and less and less often: somebody's clock is wrong
         return float(min(UNKNOWN_RESET_S, RESET_MARGIN_S * 4 ** min(max(1, outages), 6)))
