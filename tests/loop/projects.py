@@ -252,7 +252,7 @@ def sandbox(
 ) -> Sandbox:
     """A repository with this agent; `output` is how its output is read."""
     root, state = tmp_path / "repo", tmp_path / "state"
-    root.mkdir()
+    root.mkdir(parents=True)
     state.mkdir()
     if isinstance(stories, int):
         stories = [story(f"US-{n}") for n in range(1, stories + 1)]

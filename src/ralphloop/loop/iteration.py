@@ -153,11 +153,21 @@ def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None)
         story=stories.get(cut.story) if stories and cut.story is not None else None,
         stories=stories,
         state=state_before(runner, cut.story, member),
-        before=Snapshot(tree=cut.tree, head=cut.head or None),
+        before=_where_it_began(runner, cut),
         prompt=Prompt(text=""),
         transcript=runner.setup.project.transcripts / cut.run / f"{cut.n}.log",
         list_bytes=_list_bytes(runner),
     )
+
+
+def _where_it_began(runner: Runner, cut: IterationRecord) -> Snapshot:
+    """As it was written ahead; a journal from elsewhere knows commits that are not here."""
+    repo = runner.setup.repo
+    if repo is not None and cut.head:
+        there = repo.git.attempt("cat-file", "-e", f"{cut.head}^{{commit}}").returncode == 0
+        if not there:
+            return runner.measure.tree()
+    return Snapshot(tree=cut.tree, head=cut.head or None)
 
 
 def state_before(runner: Runner, story: str | None, member: Member) -> StoryState:

@@ -20,6 +20,7 @@ from ralphloop.loop.iteration import begun_again, measured
 from ralphloop.loop.judging import judge
 from ralphloop.loop.recording import record
 from ralphloop.loop.runner import Runner
+from ralphloop.loop.upheld import take_back
 from ralphloop.proc.steps import Steps
 from ralphloop.proc.stopping import stop_tree
 from ralphloop.readers import reader_for
@@ -34,7 +35,10 @@ def recover(runner: Runner) -> Steps[list[str]]:
     for owing in runner.journal.owed_effects(runner.run):
         yield from apply_effects(runner, owing.n)
         done.append(f"finished what iteration {owing.n} had left to do")
-    for cut in runner.journal.unfinished_iterations(runner.run):
+    cuts = runner.journal.unfinished_iterations(runner.run)
+    gone = take_back(runner) if cuts else {}  # an agent may have written what the journal says
+    done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
+    for cut in cuts:
         done.append((yield from _recover_iteration(runner, cut)))
     return done
 

@@ -27,6 +27,7 @@ from ralphloop.loop.memory import ask_about, learn_from
 from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
+from ralphloop.loop.upheld import take_back, tell_taken_back
 from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
 from ralphloop.proc.steps import Steps, beside
 
@@ -104,7 +105,8 @@ def choose_next(runner: Runner) -> Chosen | Decision:
     if stories is not None:
         choice = choose(stories, runner.session.stories, only=runner.setup.options.only)
         if choice is None:
-            return nothing_to_run(runner, stories)
+            decision = nothing_to_run(runner, stories)
+            return choose_next(runner) if _not_upheld(runner, decision) else decision
         if choice.second_chance:
             _give_second_chance(runner, choice)
         story = choice.story
@@ -161,7 +163,18 @@ def concluded(runner: Runner, judged: Judged, step: Step) -> Decision | None:
         return _unless_done(runner, decision)
     if decision.word is ExitDecision.INTERRUPTED and runner.stop.requested:
         return interrupted(runner)  # only we know whether it was a person or a signal
-    return None if decision.word is ExitDecision.CONTINUE else decision
+    if decision.word is ExitDecision.CONTINUE or _not_upheld(runner, decision):
+        return None
+    return decision
+
+
+def _not_upheld(runner: Runner, decision: Decision) -> bool:
+    """The last look before all is called done: a story may be open again."""
+    if decision.word is not ExitDecision.PROJECT_COMPLETE:
+        return False
+    gone = take_back(runner)
+    tell_taken_back(runner, None, gone)
+    return bool(gone)
 
 
 def _has_passed(runner: Runner, story: Story | None, number: int) -> bool:
@@ -212,7 +225,8 @@ def _unless_done(runner: Runner, limit: Decision) -> Decision:
     stories, only = runner.story_list(), runner.setup.options.only
     if stories is None or any(not s.passes and only in (None, s.id) for s in stories.stories):
         return limit
-    return nothing_to_run(runner, stories)
+    decision = nothing_to_run(runner, stories)
+    return limit if _not_upheld(runner, decision) else decision
 
 
 def unless_taken_away(runner: Runner, decision: Decision) -> Decision:

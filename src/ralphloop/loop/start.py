@@ -36,6 +36,7 @@ from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import run_loop, unless_taken_away
 from ralphloop.loop.runner import Checker, Runner, measure_of
 from ralphloop.loop.setup import Setup
+from ralphloop.loop.upheld import take_back
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.room import cannot_write, claim
 from ralphloop.workspace import object_store
@@ -198,6 +199,7 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
         runner.session.state = msgspec.structs.replace(runner.session.state, blocked=())
     if record.decision == ExitDecision.TEST_SATURATION:
         runner.session.state = msgspec.structs.replace(runner.session.state, saturated=())
+    _open_again(runner, tell)
     _reset_if_asked(runner)
     totals = record.totals
     tell(
@@ -233,9 +235,16 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
         )
     )
     runner.keep_stories(session.stories)
+    _open_again(runner, tell)
     _reset_if_asked(runner)
     _started(runner, continued=False)
     return runner
+
+
+def _open_again(runner: Runner, tell: Callable[[str], None]) -> None:
+    """What nothing upholds any more is said before the first start."""
+    for story, reason in take_back(runner, agent_ran=False).items():
+        tell(f"{story} is open again: {reason}.")
 
 
 def _warn(report: Report, tell: Callable[[str], None]) -> None:
