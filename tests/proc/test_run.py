@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 
-from ralphloop.proc.run import run_bounded
+import pytest
+
+from ralphloop.proc.run import run_bounded, run_in_front, run_silent
+from tests.agents_run.helpers import is_alive, wait_until
 
 
 def _run(script: str, cwd: Path, **options: object) -> tuple[int, bytes, bool, bool]:
@@ -52,3 +56,22 @@ def test_a_background_child_that_holds_the_pipe_is_not_waited_for(tmp_path: Path
     code, out, timed_out, _ = _run("sleep 5 & echo done", tmp_path, timeout_s=30)
     assert (code, out, timed_out) == (0, b"done\n", False)
     assert time.monotonic() - started < 4
+
+
+def test_a_silent_command_with_a_deadline_takes_its_children_along(tmp_path: Path) -> None:
+    """In our session too the whole group goes, those that lost their parent included."""
+    script = "(sleep 60 & echo $! > orphan); cat > given; sleep 60"
+    ended = run_silent(["sh", "-c", script], cwd=tmp_path, stdin=b"words", timeout_s=1)
+    assert ended.timed_out
+    assert (tmp_path / "given").read_text() == "words"
+    orphan = int((tmp_path / "orphan").read_text())
+    wait_until(lambda: not is_alive(orphan))
+
+
+def test_a_program_in_front_has_our_streams_and_a_deadline(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What it prints goes where ours does; one that hangs is ended."""
+    assert run_in_front(["sh", "-c", "cat; exit 3"], cwd=tmp_path, given=b"hello") == 3
+    assert capfd.readouterr().out == "hello"
+    assert run_in_front(["sleep", "60"], given=b"", timeout_s=0.2) == -signal.SIGKILL

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ralphloop.findings import Finding, Level
+from ralphloop.proc.run import run_bounded
 
 # Why a program that was found must not be started; empty where it may.
 WhyNot = Callable[[str], str]
@@ -57,19 +57,12 @@ def missing_program(program: str, install: str, cwd: Path) -> Finding:
 def ask(argv: Sequence[str], env: Mapping[str, str]) -> Answer | None:
     """Run a program that answers and exits; None where it does not."""
     try:
-        done = subprocess.run(
-            argv,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_PATIENCE_S,
-            check=False,
-            start_new_session=True,
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+        ended = run_bounded(argv, env=env, timeout_s=_PATIENCE_S, merged=True)
+    except (OSError, ValueError):
         return None
-    return Answer(done.returncode, done.stdout[:65536].decode("utf-8", "replace"))
+    if ended.timed_out:
+        return None
+    return Answer(ended.returncode, ended.stdout[:65536].decode("utf-8", "replace"))
 
 
 def version_of(program: str, env: Mapping[str, str]) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ from ralphloop.journal.lock import live_holder
 from ralphloop.loop.setup import Options, prepare
 from ralphloop.loop.start import make_directory
 from ralphloop.ourselves import ourselves
+from ralphloop.proc.run import spawn
 from ralphloop.room import own_opener
 
 _PATIENCE_S = 20.0
@@ -26,15 +26,8 @@ def detach(options: Options, arguments: Sequence[str]) -> int:
     argv = [*ourselves(), *(a for a in arguments if a != "--detach")]
     with open(project.log, "ab", opener=own_opener) as log:
         start = log.tell()
-        child = subprocess.Popen(
-            argv,
-            cwd=options.start,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env=dict(options.env) | {"PYTHONUNBUFFERED": "1"},
-        )
+        env = {**options.env, "PYTHONUNBUFFERED": "1"}
+        child = spawn(argv, cwd=options.start, env=env, stdout=log, stderr=log)
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
         code = child.poll()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import shlex
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -25,6 +24,7 @@ from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
 from ralphloop.journal.holder import read_holder
 from ralphloop.ourselves import ourselves
+from ralphloop.proc.run import run_bounded
 from ralphloop.project import find_project
 
 if TYPE_CHECKING:
@@ -170,18 +170,8 @@ def _options(wanted: dict[str, Any], cwd: Path, session: str) -> Options:
 
 def _detached(words: Sequence[str], cwd: Path) -> Answer:
     """Script mode is a process of its own: it outlives this session."""
-    done = subprocess.run(
-        [*ourselves(), "run", "--detach", *words],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-        timeout=_DETACH_TIMEOUT_S,
-        check=False,
-    )
-    return refused(done.stdout.strip())
+    argv = [*ourselves(), "run", "--detach", *words]
+    return refused(run_bounded(argv, cwd=cwd, timeout_s=_DETACH_TIMEOUT_S, merged=True).said)
 
 
 def _printed(show: Callable[[], None]) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.errors import AgentUnavailable, RepositoryError
 from ralphloop.ourselves import ourselves
+from ralphloop.proc.run import run_bounded
 
 PREFIX = "ralph:"
 _NAME = "ralph@ralph"
@@ -111,19 +111,11 @@ def _claude_home() -> Path:
 
 
 def _told(claude: str, step: list[str]) -> None:
-    done = subprocess.run(
-        [claude, *step],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()[-500:]
+    ended = run_bounded([claude, *step], timeout_s=_TIMEOUT_S)
+    if ended.returncode != 0:
         raise AgentUnavailable(
-            f"`claude {' '.join(step)}` failed: {said}", "Run that command to see more."
+            f"`claude {' '.join(step)}` failed: {ended.said[-500:]}",
+            "Run that command to see more.",
         )
 
 

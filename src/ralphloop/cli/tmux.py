@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from ralphloop.cli import output
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.loop.setup import Options, prepare
 from ralphloop.ourselves import ourselves
+from ralphloop.proc.run import run_bounded, run_in_front
 
 _MONITOR = (*ourselves(), "monitor")
 _LOOP = ourselves("ralphloop.cli.tmux")
@@ -46,9 +46,9 @@ def _split_here(tmux: str, options: Options) -> None:
     pane = options.env.get("TMUX_PANE", "")
     target = ("-t", pane) if pane else ()
     split = (tmux, "split-window", "-h", "-d", *target, "-c", str(options.start), *_MONITOR)
-    done = subprocess.run(split, capture_output=True, text=True, check=False)
-    if done.returncode:
-        output.warn(f"tmux cannot split this window: {done.stderr.strip()}. {_ELSEWHERE}")
+    ended = run_bounded(split)
+    if ended.returncode:
+        output.warn(f"tmux cannot split this window: {ended.said}. {_ELSEWHERE}")
 
 
 def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Path) -> int:
@@ -61,9 +61,8 @@ def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Pa
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         output.note(f"There is no terminal to show it in; the run goes on in tmux. {back}")
         return ExitCode.COMPLETE
-    subprocess.run((*server, "attach-session", "-t", "ralph"), check=False)
-    alive = subprocess.run((*server, "has-session"), capture_output=True, check=False)
-    if alive.returncode == 0:
+    run_in_front((*server, "attach-session", "-t", "ralph"))
+    if run_bounded((*server, "has-session")).returncode == 0:
         output.note(f"The run goes on in tmux. {back}")
         return ExitCode.COMPLETE
     return int(code.read_text()) if code.exists() else ExitCode.INTERRUPTED
@@ -81,11 +80,9 @@ def _size() -> tuple[str, ...]:
 def _do(*command: str) -> None:
     # These two would be this terminal's size for every program in a pane.
     env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-    if done.returncode:
-        raise UsageError(
-            f"tmux failed: {done.stderr.strip()}", f"Leave out --monitor: {_ELSEWHERE}"
-        )
+    ended = run_bounded(command, env=env)
+    if ended.returncode:
+        raise UsageError(f"tmux failed: {ended.said}", f"Leave out --monitor: {_ELSEWHERE}")
 
 
 def loop_pane(code: Path, arguments: Sequence[str]) -> int:

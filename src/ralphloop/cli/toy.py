@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from ralphloop.errors import UsageError
 from ralphloop.ourselves import ourselves
+from ralphloop.proc.run import run_in_front
+from ralphloop.workspace.git import Git
 
 _IGNORED = ".ralph/\n.ralph-session.json\n.ralph-circuit-state.json\n__pycache__/\n"
 _SETTINGS = """\
@@ -48,7 +49,7 @@ def make_repository(place: Path, files: Mapping[str, str]) -> None:
         ("add", "--all"),
         ("commit", "--quiet", "--message", "A toy repository"),
     ):
-        subprocess.run(["git", *command], cwd=place, check=True, capture_output=True)
+        Git(place).writing().run(*command)
 
 
 def run_there(place: Path, *flags: str) -> int:
@@ -56,4 +57,4 @@ def run_there(place: Path, *flags: str) -> int:
     foreign = ("RALPH_", "CB_", "GIT_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     command = [*ourselves(), "run", *flags]
-    return subprocess.run(command, cwd=place, env=env, check=False).returncode
+    return run_in_front(command, cwd=place, env=env)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from ralphloop.proc.run import spawn
 
 _WAYS = (
     ("systemd-inhibit", "--what=idle:sleep", "--who=ralph", "--why=a run", "sleep", "infinity"),
@@ -17,23 +18,13 @@ _WAYS = (
 def kept_awake(*, wanted: bool) -> Iterator[str]:
     """Yields what keeps the machine awake, or nothing; never a reason not to run."""
     argv = next((way for way in _WAYS if shutil.which(way[0])), None) if wanted else None
-    helper = _started(argv) if argv else None
+    try:
+        helper = spawn(argv) if argv else None
+    except OSError:
+        helper = None
     try:
         yield argv[0] if argv and helper else ""
     finally:
         if helper is not None:
             helper.terminate()
             helper.wait()
-
-
-def _started(argv: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
-    try:
-        return subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except OSError:
-        return None

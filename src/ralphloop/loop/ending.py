@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from ralphloop.journal.records import RunStatus
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import Setup
+from ralphloop.proc.run import run_in_front
 
 _ON_END_TIMEOUT_S = 60.0
 _RUNS_WITH_EVENTS = 20
@@ -103,13 +104,7 @@ def after_run(setup: Setup, ended: Ended) -> None:
     argv = setup.config.session.on_end
     if not argv:
         return
-    try:
-        subprocess.run(
-            argv,
-            cwd=setup.project.root,
-            input=msgspec.json.encode({"run": ended.run, **ended.in_numbers()}),
-            timeout=_ON_END_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired, ValueError):
-        return  # the run is over; a notification that fails changes nothing
+    result = msgspec.json.encode({"run": ended.run, **ended.in_numbers()})
+    # The run is over: a notification that fails changes nothing.
+    with suppress(OSError, ValueError):
+        run_in_front(argv, cwd=setup.project.root, given=result, timeout_s=_ON_END_TIMEOUT_S)

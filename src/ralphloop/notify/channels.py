@@ -1,16 +1,12 @@
 """The ways a message can go; each returns why it could not be sent, or nothing.
 
-Programs get an argv and a deadline, never a shell.  They stay in our session (a process in another
-one would be taken for the agent's) but in a group of their own, so that all of it can be stopped.
+Programs get an argv and a deadline, never a shell.
 """
 
 from __future__ import annotations
 
 import html
-import os
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +16,7 @@ import msgspec
 
 from ralphloop.config.model import NotifySection
 from ralphloop.notify.messages import Message
+from ralphloop.proc.run import run_silent
 
 _TIMEOUT_S = 15.0
 _MAC = (
@@ -95,19 +92,10 @@ def unsendable(config: NotifySection) -> list[str]:
 def _run(
     argv: list[str], stdin: bytes = b"", *, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S
 ) -> str:
-    quiet = subprocess.DEVNULL
     try:
-        process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, cwd=cwd, process_group=0
-        )
+        ended = run_silent(argv, cwd=cwd, stdin=stdin, timeout_s=timeout_s)
     except (OSError, ValueError) as error:
         return f"notification: {argv[0]} could not be started: {error}"
-    try:
-        process.communicate(stdin, timeout_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    if ended.timed_out:
         return f"notification: {argv[0]} did not end within {timeout_s:g} s"
-    if process.returncode:
-        return f"notification: {argv[0]} ended with {process.returncode}"
-    return ""
+    return f"notification: {argv[0]} ended with {ended.returncode}" if ended.returncode else ""

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ralphloop.proc.run import pidfd, spawn
+
 CHUNK = 64 * 1024
 
 _POLL_S = 0.02
@@ -23,20 +25,12 @@ class Child:
     """A process in a session and process group of its own."""
 
     def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
-        self._popen = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
+        pipe = subprocess.PIPE
+        self._popen = spawn(argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe)
         self._fds = {
-            name: pipe.fileno()
+            name: stream.fileno()
             for name in ("stdin", "stdout", "stderr")
-            if (pipe := getattr(self._popen, name))
+            if (stream := getattr(self._popen, name))
         }
         for fd in self._fds.values():
             os.set_blocking(fd, False)
@@ -56,15 +50,14 @@ class Child:
             await self._wait_for_exit()
 
     async def _wait_for_exit(self) -> None:
-        try:
-            pidfd = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):
+        descriptor = pidfd(self.pid)
+        if descriptor is None:
             await asyncio.sleep(_POLL_S)  # no such thing on this system: look now and then
             return
         try:
-            await _ready(pidfd, writing=False)
+            await _ready(descriptor, writing=False)
         finally:
-            os.close(pidfd)
+            os.close(descriptor)
 
     async def write_all(self, data: bytes) -> None:
         """Hand over the prompt and close; an agent that does not read it is free not to."""

@@ -1,11 +1,16 @@
-"""Run one command with bounded time and bounded output.
+"""The one way to run a command: bounded time, bounded output, ended with everything it started.
 
 Unlike `subprocess.run` it does not wait for a pipe that a background child of the command (a
 daemon started by a git hook) keeps open, it keeps no more output than it was told to, and a
-deadline ends the command's whole process group, gently first so that git removes its lock files.
+deadline ends the command's whole tree, gently first so that git removes its lock files.
 
-`run_bounded` is for commands whose output is an answer: too much of it is an error.  `run_to_tail`
-is for commands whose output is a story: its end is kept, and nothing of the group is left running.
+    run_bounded    its output is an answer: too much of it is an error (git)
+    run_to_tail    its output is a story: the end is kept, nothing of it is left running (checks)
+    run_silent     nothing it says is wanted (notifications)
+    run_in_front   it has our terminal, and talks to the person there
+    spawn          it runs on while we do something else
+
+`child` is the same for agents, whose output is read while they work.
 """
 
 from __future__ import annotations
@@ -19,12 +24,9 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import msgspec
-
-if TYPE_CHECKING:
-    import psutil
 
 MAX_OUTPUT = 256 * 1024 * 1024
 MAX_ERRORS = 64 * 1024
@@ -43,20 +45,53 @@ class Ended(msgspec.Struct, frozen=True):
     overflowed: bool = False  # it printed more than allowed and was stopped
     stopped: bool = False  # the caller wanted no more of it
 
+    @property
+    def said(self) -> str:
+        """What it complained of, or else answered."""
+        return (self.stderr or self.stdout).decode("utf-8", "replace").strip()
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int | IO[bytes] = subprocess.DEVNULL,
+    stderr: int | IO[bytes] = subprocess.DEVNULL,
+    own_session: bool = True,
+) -> subprocess.Popen[bytes]:
+    """Start a program without a terminal to prompt on, in a group of its own that can be ended.
+
+    What runs beside an agent stays in our session: whoever has left it counts as the agent's.
+    """
+    return subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        bufsize=0,
+        start_new_session=own_session,
+        process_group=None if own_session else 0,
+    )
+
 
 def run_bounded(
     argv: Sequence[str],
     *,
-    cwd: Path,
-    env: Mapping[str, str],
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     timeout_s: float = 60.0,
     max_output: int = MAX_OUTPUT,
+    merged: bool = False,
 ) -> Ended:
     """Run a command to its end, its deadline or its output limit, whichever comes first."""
-    process = _started(argv, cwd, env, stdin=bool(stdin), stderr=subprocess.PIPE)
-    talk = _Conversation(process, time.monotonic() + timeout_s, max_output, stdin=stdin)
-    return talk.ended()
+    errors = subprocess.STDOUT if merged else subprocess.PIPE
+    process = spawn(argv, cwd=cwd, env=env, stdin=_in(stdin), stdout=subprocess.PIPE, stderr=errors)
+    return _Conversation(process, timeout_s, max_output, stdin=stdin).ended()
 
 
 def run_to_tail(
@@ -69,27 +104,37 @@ def run_to_tail(
     stop: Callable[[], bool],
 ) -> Ended:
     """Run a command, keep the end of both outputs together, and leave nothing of it running."""
-    process = _started(argv, cwd, env, stdin=False, stderr=subprocess.STDOUT)
-    talk = _Conversation(process, time.monotonic() + timeout_s, keep, only_tail=True, stop=stop)
+    process = spawn(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        return talk.ended()
+        return _Conversation(process, timeout_s, keep, only_tail=True, stop=stop).ended()
     finally:
-        _signal_group(process.pid, signal.SIGKILL)  # what stayed behind after a normal exit
+        _kill_group(process.pid)  # what stayed behind after a normal exit
 
 
-def _started(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], *, stdin: bool, stderr: int
-) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=dict(env),
-        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        bufsize=0,
-        start_new_session=True,  # no terminal to prompt on, and a group of its own to stop
-    )
+def run_silent(argv: Sequence[str], *, cwd: Path | None, stdin: bytes, timeout_s: float) -> Ended:
+    """Run a command whose words nobody wants, in our session."""
+    process = spawn(argv, cwd=cwd, stdin=_in(stdin), own_session=False)
+    return _Conversation(process, timeout_s, 0, stdin=stdin).ended()
+
+
+def run_in_front(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    given: bytes | None = None,
+    timeout_s: float | None = None,
+) -> int:
+    """Run a program in our terminal and among our processes; its exit code."""
+    try:
+        done = subprocess.run(argv, cwd=cwd, env=env, input=given, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        return -signal.SIGKILL
+    return done.returncode
+
+
+def _in(stdin: bytes) -> int:
+    return subprocess.PIPE if stdin else subprocess.DEVNULL
 
 
 class _Conversation:
@@ -98,7 +143,7 @@ class _Conversation:
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        deadline: float,
+        timeout_s: float,
         max_output: int,
         *,
         stdin: bytes = b"",
@@ -106,7 +151,7 @@ class _Conversation:
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._process = process
-        self._deadline = deadline
+        self._deadline = time.monotonic() + timeout_s
         self._max_output = max_output
         self._pending = memoryview(stdin)
         self._only_tail = only_tail
@@ -121,7 +166,7 @@ class _Conversation:
                 self._hold()
             finally:
                 if process.poll() is None:
-                    _end_tree(process)
+                    _end_tree(process.pid)
         out = self._out[-self._max_output :] if self._only_tail else self._out
         return Ended(
             process.returncode,
@@ -197,9 +242,8 @@ class _Conversation:
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
     """Wait for a process to end, at most so long; `Popen.wait` would sleep and look, and sleep."""
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
+    descriptor = pidfd(process.pid)
+    if descriptor is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
         return
@@ -211,43 +255,25 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
         os.close(descriptor)
 
 
-def _end_tree(process: subprocess.Popen[bytes]) -> None:
-    """Ask a process, its group and its descendants to end, then make them."""
-    strays = _descendants(process.pid)
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        _signal_group(process.pid, number)
-        for stray in strays:
-            _signal_stray(stray, number)
-        try:
-            process.wait(_GENTLE_S)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    for stray in strays:
-        _signal_stray(stray, signal.SIGKILL)
-
-
-def _descendants(pid: int) -> list[psutil.Process]:
-    """Children that may have left the process group, remembered before their parent is gone."""
-    import psutil
-
+def pidfd(pid: int) -> int | None:
+    """A descriptor that can be read once a child has ended; None where there is no such thing."""
     try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
 
 
-def _signal_stray(stray: psutil.Process, number: int) -> None:
-    import psutil
+def _end_tree(pid: int) -> None:
+    """End a child of ours with all it started, the group last: its number is taken till then."""
+    from ralphloop.proc.stopping import end_tree
 
-    # psutil compares start times, so that a recycled pid is never hit
-    with contextlib.suppress(psutil.Error):
-        stray.send_signal(number)
+    end_tree(pid, _GENTLE_S)
+    _kill_group(pid)
 
 
-def _signal_group(group: int, number: int) -> None:
+def _kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+        os.killpg(group, signal.SIGKILL)
 
 
 def _close(selector: selectors.BaseSelector, pipe: IO[bytes]) -> None:

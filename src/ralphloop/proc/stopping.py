@@ -12,7 +12,14 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from ralphloop.proc.table import Proc, carries_mark, name_of, process_table, send_signal
+from ralphloop.proc.table import (
+    Proc,
+    carries_mark,
+    find_process,
+    name_of,
+    process_table,
+    send_signal,
+)
 from ralphloop.proc.tree import ancestors, with_descendants
 
 Stages = Sequence[tuple[signal.Signals, float]]
@@ -79,6 +86,14 @@ def run_stopping_blocking(steps: Iterator[float]) -> None:
         time.sleep(pause)
 
 
+def end_tree(pid: int, grace_s: float) -> None:
+    """End a command of ours with all it started: asked once, then killed."""
+    root = find_process(pid)
+    left = _LeftBehind(pid, root.started if root else None, "")
+    stages = ((signal.SIGTERM, grace_s), *AT_ONCE)
+    run_stopping_blocking(stopping(left.members, stages))
+
+
 def stop_tree(
     pid: int | None, create_time: float | None, mark: str, *, grace_s: float = 5.0
 ) -> tuple[str, ...]:
@@ -90,10 +105,10 @@ def stop_tree(
 
 
 class _LeftBehind:
-    """The tree of an agent whose supervisor is gone.
+    """The tree of a command, or of an agent whose supervisor is gone.
 
-    The agent is known by its pid together with its start time, everything else by the mark, by
-    descent and by the agent's session.  A pid that was recycled since is nobody we know.
+    Its root is known by its pid together with its start time, everything else by the mark, by
+    descent and by the root's session.  A pid that was recycled since is nobody we know.
     """
 
     def __init__(self, pid: int | None, create_time: float | None, mark: str) -> None:
