@@ -7,7 +7,7 @@
     ├── RepositoryError    66  repository not ready
     ├── AgentUnavailable   69  agent missing, not logged in, or a fatal API answer
     ├── JournalError       70  unreadable journal: a run never goes on without its truth
-    └── LockedError        75  another run holds the project
+    └── LockedError        75  another run holds the project or its work tree
 
 The numbers are a contract with scripts; click's own 2 is our "blocked", so usage errors are 64.
 """

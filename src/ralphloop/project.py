@@ -52,6 +52,20 @@ def find_project(start: Path) -> Project:
     return Project(directory)
 
 
+def git_directory(start: Path) -> Path | None:
+    """Git's directory of the work tree around a path; linked work trees have one each."""
+    for place in (start, *start.parents):
+        found = place / ".git"
+        try:
+            if found.is_file():
+                found = place / found.read_text("utf-8").removeprefix("gitdir:").strip()
+            if (found / "HEAD").exists():
+                return found.resolve()
+        except (OSError, ValueError):
+            return None  # git itself says what is wrong with it
+    return None
+
+
 def passed_over(start: Path) -> tuple[str, str] | None:
     """What stands above `start` and is not obeyed, with the way out; None where all is ours."""
     start = start.resolve()

@@ -23,7 +23,7 @@ from ralphloop.core.story import StoryList
 from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode, RalphError, RepositoryError
 from ralphloop.findings import Finding, Level
-from ralphloop.journal.lock import live_holder
+from ralphloop.journal.lock import live_holder, tree_holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import RunRecord
 from ralphloop.loop.setup import relative
@@ -177,7 +177,11 @@ def _uses_wal(path: Path) -> bool:
 
 
 def _lock(project: Project) -> Seen:
-    holder = live_holder(project.directory, time.time())
+    now = time.time()
+    if beside := tree_holder(project.directory, now):
+        message = f"run {beside.run} in {beside.project} holds this work tree"
+        return Seen("lock", Level.INFO, message, "`ralph stop` there ends it")
+    holder = live_holder(project.directory, now)
     if holder is None:
         return Seen("lock", Level.OK, "nobody holds the project")
     message = f"run {holder.run} goes on (process {holder.pid})"

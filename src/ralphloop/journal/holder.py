@@ -32,6 +32,7 @@ class Holder(NamedTuple):
     session: str = ""  # hook mode: the agent session that carries the loop
     renewed_at: float = 0.0
     expires_at: float = 0.0
+    project: str = ""  # the directory it works in
 
     @property
     def is_lease(self) -> bool:
@@ -80,6 +81,7 @@ def _decoded(data: bytes) -> Holder | None:
             session=str(values["session"]),
             renewed_at=float(values["renewed_at"]),
             expires_at=float(values["expires_at"]),
+            project=str(values.get("project", "")),
         )
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None  # a damaged file names nobody

@@ -1,9 +1,13 @@
-"""One run per repository.
+"""One run per work tree.
 
 That a run lives, the kernel's lock tells; the file beside it (`holder`) only names the holder for
 people.  Loops inside an agent session are the exception: no process of ours lives as long as they
 do, so between two turns the file itself is their lease, with an end.  Both kinds exclude each
 other, because the file is written only by whoever has the kernel's lock.
+
+Lock and file are in two places: in the project's own directory, where everybody looks, and in
+git's directory of the work tree.  Projects that share a work tree share its commits and its
+clean-ups: two runs at once would take each other's half-written files along, or away.
 """
 
 from __future__ import annotations
@@ -20,56 +24,51 @@ from ralphloop.core.durations import iso
 from ralphloop.errors import LockedError
 from ralphloop.journal.holder import HOLDER_NAME, Holder, encode_holder, read_holder
 from ralphloop.journal.kernel_lock import KernelLock
+from ralphloop.project import git_directory
 
 _HOOK_PATIENCE_S = 2.0
 _NAMING_PATIENCE_S = 0.3
 _PAUSE_S = 0.02
 _SAME_START_S = 2.0
+_TREE_ROOM = "ralph"  # in git's directory of the work tree
 
 
 class RunLock:
-    """The project, held by this process until `release`."""
+    """The project and its work tree, held by this process until `release`."""
 
-    def __init__(self, directory: Path, kernel: KernelLock, holder: Holder) -> None:
-        self._directory = directory
-        self._kernel = kernel
+    def __init__(self, held: dict[Path, KernelLock], holder: Holder) -> None:
+        self._held = held
         self.holder = holder
 
     @classmethod
     def acquire(cls, directory: Path, *, run: str, now: float) -> Self:
         """Take the project for a run in script mode; LockedError names a live holder."""
-        kernel = _take(directory, now=now)
-        try:
-            _refuse_foreign_lease(directory, now=now)
-            if kernel.note:
-                _refuse_other_machine(directory)
-            holder = _this_process(run=run, now=now)
-            _write_holder(directory, holder)
-        except BaseException:  # whatever it was goes on; the lock must not
-            kernel.release()
-            raise
-        return cls(directory, kernel, holder)
+        holder = _this_process(directory.parent, run=run, now=now)
+        return cls(_take_all(directory, holder, now=now), holder)
 
     @property
     def note(self) -> str:
         """What is unusual about this lock, in words; empty where nothing is."""
-        return self._kernel.note
+        return next((kernel.note for kernel in self._held.values() if kernel.note), "")
 
     def renew_if_deleted(self, now: float) -> bool:
         """Hold the project again where somebody deleted the lock; LockedError if taken by now."""
-        if not self._kernel.is_open or self._kernel.is_in_place():
-            return False
-        held = _take(self._directory, now=now)
-        self._kernel.release()
-        self._kernel = held
-        _write_holder(self._directory, self.holder)
-        return True
+        renewed = False
+        for place, kernel in self._held.items():
+            # Without git's directory there is no work tree left to hold.
+            if kernel.is_open and not kernel.is_in_place() and _can_be_held(place):
+                self._held[place] = _take(place, self.holder, now=now)
+                kernel.release()
+                _write_holder(place, self.holder)
+                renewed = True
+        return renewed
 
     def release(self) -> None:
         """Give the project back; doing it twice changes nothing."""
-        if self._kernel.is_open:
-            _forget_holder(self._directory, self.holder.run)
-            self._kernel.release()
+        for place, kernel in self._held.items():
+            if kernel.is_open:
+                _forget_holder(place, self.holder.run)
+                kernel.release()
 
     def __enter__(self) -> Self:
         return self
@@ -83,38 +82,38 @@ def hook_turn(
     directory: Path, *, session: str, run: str, now: float, lease_s: float
 ) -> Iterator[Holder]:
     """Hold the project during one turn of a session's loop, and by lease until the next one."""
-    kernel = _take(directory, now=now, patience_s=_HOOK_PATIENCE_S)
+    before = read_holder(directory)
+    holder = Holder(
+        run=run,
+        mode="hook",
+        pid=os.getpid(),
+        host=os.uname().nodename,
+        since=before.since if before is not None and before.session == session else now,
+        session=session,
+        renewed_at=now,
+        expires_at=now + lease_s,
+        project=str(directory.parent),
+    )
+    held = _take_all(directory, holder, now=now, patience_s=_HOOK_PATIENCE_S)
     try:
-        _refuse_foreign_lease(directory, now=now, session=session)
-        before = read_holder(directory)
-        since = before.since if before is not None and before.session == session else now
-        holder = Holder(
-            run=run,
-            mode="hook",
-            pid=os.getpid(),
-            host=os.uname().nodename,
-            since=since,
-            session=session,
-            renewed_at=now,
-            expires_at=now + lease_s,
-        )
-        _write_holder(directory, holder)
         yield holder
     finally:
-        kernel.release()
+        _release(held)
 
 
 def end_lease(directory: Path, *, session: str, now: float) -> bool:
     """Give the project back for a session; False where it did not hold it."""
-    kernel = _take(directory, now=now, patience_s=_HOOK_PATIENCE_S)
-    try:
-        holder = read_holder(directory)
-        if holder is None or not holder.is_lease or holder.session != session:
-            return False
-        (directory / HOLDER_NAME).unlink(missing_ok=True)
-        return True
-    finally:
-        kernel.release()
+    asked = Holder("", "hook", 0, "", now, session=session, project=str(directory.parent))
+    ended = [_end_lease(place, asked, now=now) for place in _places(directory)]
+    return ended[0]
+
+
+def tree_holder(directory: Path, now: float) -> Holder | None:
+    """Who holds the work tree from another directory of it; looks only, and takes nothing."""
+    _, *trees = _places(directory)
+    found = (live_holder(tree, now) for tree in trees)
+    here = str(directory.parent)
+    return next((holder for holder in found if holder and holder.project != here), None)
 
 
 def live_holder(directory: Path, now: float) -> Holder | None:
@@ -133,24 +132,76 @@ def process_started(pid: int) -> float | None:
         return None
 
 
-def _take(directory: Path, *, now: float, patience_s: float = 0.0) -> KernelLock:
+def _places(directory: Path) -> tuple[Path, ...]:
+    """Where a run is held: the project's directory, and a room of ours in git's."""
+    git = git_directory(directory.parent)
+    room = git / _TREE_ROOM if git else None
+    return (directory, room) if room and _can_be_held(room) else (directory,)
+
+
+def _can_be_held(place: Path) -> bool:
+    return place.name != _TREE_ROOM or os.access(place.parent, os.W_OK)
+
+
+def _take_all(
+    directory: Path, holder: Holder, *, now: float, patience_s: float = 0.0
+) -> dict[Path, KernelLock]:
+    """Take every place for this holder and put its name there, or take none."""
+    held: dict[Path, KernelLock] = {}
+    try:
+        for place in _places(directory):
+            held[place] = _take(place, holder, now=now, patience_s=patience_s)
+            _refuse_foreign_lease(place, holder, now=now)
+            if held[place].note and not holder.is_lease:
+                _refuse_other_machine(place)
+        for place in held:
+            _write_holder(place, holder)
+    except BaseException:  # whatever it was goes on; the locks must not
+        _release(held)
+        raise
+    return held
+
+
+def _release(held: dict[Path, KernelLock]) -> None:
+    for kernel in held.values():
+        kernel.release()
+
+
+def _take(place: Path, asking: Holder, *, now: float, patience_s: float = 0.0) -> KernelLock:
     """Take the kernel's lock within the given time; LockedError names who has it."""
     deadline = time.monotonic() + patience_s
     while True:
-        lock = KernelLock.attempt(directory)
+        lock = KernelLock.attempt(place)
         if lock is not None:
             return lock
         # Turns of a session are over soon; a run in script mode is not worth waiting for.
-        if time.monotonic() >= deadline or _is_script(live_holder(directory, now)):
-            raise _held_by(_named_holder(directory, now))
+        if time.monotonic() >= deadline or _is_script(live_holder(place, now)):
+            raise _held_by(_named_holder(place, now), asking)
         time.sleep(_PAUSE_S)
+
+
+def _end_lease(place: Path, asked: Holder, *, now: float) -> bool:
+    kernel = _take(place, asked, now=now, patience_s=_HOOK_PATIENCE_S)
+    try:
+        holder = read_holder(place)
+        if holder is None or not holder.is_lease or not _is_same(holder, asked):
+            return False
+        (place / HOLDER_NAME).unlink(missing_ok=True)
+        return True
+    finally:
+        kernel.release()
+
+
+def _is_same(holder: Holder, asking: Holder) -> bool:
+    """The same session in the same project; files from before name no project."""
+    return holder.session == asking.session and holder.project in ("", asking.project)
 
 
 def _is_script(holder: Holder | None) -> bool:
     return holder is not None and not holder.is_lease
 
 
-def _this_process(*, run: str, now: float) -> Holder:
+def _this_process(project: Path, *, run: str, now: float) -> Holder:
     pid = os.getpid()
     return Holder(
         run=run,
@@ -159,6 +210,7 @@ def _this_process(*, run: str, now: float) -> Holder:
         host=os.uname().nodename,
         since=now,
         pid_started=process_started(pid) or 0.0,
+        project=str(project),
     )
 
 
@@ -172,10 +224,10 @@ def _forget_holder(directory: Path, run: str) -> None:
         (directory / HOLDER_NAME).unlink(missing_ok=True)
 
 
-def _refuse_foreign_lease(directory: Path, *, now: float, session: str = "") -> None:
-    holder = read_holder(directory)
-    if holder is not None and holder.lease_holds(now) and holder.session != session:
-        raise _held_by(holder)
+def _refuse_foreign_lease(place: Path, asking: Holder, *, now: float) -> None:
+    holder = read_holder(place)
+    if holder is not None and holder.lease_holds(now) and not _is_same(holder, asking):
+        raise _held_by(holder, asking)
 
 
 def _refuse_other_machine(directory: Path) -> None:
@@ -210,21 +262,25 @@ def _is_live(holder: Holder, now: float) -> bool:
     )
 
 
-def _held_by(holder: Holder | None) -> LockedError:
+def _held_by(holder: Holder | None, asking: Holder) -> LockedError:
     if holder is None:
         return LockedError(
             "another run holds this project (it has not given its name)",
             "Wait a moment and try again; `ralph status` shows what runs.",
         )
+    elsewhere = holder.project not in ("", asking.project)
+    what = f"holds this work tree from {holder.project}" if elsewhere else "holds this project"
     if holder.is_lease:
         return LockedError(
-            f"{_described(holder)} holds this project",
+            f"{_described(holder)} {what}",
             "Say /cancel-ralph in that session, or wait: without a sign of life it gives up at "
             f"{_moment(holder.expires_at)}.",
         )
+    there = " there" if elsewhere else ""
     return LockedError(
-        f"{_described(holder)} holds this project",
-        "Look at it with `ralph status`, or end it with `ralph stop`.",
+        f"{_described(holder)} {what}",
+        f"Look at it with `ralph status`{there}, or end it with `ralph stop`{there}."
+        + (" A run beside it needs a work tree of its own: git worktree add." * elsewhere),
     )
 
 
