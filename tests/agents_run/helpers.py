@@ -115,7 +115,7 @@ def is_alive(pid: int) -> bool:
     return proc is not None and proc.alive
 
 
-def wait_until(condition: Callable[[], bool], patience_s: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], patience_s: float = 30.0) -> None:
     """Wait for something that another process does."""
     deadline = time.monotonic() + patience_s
     while not condition():

@@ -156,10 +156,8 @@ def running(tmp_path: Path) -> Iterator[tuple[Sandbox, subprocess.Popen[str]]]:
 def test_stop_ends_a_real_run_gently(running: tuple[Sandbox, subprocess.Popen[str]]) -> None:
     """The agent is stopped, everything is recorded, nothing is left, and it can go on."""
     box, process = running
-    began = time.monotonic()
     done = box.ralph("stop")
     assert done.code == 0, done.err
-    assert time.monotonic() - began < 25
     assert "has stopped: " in done.out
     assert "`ralph run --continue` goes on with it." in done.out
     assert process.wait(timeout=20) == 130

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 
@@ -15,6 +13,7 @@ from ralphloop.core.run_state import Happening, RunState, advance
 from ralphloop.core.status_finder import without_blocks
 from ralphloop.readers import read
 from tests.core.blocks import TEMPLATE, block
+from tests.timing import assert_linear
 
 MB = 1 << 20
 BLOCK = block() + "\n"
@@ -35,16 +34,6 @@ GENERATORS: dict[str, Callable[[int], str]] = {
 }
 
 
-def cpu(work: Callable[[], object], times: int) -> float:
-    """The least CPU time of several runs."""
-    best = float("inf")
-    for _ in range(times):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best
-
-
 def judge(text: str) -> None:
     """Read, weigh and decide: all of what one answer goes through."""
     response = read(text.encode(), agent="auto")
@@ -56,5 +45,4 @@ def judge(text: str) -> None:
 @pytest.mark.parametrize("name", GENERATORS)
 def test_judging_hostile_text_is_linear(name: str) -> None:
     """Eight times the text costs at most twenty times as much; a quadratic scan would take 64."""
-    small, large = (cpu(partial(judge, GENERATORS[name](size)), 3) for size in (MB // 64, MB // 8))
-    assert large <= 20 * small + 0.05, (small, large)
+    assert_linear(GENERATORS[name], judge, MB // 64)

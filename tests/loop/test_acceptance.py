@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ralphloop.journal.store import Journal
+from tests.agents_run.helpers import wait_until
 from tests.loop.projects import sandbox, story
 
 WORKS = """
@@ -172,20 +173,23 @@ def test_S04_AC6_sigterm_exits_143(tmp_path: Path) -> None:
 def test_S04_AC6_a_second_ctrl_c_is_immediate(tmp_path: Path) -> None:
     """An agent that ignores SIGINT and SIGTERM is ended at once by the second Ctrl+C."""
     agent = """
-    signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    time.sleep(60)
+    def heard(number, frame):
+        (STATE / signal.Signals(number).name).touch()
+        time.sleep(3)  # less than the grace it is given otherwise
+        (STATE / "used its grace").touch()
+    signal.signal(signal.SIGINT, heard); signal.signal(signal.SIGTERM, heard)
+    (STATE / "deaf").touch()
+    while True: time.sleep(60)
     """
     box = sandbox(tmp_path, agent)
     process = box.start()
-    box.wait_for_start()
-    time.sleep(0.5)
+    wait_until((box.state / "deaf").exists)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    began = time.monotonic()
+    wait_until((box.state / "SIGINT").exists)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 130
-    assert time.monotonic() - began < 4
+    assert not (box.state / "used its grace").exists()
     assert box.leftovers() == []
 
 

@@ -7,7 +7,6 @@ for.  They stand against the guards: a guard that stops one of these is too eage
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -336,9 +335,9 @@ def test_a_long_answer_is_not_a_hang(tmp_path: Path) -> None:
     write("src/a.py"); done()
     """
     box = sandbox(tmp_path, agent, checks=GREEN, limits='stall_timeout = "1500ms"')
-    began = time.monotonic()
-    assert box.run().code == 0
-    assert time.monotonic() - began > 3
+    [event] = box.run("--json").events("iteration_finished")
+    assert event["passed"]
+    assert event["duration_s"] > 2 * 1.5  # twice as long as it may be silent
 
 
 def iteration_record(box: Sandbox, number: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import Request
 from ralphloop.journal.store import Journal
 from tests.loop.projects import Done, Sandbox, sandbox
+from tests.timing import FOR_EVER_S
 
 GREEN = [["true"]]
 SLOW_FIRST = """
@@ -108,13 +109,11 @@ def test_a_stop_ends_a_working_agent(tmp_path: Path) -> None:
 
 def test_a_stop_ends_a_wait(tmp_path: Path) -> None:
     """Nobody has to wait for a quota to be able to stop."""
-    box = sandbox(tmp_path, limited(300), checks=GREEN)
+    box = sandbox(tmp_path, limited(FOR_EVER_S), checks=GREEN)
     process = box.start()
     wait_for_wait(box, "quota")
-    began = time.monotonic()
     ask(box, "stop")
     assert ended(process).code == 130
-    assert time.monotonic() - began < 10
     assert box.starts == 1
 
 

@@ -20,6 +20,7 @@ from ralphloop.workspace.commit import (
 )
 from ralphloop.workspace.commit_message import with_trailers
 from ralphloop.workspace.own_files import never_committed
+from tests.timing import FOR_EVER_S
 from tests.workspace.sandbox import Sandbox
 
 
@@ -292,11 +293,9 @@ def test_a_failing_post_commit_hook_does_not_undo_the_commit(box: Sandbox) -> No
 
 def test_a_hanging_hook_is_ended_and_reported(box: Sandbox) -> None:
     """The deadline ends the hook, no lock is left, and the next commit works."""
-    hook = box.hook("pre-commit", "echo waiting for the database; sleep 60")
+    hook = box.hook("pre-commit", f"echo waiting for the database; sleep {FOR_EVER_S}")
     box.write("a.py")
-    started = time.monotonic()
     done = _commit(box, timeout_s=1.0)
-    assert time.monotonic() - started < 15
     assert done.status is CommitStatus.REFUSED
     assert "did not finish in time" in done.feedback
     assert "waiting for the database" in done.feedback
@@ -324,12 +323,10 @@ def test_a_signing_failure_is_our_problem(box: Sandbox) -> None:
 
 def test_a_signing_prompt_cannot_hang_the_run(box: Sandbox) -> None:
     """A gpg that waits for a passphrase is ended at the deadline, and called by its name."""
-    _sign_with(box, "sleep 60")
+    _sign_with(box, f"sleep {FOR_EVER_S}")
     box.write("a.py")
-    started = time.monotonic()
     with pytest.raises(RepositoryError, match="could not be signed"):
         _commit(box, timeout_s=1.0)
-    assert time.monotonic() - started < 15
     assert not (box.root / ".git" / "index.lock").exists()
 
 

