@@ -35,6 +35,16 @@ def test_a_quiet_run_is_told_once_at_its_end() -> None:
     assert message.id == "r1/1-run_finished"
 
 
+@pytest.mark.parametrize(
+    "dollars, words", [(0.0, "cost unknown."), (1.2, "$1.20 + unknown (3 starts).")]
+)
+def test_an_unknown_cost_is_not_told_as_none(dollars: float, words: str) -> None:
+    """Starts that nobody knows the price of are counted, not taken for free."""
+    end = {**ended("project_complete", passed=4), "cost_usd": dollars, "unpriced": 3}
+    (message,) = told(started(), end)
+    assert message.text.endswith(f"4 of 4 stories passed, {words}")
+
+
 @pytest.mark.parametrize("decision", [word for word in ExitDecision if word != "continue"])
 def test_every_ending_is_told(decision: ExitDecision) -> None:
     """However a run ends, a person hears of it, with the reason."""

@@ -17,6 +17,7 @@ import msgspec
 
 from ralphloop.agents.base import AGENTS, Agent, load_agent
 from ralphloop.agents.declared import declared_names
+from ralphloop.agents.prices import cost_problems
 from ralphloop.config.load import Loaded, agent_directories
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import RalphError
@@ -46,7 +47,10 @@ def agent_findings(project: Project, loaded: Loaded, env: Mapping[str, str]) -> 
             return _NAMED if theirs else _INSIDE if _is_inside(program, project.root, env) else ""
 
         settings = own if name == chosen else AgentSection()
-        return agent.check(settings, cwd=project.root, inherited=env, why_not=why_not)
+        limited = name in (chosen, *fallbacks) and loaded.config.limits.max_cost_usd > 0
+        found = agent.check(settings, cwd=project.root, inherited=env, why_not=why_not)
+        costs = cost_problems(name, settings, limited=limited)
+        return [*(found or [Finding(Level.INFO, name)]), *costs]
 
     agents = [_loaded(name, places) for name in names]
     # Programs take their time to state their version; together they take the slowest one's.
@@ -54,7 +58,7 @@ def agent_findings(project: Project, loaded: Loaded, env: Mapping[str, str]) -> 
         answers = list(pool.map(ask, names, agents))
     for name, findings in zip(names, answers, strict=True):
         if name == chosen:
-            yield from _chosen_agent(name, findings)
+            yield from _chosen_agent(findings)
         else:
             yield from _other_agent(findings, needed=name in fallbacks)
 
@@ -104,9 +108,9 @@ def _loaded(name: str, places: Sequence[Path]) -> Agent | RalphError:
         return error
 
 
-def _chosen_agent(name: str, findings: list[Finding]) -> Iterator[Finding]:
+def _chosen_agent(findings: list[Finding]) -> Iterator[Finding]:
     """Its version, marked as the chosen one's, then whatever else there is to say."""
-    first, *rest = findings or [Finding(Level.INFO, name)]
+    first, *rest = findings
     if first.level is Level.INFO:
         first = first._replace(level=Level.OK, message=f"{first.message}, chosen")
     yield from (first, *rest)

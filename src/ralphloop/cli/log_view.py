@@ -9,12 +9,12 @@ from ralphloop.cli import output
 from ralphloop.cli.layout import row, wrapped
 from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import AgentEvent
+from ralphloop.core.money import spent_words
 from ralphloop.core.text import clean, counted, one_line
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.base import Reader
 from ralphloop.stories.names import label
-from ralphloop.ui.lines import money
 
 _INDENT = 4
 _LONGEST_LINE = 4_000
@@ -37,7 +37,7 @@ def footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
     took = format_duration(elapsed(record.started_at, record.finished_at))
     files = f"{counted(record.files_modified, 'file')} changed"
     files = files if record.files_modified else "no change"
-    words = f"{record.outcome} in {took}, {money(record.cost_usd)}, {files}"
+    words = f"{record.outcome} in {took}, {spent_words(record.cost_usd, record.unpriced)}, {files}"
     yield from row("=", words, "bold", width=2)
     for line in (*_checks(record), *_reasons(record)):
         yield from row("", line, width=2)

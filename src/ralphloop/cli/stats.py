@@ -11,6 +11,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.config.load import load_config
 from ralphloop.core.durations import format_duration
+from ralphloop.core.money import cost_words
 from ralphloop.journal.reader import JournalReader
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.project import Project, find_project
@@ -45,9 +46,10 @@ def stat_lines(found: Stats) -> Iterator[str]:
         f" with {format_duration(found.waited_s)} of waiting" if found.waited_s else ""
     )
     passed = found.stories.get("passed", 0)
-    each = f", ${found.cost_usd / passed:.2f} a passed story" if passed else ""
+    known = passed and not found.unpriced
+    each = f", ${found.cost_usd / passed:.2f} a passed story" if known else ""
     estimated = " (partly estimated)" if found.cost_estimated else ""
-    yield f"cost         ${found.cost_usd:.2f}{estimated}{each}"
+    yield f"cost         {cost_words(found.cost_usd, found.unpriced)}{estimated}{each}"
     each = f", {found.tokens // passed:,} a passed story" if passed else ""
     yield f"tokens       {found.tokens:,}{each}"
     yield f"failures     {_listed(found.failures) or 'none'}"

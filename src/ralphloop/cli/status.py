@@ -17,12 +17,12 @@ from ralphloop.cli.next_steps import next_steps
 from ralphloop.cli.overview import Overview, State, look
 from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import Circuit
+from ralphloop.core.money import cost_words, money
 from ralphloop.core.story_state import Standing
 from ralphloop.core.text import counted
 from ralphloop.journal.records import IterationRecord
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
-from ralphloop.ui.lines import money
 
 _COLOURS = {
     State.RUNNING: "green",
@@ -136,7 +136,7 @@ def _spent(overview: Overview) -> Iterator[str]:
     yield from row("iterations", f"{totals.iterations}{most}{without}")
     cap = f" of {money(limits.max_cost_usd + extra.cost_usd)}" if limits.max_cost_usd else ""
     estimated = " (estimated in part)" if totals.cost_estimated else ""
-    yield from row("cost", f"{money(totals.cost_usd)}{cap}{estimated}")
+    yield from row("cost", f"{cost_words(totals.cost_usd, totals.unpriced)}{cap}{estimated}")
     yield from row("tokens", _tokens(overview))
     end = f" of {format_duration(limits.max_time + extra.time_s)}" if limits.max_time else ""
     waited = f", {format_duration(totals.waited_s)} of it waiting" if totals.waited_s >= 1 else ""

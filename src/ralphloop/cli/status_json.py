@@ -39,6 +39,8 @@ def status_data(overview: Overview) -> JsonObject:
         "stories": _stories(overview),
         "cost_usd": totals.cost_usd,
         "cost_estimated": totals.cost_estimated,
+        "cost_known": not totals.unpriced,
+        "unpriced_starts": totals.unpriced,
         "tokens": _tokens(totals),
         "limits": _limits(overview),
         "circuit": circuit_view(overview.circuit, overview.policy),

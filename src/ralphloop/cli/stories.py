@@ -12,6 +12,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.layout import row
 from ralphloop.cli.overview import Overview, grade_of, look
+from ralphloop.core.money import spent_words
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.core.text import counted
@@ -21,7 +22,6 @@ from ralphloop.loop.setup import relative
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
 from ralphloop.stories.order import plan
-from ralphloop.ui.lines import money
 
 _COLOURS = {
     Standing.PASSED: "green",
@@ -108,7 +108,8 @@ def _as_lines(story_list: StoryList, listed: list[Shown], root: Path) -> Iterato
     for shown in listed:
         yield from _story_lines(shown)
     total = f"{story_list.passed} of {counted(story_list.total, 'story')} passed"
-    spent = money(sum(shown.state.cost_usd for shown in listed))
+    states = [shown.state for shown in listed]
+    spent = spent_words(sum(s.cost_usd for s in states), sum(s.unpriced for s in states))
     yield ""
     yield f"{total}, {spent}, from {relative(Path(story_list.source), root)}"
 
@@ -130,8 +131,8 @@ def _facts(shown: Shown) -> str:
         parts.append(counted(state.iterations, "iteration"))
     if state.attempts:
         parts.append(counted(state.attempts, "failed attempt"))
-    if state.cost_usd:
-        parts.append(money(state.cost_usd))
+    if state.cost_usd or state.unpriced:
+        parts.append(spent_words(state.cost_usd, state.unpriced))
     return f"{', '.join(parts)}: {shown.why}" if shown.why else ", ".join(parts)
 
 
@@ -157,6 +158,7 @@ def _story_data(shown: Shown) -> JsonObject:
         "attempts": state.attempts,
         "iterations": state.iterations,
         "cost_usd": state.cost_usd,
+        "cost_known": not state.unpriced,
         "reason": state.reason or None,
         "depends_on": list(shown.story.depends_on),
         "saved_ref": state.saved_ref or None,

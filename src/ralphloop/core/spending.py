@@ -17,6 +17,7 @@ class Amounts(msgspec.Struct, frozen=True, kw_only=True):
 
     cost_usd: float = 0.0
     cost_estimated: bool = False  # at least a part of the cost is an estimate
+    unpriced: int = 0  # starts that reached the model and whose cost nobody knows
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
@@ -76,6 +77,12 @@ def cost_of(response: Response, before: StoryState) -> float:
     return max(0.0, used(response, before).cost_usd or 0.0)
 
 
+def is_unpriced(response: Response) -> bool:
+    """True where the model was reached and nobody says what that cost."""
+    reached = response.model_output or response.usage.total_tokens > 0
+    return reached and response.usage.cost_usd is None
+
+
 def spent(usage: Usage, response: Response, analysis: Analysis, evidence: Evidence) -> Spent:
     """What the start adds to the totals."""
     block = response.status or StatusBlock()
@@ -83,6 +90,7 @@ def spent(usage: Usage, response: Response, analysis: Analysis, evidence: Eviden
         counted=response.model_output or not analysis.outcome.is_infrastructure,
         cost_usd=max(0.0, usage.cost_usd or 0.0),
         cost_estimated=usage.estimated,
+        unpriced=int(is_unpriced(response)),
         tasks_completed=evidence.stories_passed or 0,
         files_modified=evidence.files_changed or block.files_modified or 0,
         commits=evidence.commits or 0,

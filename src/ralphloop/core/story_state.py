@@ -56,6 +56,7 @@ class StoryState(Value, kw_only=True):
     commitless: bool = False  # passed without a commit that HEAD must contain
     saved_ref: str = ""  # where the leftovers of a story set aside are
     cost_usd: float = 0.0
+    unpriced: int = 0  # starts whose cost nobody knows
 
     def fresh_conversation(self) -> StoryState:
         """The state for a start that does not go on with the agent's own conversation."""

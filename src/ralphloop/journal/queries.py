@@ -7,8 +7,9 @@ that the last page of a long night costs what the first one does.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -34,10 +35,6 @@ from ralphloop.journal.records import (
 SESSION_HOURS = 24.0
 _JSON_COLUMNS = frozenset({"config", "data", "payload"})
 _UNFINISHED = "status IN ('running', 'stopped')"
-_BRIEF = ", ".join(
-    name for name in IterationRecord.__struct_fields__ if name not in ("record", "effects")
-)
-_TOTALS = ", ".join(Totals.__struct_fields__)
 _R = TypeVar("_R", bound=msgspec.Struct)
 
 
@@ -46,6 +43,20 @@ class Queries:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+
+    @cached_property
+    def _brief(self) -> str:
+        rest = set(IterationRecord.__struct_fields__) - {"record", "effects"}
+        return self._known("iterations", rest)
+
+    @cached_property
+    def _totals(self) -> str:
+        return self._known("runs", Totals.__struct_fields__)
+
+    def _known(self, table: str, names: Iterable[str]) -> str:
+        """The columns there are: a reader may meet a journal before its migration."""
+        there = self._db.rows("SELECT name FROM pragma_table_info(?)", (table,))
+        return ", ".join({row["name"] for row in there}.intersection(names))
 
     @property
     def path(self) -> Path:
@@ -101,7 +112,7 @@ class Queries:
 
     def totals(self, run: str) -> Totals:
         """What the run has spent and done so far, over all its interruptions."""
-        row = self._db.row(f"SELECT {_TOTALS} FROM runs WHERE id = ?", (run,))  # noqa: S608
+        row = self._db.row(f"SELECT {self._totals} FROM runs WHERE id = ?", (run,))  # noqa: S608
         return _record(row, Totals) if row else Totals()
 
     def saved_state(self, run: str) -> SavedState | None:
@@ -118,7 +129,7 @@ class Queries:
 
     def effects_of(self, run: str, n: int) -> IterationRecord | None:
         """One iteration with what it owes, without all that was kept of it."""
-        sql = f"SELECT {_BRIEF}, effects FROM iterations WHERE run = ? AND n = ?"  # noqa: S608
+        sql = f"SELECT {self._brief}, effects FROM iterations WHERE run = ? AND n = ?"  # noqa: S608
         row = self._db.row(sql, (run, n))
         return _record(row, IterationRecord) if row else None
 
@@ -126,7 +137,7 @@ class Queries:
         self, run: str, *, after: int = 0, limit: int = 100, brief: bool = False
     ) -> list[IterationRecord]:
         """Iterations in order; `brief` leaves out the two long columns."""
-        columns = _BRIEF if brief else "*"
+        columns = self._brief if brief else "*"
         sql = f"SELECT {columns} FROM iterations WHERE run = ? AND n > ? ORDER BY n LIMIT ?"  # noqa: S608
         return _records(self._db.rows(sql, (run, after, limit)), IterationRecord)
 
@@ -240,7 +251,7 @@ def _first_run(rows: list[sqlite3.Row]) -> RunRecord | None:
 
 def _run(row: sqlite3.Row) -> RunRecord:
     values = dict(_values(row))
-    totals = {name: values[name] for name in Totals.__struct_fields__}
+    totals = {name: values[name] for name in Totals.__struct_fields__ if name in values}
     return msgspec.convert({**values, "totals": totals}, RunRecord, strict=False)
 
 

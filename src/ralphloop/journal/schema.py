@@ -57,7 +57,13 @@ def m001_initial(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_initial,)
+def m002_unpriced(connection: sqlite3.Connection) -> None:
+    """How many starts have a cost that nobody knows; of older ones it was not asked."""
+    for table in ("runs", "iterations"):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0")
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_unpriced)
 
 _INITIAL = (
     """

@@ -36,6 +36,7 @@ class Stats:
     iterations: int = 0
     cost_usd: float = 0.0
     cost_estimated: bool = False
+    unpriced: int = 0  # starts whose cost nobody knows
     tokens: int = 0
     active_s: float = 0.0
     waited_s: float = 0.0
@@ -99,6 +100,7 @@ def _add_run(stats: Stats, run: RunRecord) -> None:
     stats.iterations += run.totals.iterations
     stats.cost_usd += run.totals.cost_usd
     stats.cost_estimated |= run.totals.cost_estimated
+    stats.unpriced += run.totals.unpriced
     stats.tokens += run.totals.total_tokens
     stats.active_s += run.totals.active_s
     stats.waited_s += run.totals.waited_s

@@ -62,6 +62,7 @@ class Ended(Value, kw_only=True):
             "passed": self.passed,
             "total": self.total,
             "cost_usd": self.totals.cost_usd,
+            "unpriced": self.totals.unpriced,
             "tokens": self.totals.total_tokens,
             "iterations": self.totals.iterations,
             "duration_s": self.totals.active_s,

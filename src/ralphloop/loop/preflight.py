@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from ralphloop.agents.prices import cost_problems
 from ralphloop.agents.programs import find_program
 from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.core.model import CheckResult, CheckStatus
@@ -101,6 +102,8 @@ def look_at_agents(runner: Runner, report: Report) -> None:
         )
         is_first = member is runner.setup.crew[0]
         _heed(findings, report, AgentUnavailable if is_first else None)
+        limited = runner.limits.max_cost_usd > 0
+        _heed(cost_problems(member.name, member.config, limited=limited), report)
 
 
 def _baseline(runner: Runner, report: Report) -> Steps[tuple[CheckResult, ...]]:

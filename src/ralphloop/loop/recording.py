@@ -18,7 +18,7 @@ from ralphloop.core.limits import quota_wait
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Response, Status
 from ralphloop.core.planning import runnable_besides
 from ralphloop.core.run_state import RunState, Step, set_aside
-from ralphloop.core.spending import conversation, cost_of, spent, used
+from ralphloop.core.spending import conversation, cost_of, is_unpriced, spent, used
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
 from ralphloop.core.text import one_line
@@ -75,6 +75,7 @@ def _story_after(runner: Runner, judged: Judged) -> StoryState:
         start_head=begun.state.start_head or begun.before.head or "",
         end_head=judged.worked.after.head or "",
         cost_usd=begun.state.cost_usd + cost_of(response, begun.state),
+        unpriced=begun.state.unpriced + is_unpriced(response),
         session_id=_conversation(judged),
         session_agent=begun.member.name,
         session_usage=conversation(response, begun.state),
@@ -336,14 +337,27 @@ def _ended(runner: Runner, judged: Judged, state: StoryState) -> events.LoopEven
         files_changed=worked.changed.count,
         commits=worked.commits.count,
         checks={check.name: str(check.status) for check in judged.checks},
-        warnings=list(analysis.warnings),
+        warnings=[*analysis.warnings, *_without_a_price(runner, judged)],
         stuck=[pattern.detail for pattern in analysis.stuck],
         cost_usd=cost_of(worked.finished.response, worked.begun.state),
+        unpriced=int(is_unpriced(worked.finished.response)),
         tokens=used(worked.finished.response, worked.begun.state).total_tokens,
         duration_s=worked.finished.end.duration_s,
         attempts=state.attempts,
         findings=list(judged.findings),
     )
+
+
+def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
+    """Said once, and only where it could not be known before: a limit that is none."""
+    response, member = judged.worked.finished.response, judged.worked.begun.member
+    if not is_unpriced(response) or not runner.limits.max_cost_usd or runner.totals().unpriced:
+        return
+    from ralphloop.agents.prices import CANNOT_BE_KEPT, why_unpriced
+
+    if not why_unpriced(member.name, member.config):
+        model = response.model or member.config.model
+        yield f"{CANNOT_BE_KEPT}{f'no price is known for {model}' if model else 'no cost was told'}"
 
 
 def _tell_more(runner: Runner, judged: Judged, state: StoryState) -> None:

@@ -15,6 +15,7 @@ from ralphloop.atomic import clean_leftovers
 from ralphloop.config.render import storable
 from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.money import spent_words
 from ralphloop.core.session import Session, first_state, reopen_waiting, reopened
 from ralphloop.core.story_state import StoryState, load_states
 from ralphloop.errors import RalphError, RepositoryError
@@ -204,7 +205,7 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
     totals = record.totals
     tell(
         f"Continuing run {record.id} from {format_duration(now - record.last_activity)} ago:"
-        f" {totals.iterations} iterations, ${totals.cost_usd:.2f},"
+        f" {totals.iterations} iterations, {spent_words(totals.cost_usd, totals.unpriced)},"
         f" circuit {runner.session.state.breaker.circuit}; next is the first open story."
     )
     _started(runner, continued=True)
@@ -267,6 +268,7 @@ def _started(runner: Runner, *, continued: bool) -> None:
         passed=stories.passed if stories else 0,
         max_iterations=config.limits.max_iterations,
         cost_usd=runner.totals().cost_usd,
+        unpriced=runner.totals().unpriced,
         max_cost_usd=config.limits.max_cost_usd,
         max_time_s=config.limits.max_time,
         circuit=str(runner.session.state.breaker.circuit),

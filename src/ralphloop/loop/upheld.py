@@ -112,4 +112,5 @@ def _open(state: StoryState, reason: str) -> StoryState:
         findings=(reason,),
         iterations=state.iterations,
         cost_usd=state.cost_usd,
+        unpriced=state.unpriced,
     )

@@ -16,6 +16,7 @@ import msgspec
 from ralphloop.core.durations import format_duration
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Status, Value
+from ralphloop.core.money import spent_words
 from ralphloop.core.text import one_line
 
 Event = Mapping[str, Any]
@@ -46,6 +47,7 @@ class Decider:
         self._project = "ralph"
         self._passed = self._total = 0
         self._spent = self._budget = 0.0
+        self._unpriced = 0
         self._told: set[str] = set()
         self._is_limited = False
         self._is_open = False
@@ -60,6 +62,7 @@ class Decider:
         self._passed, self._total = int(event.get("passed", 0)), int(event.get("stories", 0))
         self._budget = float(event.get("max_cost_usd", 0.0))
         self._spent = float(event.get("cost_usd", 0.0))  # of a run that is continued
+        self._unpriced = int(event.get("unpriced", 0))
 
     def _story_passed(self, _: Event) -> None:
         self._passed += 1
@@ -69,6 +72,7 @@ class Decider:
 
     def _iteration_finished(self, event: Event) -> Message | None:
         self._spent += float(event.get("cost_usd", 0.0))
+        self._unpriced += int(event.get("unpriced", 0))
         outcome = str(event.get("outcome", ""))
         works = outcome in set(Outcome) and not Outcome(outcome).is_infrastructure
         lifted = self._lifted(event) if works else None
@@ -119,12 +123,15 @@ class Decider:
         word = ExitDecision(decision) if decision in set(ExitDecision) else ExitDecision.ERROR
         self._passed, self._total = int(event.get("passed", 0)), int(event.get("total", 0))
         self._spent = float(event.get("cost_usd", self._spent))
+        self._unpriced = int(event.get("unpriced", self._unpriced))
         reasons = "; ".join(str(reason) for reason in event.get("reasons", ()))
         text = f"{reasons}. {self._standing()}" if reasons else self._standing()
         return self._message(_KINDS.get(word, "run_finished"), ENDINGS[word].words, text, event)
 
     def _standing(self) -> str:
         stories = f"{self._passed} of {self._total} stories passed, " if self._total else ""
+        if self._unpriced:
+            return f"{stories}{spent_words(self._spent, self._unpriced)}."
         return f"{stories}${self._spent:.2f} spent."
 
     def _once(self, key: str, kind: str, what: str, text: str, event: Event) -> Message | None:

@@ -14,8 +14,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from ralphloop.core.durations import format_duration, parse_iso
+from ralphloop.core.money import money, spent_words
 from ralphloop.core.text import one_line
-from ralphloop.ui.lines import event_lines, money
+from ralphloop.ui.lines import event_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,7 +58,7 @@ class LiveConsole(PlainConsole):
         super().__init__(verbosity=verbosity)
         self._live: Live | None = None
         self._began = time.monotonic()
-        self._facts: dict[str, Any] = {"circuit": "CLOSED", "cost": 0.0}
+        self._facts: dict[str, Any] = {"circuit": "CLOSED", "cost": 0.0, "unpriced": 0}
         self._sign = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -119,6 +120,7 @@ class LiveConsole(PlainConsole):
             facts["action"] = f"{event['kind']}: {event['summary']}"
         elif kind == "iteration_finished":
             facts["cost"] += event["cost_usd"]
+            facts["unpriced"] += event.get("unpriced", 0)
             facts["action"] = event["outcome"]
         elif kind == "story_passed":
             facts["passed"] = facts.get("passed", 0) + 1
@@ -146,7 +148,7 @@ class LiveConsole(PlainConsole):
 
     def _money(self) -> str:
         budget = self._facts.get("budget") or 0
-        spent = money(self._facts["cost"])
+        spent = spent_words(self._facts["cost"], self._facts["unpriced"])
         return f"{spent} of {money(budget)}" if budget else spent
 
     def _now(self) -> str:

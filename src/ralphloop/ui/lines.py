@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ralphloop.core.durations import format_duration
+from ralphloop.core.money import money, spent_words
 from ralphloop.core.text import clean, counted
 
 Event = Mapping[str, Any]
@@ -43,11 +44,6 @@ def event_lines(event: Event, *, verbosity: int = 0) -> Iterator[str]:
     elif kind in _TELLERS:
         told = _TELLERS[kind](event)
     yield from (" ".join(clean(line).split("\n")) for line in told)
-
-
-def money(dollars: float) -> str:
-    """Dollars with as many digits as matter."""
-    return f"${dollars:.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
 
 
 def short_duration(seconds: float) -> str:
@@ -93,7 +89,7 @@ def _agent_event(event: Event) -> Iterator[str]:
 
 def _iteration_finished(event: Event) -> Iterator[str]:
     took = short_duration(event["duration_s"])
-    spent = money(event["cost_usd"])
+    spent = spent_words(event["cost_usd"], event.get("unpriced", 0))
     yield f"    {event['outcome']} in {took}, {spent}, {_work(event)}"
     if event["outcome_reason"] and event["outcome"] != "completed":
         yield f"    {event['outcome_reason']}"
@@ -129,7 +125,7 @@ def _run_finished(event: Event) -> Iterator[str]:
     stories = f"{event['passed']} of {event['total']} stories passed, " if event["total"] else ""
     yield (
         f"run ended: {event['decision']}. {stories}{counted(event['iterations'], 'iteration')},"
-        f" {money(event['cost_usd'])}, {event['tokens']:,} tokens,"
+        f" {spent_words(event['cost_usd'], event.get('unpriced', 0))}, {event['tokens']:,} tokens,"
         f" {format_duration(event['duration_s'])}"
     )
     for reason in event["reasons"]:

@@ -12,10 +12,10 @@ from typing import Any
 
 from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.endings import ENDINGS
+from ralphloop.core.money import cost_words, money
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.text import counted, one_line
 from ralphloop.journal.records import RunRecord, RunStatus
-from ralphloop.ui.lines import money
 from ralphloop.ui.monitor import paint, panels
 from ralphloop.ui.monitor.paint import bar, line, plain
 from ralphloop.ui.monitor.values import Facts, Line, Screen, Span, State, StoryRow, Tone
@@ -148,7 +148,9 @@ def _money(facts: Facts) -> Iterator[Span]:
     if facts.run is None:
         return
     totals, most = facts.run.totals, float(facts.setting("limits", "max_cost_usd"))
-    spent = f"  {'~' if totals.cost_estimated else ''}{money(totals.cost_usd)}"
+    spent = (
+        f"  {'~' if totals.cost_estimated else ''}{cost_words(totals.cost_usd, totals.unpriced)}"
+    )
     if not most:
         yield f"{spent} spent ", Tone.PLAIN
         return

@@ -9,10 +9,11 @@ import msgspec
 
 from ralphloop.core.durations import format_duration, iso
 from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.money import cost_words, short_cost
 from ralphloop.core.story import Story
 from ralphloop.core.text import clean, one_line
 from ralphloop.journal.records import IterationRecord, RunRecord
-from ralphloop.ui.lines import money, short_duration
+from ralphloop.ui.lines import short_duration
 from ralphloop.ui.monitor.paint import line, number
 from ralphloop.ui.monitor.values import Line, Shown, Tone
 
@@ -73,7 +74,7 @@ def iteration_row(record: IterationRecord) -> Line:
         (f"{record.n:>5}  ", Tone.STRONG),
         f"{one_line(record.story or 'the prompt', 13):<14}",
         (f"{record.outcome or 'running':<13}", tone),
-        (f"{took:>7} {money(record.cost_usd):>8}  ", Tone.QUIET),
+        (f"{took:>7} {short_cost(record.cost_usd, record.unpriced):>8}  ", Tone.QUIET),
         (one_line(verdict, 200), tone),
     )
 
@@ -81,11 +82,12 @@ def iteration_row(record: IterationRecord) -> Line:
 def run_row(run: RunRecord) -> Line:
     """One run on one line."""
     totals = run.totals
+    spent = short_cost(totals.cost_usd, totals.unpriced)
     return line(
         (f"{_moment(run.started_at)[:16]}  ", Tone.STRONG),
         f"{run.decision or run.status:<17}{totals.tasks_completed:>3} passed",
         f"{totals.iterations:>5} iterations",
-        (f"{format_duration(totals.active_s):>8}{money(totals.cost_usd):>7}  ", Tone.QUIET),
+        (f"{format_duration(totals.active_s):>8}{spent:>7}  ", Tone.QUIET),
         (one_line(run.reason, 200), Tone.QUIET),
     )
 
@@ -104,11 +106,12 @@ def _what_is_asked(story: Story) -> Iterator[Line]:
 def _what_is_known(state: Mapping[str, Any]) -> Iterator[Line]:
     yield from _heading("Where it stands")
     grade, saved, cost = state.get("grade"), state.get("saved_ref"), state.get("cost_usd")
+    unpriced = int(state.get("unpriced", 0))
     standing = str(state.get("standing", "open")).replace("_", " ")
     yield from _field("standing", f"{standing} ({grade})" if grade else standing)
     yield from _field("why", state.get("reason"))
     yield from _field("attempts", f"{state.get('attempts', 0)} failed")
-    yield from _field("cost", money(cost) if isinstance(cost, float) else "")
+    yield from _field("cost", cost_words(cost, unpriced) if isinstance(cost, float) else "")
     yield from _listed("to answer", state.get("findings"), Tone.WARN)
     yield from _field("bring back", f"git cherry-pick --no-commit {saved}" if saved else "")
 
@@ -168,7 +171,10 @@ def _analysis(record: IterationRecord) -> Iterator[Line]:
 
 def _spent(record: IterationRecord) -> Iterator[Line]:
     yield from _heading("Spent")
-    yield from _field("cost", f"{'~' if record.cost_estimated else ''}{money(record.cost_usd)}")
+    yield from _field(
+        "cost",
+        f"{'~' if record.cost_estimated else ''}{cost_words(record.cost_usd, record.unpriced)}",
+    )
     tokens = f"{number(record.input_tokens)} in, {number(record.output_tokens)} out"
     yield from _field("tokens", f"{tokens}, {number(record.cache_read_tokens)} read from cache")
     yield from _field("tool calls", record.record.response.tool_calls or None)

@@ -7,8 +7,8 @@ from datetime import tzinfo
 
 from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit
+from ralphloop.core.money import spent_words
 from ralphloop.core.text import counted, one_line
-from ralphloop.ui.lines import money
 from ralphloop.ui.monitor import paint
 from ralphloop.ui.monitor.paint import clock, fit, line, number, pips, spark
 from ralphloop.ui.monitor.values import Action, Facts, Line, Span, State, Tone
@@ -38,7 +38,9 @@ def now(facts: Facts, state: State, at: float) -> Iterator[Line]:
     yield _sign_of_life(facts, at)
     made = facts.usage.output_tokens
     tokens = f"{number(facts.usage.total_tokens - made)} in, {number(made)} out"
-    yield line((f"{tokens} · {money(facts.story_cost)} before", Tone.QUIET))
+    yield line(
+        (f"{tokens} · {spent_words(facts.story_cost, facts.story_unpriced)} before", Tone.QUIET)
+    )
 
 
 def _sign_of_life(facts: Facts, at: float) -> Line:

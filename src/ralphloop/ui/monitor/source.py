@@ -232,6 +232,7 @@ class Source:
             lengths=_decoded(saved.state).lengths if saved else (),
             stories=model.story_rows(self._stories.list, states, current),
             story_cost=_number(story.get("cost_usd")),
+            story_unpriced=int(_number(story.get("unpriced"))),
             list_problem=self._stories.problem,
             calls=journal.starts_since(now - _HOUR),
             learned=self._learned.learned,

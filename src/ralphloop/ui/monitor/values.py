@@ -103,6 +103,7 @@ class Facts(Shown):
     lengths: tuple[int, ...] = ()  # characters of the agent's own text, iteration by iteration
     stories: tuple[StoryRow, ...] = ()
     story_cost: float = 0.0
+    story_unpriced: int = 0
     list_problem: str = ""
     log: tuple[LogLine, ...] = ()
     actions: tuple[Action, ...] = ()

@@ -112,6 +112,7 @@ class Librarian:
             cost_usd=spent.cost_usd,
             tokens=spent.tokens,
             seconds=spent.seconds,
+            unpriced=spent.unpriced,
             look=self._look(state, spent),
             proof=tuple(self._proof(story, spent)),
             bring_back=f"git cherry-pick --no-commit {shlex.quote(saved)}" if saved else "",

@@ -227,9 +227,9 @@ def _spending(run: RunRecord, extra: Mapping[str, Any], passes: int) -> Spending
         totals=totals,
         total_tokens=totals.total_tokens,
         max_cost_usd=most,
-        cost_share=totals.cost_usd / most if most else None,
+        cost_share=totals.cost_usd / most if most and not totals.unpriced else None,
         max_iterations=int(limits.get("max_iterations", 0)),
-        cost_per_pass_usd=totals.cost_usd / passes if passes else None,
+        cost_per_pass_usd=totals.cost_usd / passes if passes and not totals.unpriced else None,
     )
 
 
@@ -258,14 +258,19 @@ def _bars(spent: list[Cost]) -> Iterator[Cost]:
 def _story_costs(tally: Tally) -> list[Cost]:
     """What each story cost, the most expensive first."""
     costs = [
-        Cost(tally.say(story, 60) or "the prompt", spent.cost_usd, spent.tokens)
+        Cost(tally.say(story, 60) or "the prompt", spent.cost_usd, spent.tokens, spent.unpriced)
         for story, spent in tally.stories.items()
     ]
     return sorted(costs, key=lambda cost: (-cost.cost_usd, -cost.tokens))
 
 
 def _sum(name: str, costs: list[Cost]) -> Cost:
-    return Cost(name, sum(cost.cost_usd for cost in costs), sum(cost.tokens for cost in costs))
+    return Cost(
+        name,
+        sum(cost.cost_usd for cost in costs),
+        sum(cost.tokens for cost in costs),
+        sum(cost.unpriced for cost in costs),
+    )
 
 
 def _spans(moves: list[Move], first: str, start: float, end: float) -> list[Span]:

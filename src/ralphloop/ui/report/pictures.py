@@ -12,8 +12,8 @@ from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from ralphloop.core.durations import format_duration
+from ralphloop.core.money import cost_words, money
 from ralphloop.core.text import counted
-from ralphloop.ui.lines import money
 from ralphloop.ui.report.values import MOST_SPANS, Report, Span
 from ralphloop.ui.report.words import clock, moment, number
 
@@ -139,8 +139,9 @@ def _per_iteration(report: Report) -> Picture:
     if not costs:
         return Picture("iterations", title, "No iteration has ended yet.")
     low = _TOP + 10 + _PANEL + 40
-    upper = _panel([(c.name, c.cost_usd) for c in costs], _TOP + 10, "cost", money)
-    lower = _panel([(c.name, c.tokens) for c in costs], low, "tokens", number)
+    dollars = [(c.name, c.cost_usd, cost_words(c.cost_usd, c.unpriced)) for c in costs]
+    upper = _panel(dollars, _TOP + 10, "cost", money)
+    lower = _panel([(c.name, c.tokens, number(c.tokens)) for c in costs], low, "tokens", number)
     texts = [
         Text(_LEFT, _TOP, "cost in dollars"),
         Text(_LEFT, low - 10, "tokens"),
@@ -156,19 +157,21 @@ def _per_iteration(report: Report) -> Picture:
         lines=[*upper.lines, *lower.lines],
         texts=[*texts, *upper.texts, *lower.texts],
         head=("iteration", "cost", "tokens"),
-        rows=[(c.name, money(c.cost_usd), f"{c.tokens:,}") for c in costs],
+        rows=[(c.name, cost_words(c.cost_usd, c.unpriced), f"{c.tokens:,}") for c in costs],
     )
 
 
-def _panel(values: Sequence[tuple[str, float]], top: float, style: str, shown: _Shown) -> Picture:
-    """Upright bars with an axis of their own."""
-    peak, bottom = _round_up(max(value for _, value in values)), top + _PANEL
+def _panel(
+    values: Sequence[tuple[str, float, str]], top: float, style: str, shown: _Shown
+) -> Picture:
+    """Upright bars, each with its value in words, with an axis of their own."""
+    peak, bottom = _round_up(max(value for _, value, _ in values)), top + _PANEL
     step = _PLOT / len(values)
     width = round(max(min(step * 0.8, 60.0), 1.0), 1)
     bars = []
-    for position, (name, value) in enumerate(values):
+    for position, (name, value, words) in enumerate(values):
         tall, x = round(value / peak * _PANEL, 1), round(_LEFT + (position + 0.1) * step, 1)
-        bars.append(Bar(x, bottom - tall, width, tall, style, f"iteration {name}: {shown(value)}"))
+        bars.append(Bar(x, bottom - tall, width, tall, style, f"iteration {name}: {words}"))
     levels = {bottom: shown(0), bottom - _PANEL / 2: shown(peak / 2), top: shown(peak)}
     return Picture(
         "",
@@ -193,17 +196,18 @@ def _per_story(report: Report) -> Picture:
         short = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
         cost = max(round(story.cost_usd / most_cost * room, 1), 1)
         tokens = max(round(story.tokens / most_tokens * room, 1), 1)
-        label = f"{name}: {money(story.cost_usd)}, {story.tokens:,} tokens"
+        label = f"{name}: {cost_words(story.cost_usd, story.unpriced)}, {story.tokens:,} tokens"
         bars += [Bar(_NAMES, y, cost, 14, "cost", label)]
         bars += [Bar(_NAMES, y + 17, tokens, 14, "tokens", label)]
         texts += [
             Text(_NAMES - 8, y + 20, short, "end"),
-            Text(_NAMES + cost + 6, y + 13, money(story.cost_usd)),
+            Text(_NAMES + cost + 6, y + 13, cost_words(story.cost_usd, story.unpriced)),
             Text(_NAMES + tokens + 6, y + 30, f"{number(story.tokens)} tok"),
         ]
     bottom, others = _TOP + len(stories) * _ROW, report.series.other_stories
     if others is not None:
-        words = f"{others.name}: {money(others.cost_usd)}, {number(others.tokens)} tok"
+        dollars = cost_words(others.cost_usd, others.unpriced)
+        words = f"{others.name}: {dollars}, {number(others.tokens)} tok"
         texts.append(Text(_NAMES, bottom + 13, words))
     return Picture(
         "per-story",
@@ -214,7 +218,7 @@ def _per_story(report: Report) -> Picture:
         texts=texts,
         head=("story", "cost", "tokens"),
         rows=[
-            (s.name, money(s.cost_usd), f"{s.tokens:,}")
+            (s.name, cost_words(s.cost_usd, s.unpriced), f"{s.tokens:,}")
             for s in (*stories, *((others,) if others else ()))
         ],
     )

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from ralphloop.core.durations import format_duration
+from ralphloop.core.money import cost_words, money, spent_words
 from ralphloop.core.text import counted
-from ralphloop.ui.lines import money
 from ralphloop.ui.report.groups import ALWAYS
 from ralphloop.ui.report.pictures import pictures
 from ralphloop.ui.report.values import Report
@@ -68,6 +68,8 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         "moment": partial(moment, span=report.as_of - report.started_at, zone=zone),
         "duration": format_duration,
         "money": money,
+        "cost_words": cost_words,
+        "spent_words": spent_words,
         "number": number,
         "percent": percent,
         "counted": counted,

@@ -27,6 +27,7 @@ class StoryTally:
 
     iterations: int = 0
     cost_usd: float = 0.0
+    unpriced: int = 0
     tokens: int = 0
     seconds: float = 0.0
     passed_in: int = 0  # the iteration
@@ -95,13 +96,14 @@ class Tally:
         seconds = it.record.end.duration_s
         story.iterations += 1
         story.cost_usd += it.cost_usd
+        story.unpriced += it.unpriced
         story.tokens += it.total_tokens
         story.seconds += seconds
         if it.checks:
             story.checks = tuple(check.name for check in it.checks)
         self.working_s += seconds
         self.checking_s += sum(check.duration_s for check in it.checks)
-        self.spent.append(Cost(str(it.n), it.cost_usd, it.total_tokens))
+        self.spent.append(Cost(str(it.n), it.cost_usd, it.total_tokens, it.unpriced))
 
     def _judge(self, it: IterationRecord) -> None:
         verdict, at = it.record.verdict, it.finished_at or it.started_at

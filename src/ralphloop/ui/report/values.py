@@ -31,6 +31,7 @@ class StoryLine(Fact):
     cost_usd: float
     tokens: int
     seconds: float
+    unpriced: int  # starts whose cost nobody knows
     look: str  # the command that shows its commits; empty where there are none
     proof: tuple[str, ...]  # the commands that reproduce the checks
     bring_back: str  # the command that restores work that was set aside
@@ -110,6 +111,7 @@ class Cost(Fact):
     name: str
     cost_usd: float
     tokens: int
+    unpriced: int = 0
 
 
 class Span(Fact):

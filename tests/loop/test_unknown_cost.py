@@ -1,0 +1,118 @@
+"""What a start cost is unknown where nobody says it, and that is said instead of $0.00."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.loop.projects import Sandbox, sandbox
+
+CODEX = """
+write(f"{STORY}.txt", START)
+event(type="thread.started", thread_id=f"t-{START}")
+event(type="turn.started")
+event(type="item.completed", item={"id": "i", "type": "agent_message", "text": "It is done."})
+event(type="turn.completed", usage={"input_tokens": 90_000, "output_tokens": 9_000})
+"""
+TEXT = "write(f'{STORY}.txt', START); done()"
+CLAUDE = """
+write(f"{STORY}.txt", START)
+says("The story is complete.")
+result("The story is complete.", cost=COST)
+"""
+SOMETIMES = f"""
+if START == 2: COST = None
+else: COST = 1.2
+{CLAUDE}
+"""
+CANNOT = "max_cost_usd cannot be kept: "
+
+
+def night(tmp_path: Path, agent: str, output: str, *, limits: str = "", model: str = "") -> Sandbox:
+    """Two stories that pass, each in one start."""
+    box = sandbox(tmp_path, agent, stories=2, checks=[["true"]], output=output, limits=limits)
+    config = box.root / "ralph.toml"
+    config.write_text(config.read_text().replace("[checks]", f'model = "{model}"\n[checks]', 1))
+    box.git("commit", "-qam", "model")
+    return box
+
+
+def everything_said(box: Sandbox) -> str:
+    """All that people are shown after the run, in words."""
+    reports = (box.ralph("report", kind) for kind in ("--md", "--html"))
+    shown = (box.ralph(*words) for words in (["status"], ["stories"], ["log"], ["stats"]))
+    return "".join(done.text for done in (*reports, *shown))
+
+
+@pytest.mark.parametrize("agent, output", [(TEXT, "text"), (CODEX, "codex")])
+def test_an_unknown_cost_is_never_zero_dollars(tmp_path: Path, agent: str, output: str) -> None:
+    """The run, its end, status, stories, log, stats and report say that they do not know."""
+    box = night(tmp_path, agent, output)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert done.text.count(", cost unknown, ") == 3, done.text  # two starts and the end
+    said = everything_said(box)
+    assert "unknown" in box.ralph("status").text
+    assert "unknown" in box.ralph("stories").text
+    said = re.sub(r"<text[^>]*>\$0\.00</text>", "", said)  # where an axis begins
+    assert "$0.00" not in done.text + said
+    status = box.status()
+    assert (status["cost_usd"], status["cost_known"], status["unpriced_starts"]) == (0.0, False, 2)
+    stories = json.loads(box.ralph("stories", "--json").out)["stories"]
+    assert [story["cost_known"] for story in stories] == [False, False]
+
+
+def test_a_reported_zero_is_zero(tmp_path: Path) -> None:
+    """An agent that truly cost nothing is no unknown."""
+    box = night(tmp_path, CLAUDE.replace("COST", "0.0"), "claude", limits="max_cost_usd = 20.0")
+    done = box.run()
+    assert done.code == 0, done.text
+    assert "$0.00" in done.text
+    assert "unknown" not in done.text + everything_said(box)
+    assert CANNOT not in done.text
+    assert box.status()["cost_known"] is True
+
+
+def test_a_mixed_night_says_both(tmp_path: Path) -> None:
+    """What is known is summed up, the rest is counted; the limit is doubted once."""
+    box = night(tmp_path, SOMETIMES, "claude", limits="max_cost_usd = 20.0")
+    done = box.run()
+    assert done.code == 0, done.text
+    assert "$1.20 + unknown (1 start)" in done.text
+    assert "$1.20 + unknown (1 start)" in box.ralph("status").text
+    assert done.text.count(CANNOT) == 1
+
+
+@pytest.mark.parametrize(
+    "agent, output, model, why",
+    [
+        (TEXT, "text", "", "plain text names no price"),
+        (CODEX, "codex", "", "codex does not name its model"),
+        (CODEX, "codex", "made-up-9", "no price is known for made-up-9"),
+    ],
+)
+def test_a_limit_that_cannot_be_kept_is_said_before_money_is_spent(
+    tmp_path: Path, agent: str, output: str, model: str, why: str
+) -> None:
+    """Pre-flight and doctor name the reason; the run does not repeat it with every start."""
+    box = night(tmp_path, agent, output, limits="max_cost_usd = 20.0", model=model)
+    doctor = box.ralph("doctor")
+    assert doctor.code == 0, doctor.text
+    assert f"{CANNOT}{why}" in " ".join(doctor.text.split())
+    done = box.run()
+    assert done.code == 0, done.text
+    assert f"warning: {CANNOT}{why}" in done.err  # what a start brings is on stdout
+    assert done.text.count(CANNOT) == 1
+
+
+def test_a_price_that_is_known_keeps_the_limit(tmp_path: Path) -> None:
+    """With agent.model the tokens of codex have a price, and the limit ends the run."""
+    box = night(tmp_path, CODEX, "codex", limits="max_cost_usd = 0.1", model="gpt-5")
+    done = box.run()
+    assert done.code == 3, done.text
+    assert CANNOT not in done.text
+    assert "unknown" not in done.text
+    assert box.starts == 1
