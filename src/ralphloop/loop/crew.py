@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ralphloop.agents.programs import WhyNot, asked_freely
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Outcome, Value
 from ralphloop.errors import AgentUnavailable
@@ -21,6 +20,7 @@ from ralphloop.project import Project
 
 if TYPE_CHECKING:
     from ralphloop.agents.base import Agent, AgentRequest, Launch
+    from ralphloop.agents.programs import WhyNot
 
 GONE = -1.0
 Quota = Mapping[str, float]  # agent -> when it may start again, or GONE
@@ -69,7 +69,7 @@ class _Session:
         *,
         cwd: Path,
         inherited: Mapping[str, str],
-        why_not: WhyNot = asked_freely,
+        why_not: WhyNot = lambda _: "",
     ) -> list[Finding]:
         return []
 

@@ -13,7 +13,6 @@ from ralphloop.loop.runner import Runner
 from ralphloop.workspace.lost_history import Lost, contains, has_again, keep_lost
 from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.repo import Repository
-from ralphloop.workspace.set_aside import ref_name
 
 
 def lost_heads(
@@ -27,6 +26,8 @@ def lost_heads(
     old = before.head
     if old is None or old == after.head or contains(repo, after.head, old):
         return still
+    from ralphloop.workspace.set_aside import ref_name
+
     words = _kept(repo, branch, ref_name(runner.run, number, "lost"), old, after.head)
     # Undoing a rewrite takes commits out too: the ones that were in its place.
     return still if state.lost and not still else {**still, old: words}

@@ -12,9 +12,7 @@ from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.room import claim
 from ralphloop.workspace import object_store
-from ralphloop.workspace.branch_return import bring_back, is_on, return_to_branch
 from ralphloop.workspace.measures import Snapshot
-from ralphloop.workspace.set_aside import ref_name
 from ralphloop.workspace.snapshot import Snapshotter
 
 
@@ -33,7 +31,12 @@ def put_back_own_files(runner: Runner) -> None:
 def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: bytes) -> str:
     """Be on the branch of the run again; words where what the agent did elsewhere stays there."""
     repo, branch = runner.setup.repo, runner.session.frozen.branch
-    if repo is None or not branch or runner.setup.options.session or is_on(repo, branch):
+    if repo is None or not branch or runner.setup.options.session:
+        return ""
+    from ralphloop.workspace.branch_return import bring_back, is_on, return_to_branch
+    from ralphloop.workspace.set_aside import ref_name
+
+    if is_on(repo, branch):
         return ""
     there = repo.branch() or "no branch"
     add_note(runner, f"Do not switch branches: stay on {branch}.")

@@ -8,7 +8,6 @@ commits is theirs to do.  Everything else is open again, and the reason is said.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -21,7 +20,6 @@ from ralphloop.journal.records import Passing
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.stories.source import load
-from ralphloop.workspace.commit import marks_since
 
 
 def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:
@@ -75,6 +73,8 @@ def _marks(runner: Runner, proofs: list[Passing]) -> set[str]:
     repo = runner.setup.repo
     if repo is None or not proofs:
         return set()
+    from ralphloop.workspace.commit import marks_since
+
     first = runner.journal.find_run(min(proof.run for proof in proofs))
     return marks_since(repo, first.head if first else "")
 
@@ -95,6 +95,8 @@ def _committed_list(runner: Runner) -> tuple[Story, ...]:
     repo, known = runner.setup.repo, runner.setup.stories
     if repo is None or known is None or not known.path.resolve().is_relative_to(repo.root):
         return ()
+    import tempfile
+
     path = known.path.resolve().relative_to(repo.root).as_posix()
     shown = repo.git.attempt("cat-file", "blob", f"HEAD:{path}")
     with tempfile.TemporaryDirectory(prefix="ralph-") as place:
