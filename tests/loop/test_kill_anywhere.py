@@ -40,7 +40,7 @@ WHILE_THE_AGENT_RAN = (
     "journal.start_iteration.committed",
     "journal.set_agent_pid.uncommitted",
     "journal.set_agent_pid.committed",
-    "journal.finish_iteration.uncommitted",
+    "journal.agent_ended.uncommitted",
 )
 NEEDS_THE_FULL_NIGHT = ("set_aside", "begin_wait", "end_wait", "put_story")
 LATER_PASSES = (

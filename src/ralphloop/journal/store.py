@@ -196,6 +196,11 @@ class Journal(Queries):
         with self._db.write("set_meta") as db:
             _set_meta(db, key, value)
 
+    def keep_agent_end(self, key: str, value: object) -> None:
+        """Remember how an agent ended; a power cut may take that, and its work is done again."""
+        with self._db.write("agent_ended", durable=False) as db:
+            _set_meta(db, key, value)
+
     # --- requests ----------------------------------------------------------------------------
 
     def add_request(self, run: str, *, kind: str, payload: object = None, now: float) -> int | None:

@@ -87,7 +87,7 @@ def end_run(runner: Runner, decision: Decision) -> Ended:
     ended = Ended(
         run=runner.run,
         decision=decision,
-        totals=runner.journal.totals(runner.run),
+        totals=_with_owed(runner),
         passed=stories.passed if stories else 0,
         total=stories.total if stories else 0,
         waiting=tuple(
@@ -98,6 +98,12 @@ def end_run(runner: Runner, decision: Decision) -> Ended:
     )
     runner.bus.emit(events.RUN_FINISHED, None, **ended.in_numbers())
     return ended
+
+
+def _with_owed(runner: Runner) -> Totals:
+    """The totals, with an agent that was paid and is not judged yet."""
+    totals = runner.journal.totals(runner.run)
+    return msgspec.structs.replace(totals, cost_usd=totals.cost_usd + runner.owed_usd)
 
 
 def after_run(setup: Setup, ended: Ended) -> None:

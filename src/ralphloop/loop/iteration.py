@@ -177,12 +177,6 @@ def state_before(runner: Runner, story: str | None, member: Member) -> StoryStat
     return state if resumes else state.fresh_conversation()
 
 
-async def work(runner: Runner, begun: Begun) -> Worked:
-    """Run the agent to its end and measure what it did."""
-    finished = await _run(runner, begun)
-    return measured(runner, begun, finished)
-
-
 def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
     """What is different now that the agent has ended."""
     put_back_own_files(runner)
@@ -213,8 +207,10 @@ def _reopened(stories: StoryList | None, gone: Iterable[str]) -> StoryList | Non
     return stories.with_passes(dict.fromkeys(gone, False)) if stories and gone else stories
 
 
-async def _run(runner: Runner, begun: Begun) -> Finished:
-    from ralphloop.agents.process import Rules, run_agent
+async def run_agent(runner: Runner, begun: Begun) -> Finished:
+    """Start the agent and see it to its end."""
+    from ralphloop.agents.process import Rules
+    from ralphloop.agents.process import run_agent as run
     from ralphloop.agents.transcript import Transcript
     from ralphloop.readers import reader_for
 
@@ -238,7 +234,7 @@ async def _run(runner: Runner, begun: Begun) -> Finished:
         runner.settle()
 
     with Transcript(begun.transcript) as sink:
-        return await run_agent(
+        return await run(
             launch,
             reader=reader_for(launch.reader),
             sink=sink,

@@ -45,6 +45,7 @@ class Judged(Value, kw_only=True):
     findings: tuple[str, ...] = ()  # tampering and the like, for the next prompt and the report
     tolerated: tuple[str, ...] = ()  # tests that were red before
     noted: Noted = Noted()
+    cut_short: bool = False  # not all checks could be run: nothing of this may be written down
 
 
 def judge(runner: Runner, worked: Worked) -> Steps[Judged]:
@@ -53,8 +54,10 @@ def judge(runner: Runner, worked: Worked) -> Steps[Judged]:
     evidence = _measured(worked)
     outcome = settle(worked.finished.response, worked.finished.end, evidence)
     checks: tuple[CheckResult, ...] = ()
+    cut_short = False
     if not outcome.is_infrastructure and (claim.story or claim.exit_signal):
         checks = yield from _checks(runner, worked)
+        cut_short = _cut_short(runner, worked, checks)
     verdict, findings, comparison = _verdict(runner, worked, claim, checks)
     if outcome.is_infrastructure:
         verdict = StoryVerdict(passed=False, reasons=(f"the start ended {outcome}",))
@@ -71,6 +74,7 @@ def judge(runner: Runner, worked: Worked) -> Steps[Judged]:
         checks=checks,
         findings=tuple(dict.fromkeys((*worked.findings, *findings))),
         tolerated=comparison.tolerated_failures,
+        cut_short=cut_short,
     )
 
 
@@ -95,7 +99,7 @@ def _verdict(
 ) -> tuple[StoryVerdict, tuple[str, ...], Comparison]:
     begun = worked.begun
     comparison = compare(runner.session.frozen.baseline, checks, runner.config.checks.baseline)
-    if begun.story is None or _was_interrupted(runner, checks, begun.story.verify is not None):
+    if begun.story is None:
         return StoryVerdict(passed=False), (), comparison
     start = Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
     seen = _review(runner, worked, start) if claim.story else None
@@ -117,9 +121,10 @@ def _verdict(
     return judge_story(proof), findings, comparison
 
 
-def _was_interrupted(runner: Runner, checks: tuple[CheckResult, ...], verify: bool) -> bool:
+def _cut_short(runner: Runner, worked: Worked, checks: tuple[CheckResult, ...]) -> bool:
     """Stopped in the middle of the checks: what did not run proves nothing."""
-    wanted = len(runner.session.frozen.checks) + verify
+    story = worked.begun.story
+    wanted = len(runner.session.frozen.checks) + bool(story and story.verify)
     return runner.stop.requested and len(checks) < wanted
 
 

@@ -1,12 +1,15 @@
 """After a crash: nothing runs twice, nothing is forgotten.
 
-An iteration that was started and never finished is stopped, read from its transcript, measured and
-recorded as interrupted, its cost included.  Effects that were owed are done.
+An iteration whose agent had ended is judged now: its checks are run again, the agent is not.  One
+whose agent was still at work is stopped, read from its transcript, measured and recorded as
+interrupted, its cost included.  Effects that were owed are done.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import msgspec
 
 from ralphloop.agents.base import mark_of
 from ralphloop.agents.finished import Finished
@@ -15,10 +18,13 @@ from ralphloop.core.model import ProcessEnd, Response
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import IterationRecord
+from ralphloop.loop.ahead import AgentEnd, read_end
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.iteration import begun_again, measured
+from ralphloop.loop.iteration import Begun, begun_again, measured
 from ralphloop.loop.judging import judge
+from ralphloop.loop.memory import learn_from
 from ralphloop.loop.recording import record
+from ralphloop.loop.run import concluded
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.upheld import take_back
 from ralphloop.proc.steps import Steps
@@ -46,6 +52,8 @@ def recover(runner: Runner) -> Steps[list[str]]:
 def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
     stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
     begun = begun_again(runner, cut, _known_list(runner))
+    if (ended := read_end(runner, cut)) is not None:
+        return (yield from _judge_now(runner, begun, ended))
     finished = Finished(
         end=ProcessEnd(exit_code=None, interrupted=True),
         response=_read_transcript(runner, begun.transcript),
@@ -56,6 +64,22 @@ def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
     yield from apply_effects(runner, cut.n)
     still = f", stopped {len(stopped)} of its processes" if stopped else ""
     return f"recorded iteration {cut.n} as interrupted{still}"
+
+
+def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
+    """Go on where the checks were to begin."""
+    named = [member for member in runner.setup.crew if member.name == ended.agent]
+    begun = msgspec.structs.replace(
+        begun, member=(named or [begun.member])[0], carried=ended.carried
+    )
+    judged = yield from judge(runner, measured(runner, begun, ended.finished))
+    if judged.cut_short:
+        return f"the checks of iteration {begun.number} are still to be run"
+    step = record(runner, judged)
+    yield from apply_effects(runner, begun.number)
+    learn_from(runner, judged)
+    concluded(runner, judged, step)
+    return f"judged iteration {begun.number}, whose agent had ended before its checks did"
 
 
 def _known_list(runner: Runner) -> StoryList | None:

@@ -14,14 +14,16 @@ from ralphloop.core.limits import reached
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.planning import Choice, choose
 from ralphloop.core.run_state import Step
+from ralphloop.core.spending import cost_of
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop import events
+from ralphloop.loop.ahead import write_end
 from ralphloop.loop.circuit import stays_open
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.guard import moved_head, trouble
-from ralphloop.loop.iteration import Begun, begin, work
+from ralphloop.loop.iteration import Begun, begin, measured, run_agent
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.memory import ask_about, learn_from
 from ralphloop.loop.recording import record
@@ -136,7 +138,11 @@ def _lacks_verify(runner: Runner, story: Story) -> bool:
 
 async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     """One start of the agent, to its end; a decision where it is not to continue."""
-    judged = await beside(judge(runner, await work(runner, begun)))
+    finished = await run_agent(runner, begun)
+    write_end(runner, begun, finished)
+    judged = await beside(judge(runner, measured(runner, begun, finished)))
+    if judged.cut_short:
+        return _checks_owed(runner, judged)
     judged = msgspec.structs.replace(judged, noted=await ask_about(runner, judged))
     step = record(runner, judged)
     await beside(apply_effects(runner, begun.number, settle=False))
@@ -148,6 +154,18 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
         return None
     quota = judged.worked.finished.response.rate_limit
     return await wait_after(runner, outcome, quota.resets_at if quota else None)
+
+
+def _checks_owed(runner: Runner, judged: Judged) -> Decision:
+    """Stopped among the checks: the iteration stays unfinished, for them to be run again."""
+    worked = judged.worked
+    runner.owed_usd = cost_of(worked.finished.response, worked.begun.state)
+    words = (
+        f"the checks of iteration {worked.begun.number} are still to be run:"
+        " `ralph run --continue` runs them, and not the agent"
+    )
+    stopped = interrupted(runner)
+    return msgspec.structs.replace(stopped, reasons=(*stopped.reasons, words))
 
 
 def concluded(runner: Runner, judged: Judged, step: Step) -> Decision | None:

@@ -171,8 +171,9 @@ def open_runner(
     if old is not None:
         for done in (yield from recover(old)):
             tell(f"Recovered: {done}.")
-    if old is not None and candidate is not None and setup.options.resume and not candidate.expired:
-        return _continued(old, candidate.run, tell)
+    goes_on = stop.requested or (setup.options.resume and candidate and not candidate.expired)
+    if old is not None and candidate is not None and goes_on:
+        return _continued(old, candidate.run, tell)  # a stop asked for meanwhile ends it as it was
     refuse_if_open(journal, setup, clock())
     if setup.options.resume:
         age = "it is older than 24 hours" if candidate else "there is none to continue"
