@@ -9,11 +9,11 @@ import click
 import pytest
 
 from ralphloop.cli.main import COMMANDS, ralph
-from ralphloop.cli.overview import look
 from ralphloop.cli.status_json import status_data
 from ralphloop.config.model import settings
 from ralphloop.config.render import toml_line
 from ralphloop.errors import ExitCode
+from ralphloop.night.look import look
 from ralphloop.project import Project
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"

@@ -13,7 +13,6 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.given import find_run
 from ralphloop.cli.layout import row
 from ralphloop.cli.log_view import LogView, footer, header
 from ralphloop.core.durations import format_duration, iso
@@ -22,6 +21,7 @@ from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
+from ralphloop.night.look import find_run
 from ralphloop.project import Project, find_project
 from ralphloop.stories.names import label
 

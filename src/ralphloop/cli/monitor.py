@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.given import find_run
 from ralphloop.journal.reader import JournalReader
+from ralphloop.night.look import find_run
 from ralphloop.project import Project, find_project
 
 _ONLY_ASCII = ("linux", "dumb", "vt100", "vt220")

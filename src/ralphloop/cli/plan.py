@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from ralphloop.cli import output
-from ralphloop.cli.stories import Shown, arranged
 from ralphloop.core.planning import choose
 from ralphloop.core.session import Frozen, Session
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.session import load_session
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.setup import Setup
+from ralphloop.night.order import Placed, arranged
 from ralphloop.prompts import Prompt
 
 
 def show_plan(setup: Setup, *, as_json: bool) -> None:
     """Print stories in order and why, the checks, and the first prompt."""
     session = _session(setup)
-    listed = arranged(setup.stories.list, session.stories) if setup.stories else []
-    steps = [shown for shown in listed if not shown.story.passes]
+    listed = arranged(setup.stories.list, session.stories) if setup.stories else ()
+    steps = [placed for placed in listed if not placed.look.story.passes]
     prompt = _first_prompt(setup, session)
     if as_json:
         output.emit_json(_as_data(setup, steps, prompt))
@@ -45,7 +45,7 @@ def _first_prompt(setup: Setup, session: Session) -> Prompt | None:
     return brief(setup, session, choice.story, setup.stories.list) if choice else None
 
 
-def _as_lines(setup: Setup, steps: list[Shown], prompt: Prompt | None) -> Iterator[str]:
+def _as_lines(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Iterator[str]:
     yield f"project  {setup.project.root}"
     yield f"agent    {setup.config.agent.name} {setup.config.agent.model}".rstrip()
     checks = " · ".join(shlex.join(argv) for argv in setup.config.checks.commands)
@@ -54,7 +54,7 @@ def _as_lines(setup: Setup, steps: list[Shown], prompt: Prompt | None) -> Iterat
         yield "stories"
     for step in steps:
         mark = f"{step.position:>3}." if step.position else "  - "
-        yield f"  {mark} {output.safe(step.story.id)}: {output.safe(step.story.title)}"
+        yield f"  {mark} {output.safe(step.look.story.id)}: {output.safe(step.look.story.title)}"
         yield f"       {output.safe(step.why)}"
     if prompt is None:
         yield "Nothing can run; see ralph stories."
@@ -66,15 +66,15 @@ def _as_lines(setup: Setup, steps: list[Shown], prompt: Prompt | None) -> Iterat
     yield output.safe(prompt.text)
 
 
-def _as_data(setup: Setup, steps: list[Shown], prompt: Prompt | None) -> dict[str, Any]:
+def _as_data(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> dict[str, Any]:
     return {
         "project": str(setup.project.root),
         "agent": str(setup.config.agent.name),
         "checks": [list(argv) for argv in setup.config.checks.commands],
         "stories": [
             {
-                "id": s.story.id,
-                "title": s.story.title,
+                "id": s.look.story.id,
+                "title": s.look.story.title,
                 "runs": s.position is not None,
                 "reason": s.why,
             }

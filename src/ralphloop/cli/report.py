@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.given import find_run
 from ralphloop.errors import RepositoryError
 from ralphloop.project import Project, find_project
 
@@ -39,6 +38,7 @@ def report(run: str | None, form: str, open_it: bool) -> None:
 
 def _report(project: Project, wanted: str | None) -> Report:
     from ralphloop.journal.reader import JournalReader
+    from ralphloop.night.look import find_run
     from ralphloop.ui.report import gather
 
     with JournalReader.open(project.journal) as journal:

@@ -6,75 +6,63 @@ ever added to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ralphloop.cli.next_steps import next_steps
-from ralphloop.cli.overview import Overview, State
 from ralphloop.core.durations import elapsed, iso
 from ralphloop.core.spending import Totals
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.holder import Holder
-from ralphloop.journal.reader import JournalReader
-from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord
+from ralphloop.journal.records import JsonObject, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
+from ralphloop.night.look import all_iterations
+from ralphloop.night.next_steps import next_steps
+from ralphloop.night.values import Night, State
 
-_PAGE = 1_000
 
-
-def status_data(overview: Overview) -> JsonObject:
+def status_data(night: Night) -> JsonObject:
     """The whole object."""
-    totals = overview.totals
+    totals = night.totals
     return {
         "v": 1,
-        "state": str(overview.state),
-        "project": str(overview.project.root),
-        **_iterations(overview),
-        "session": _session(overview),
-        "run": _run(overview),
-        "holder": _holder(overview.holder),
-        "waiting": _waiting(overview),
-        "paused": overview.session.desk.paused or None,
-        "current": _current(overview),
-        "last": _last(overview),
-        "stories": _stories(overview),
+        "state": str(night.state),
+        "project": str(night.project.root),
+        **_iterations(night),
+        "session": _session(night),
+        "run": _run(night),
+        "holder": _holder(night.holder),
+        "waiting": _waiting(night),
+        "paused": night.session.desk.paused or None,
+        "current": _current(night),
+        "last": _last(night),
+        "stories": _stories(night),
         "cost_usd": totals.cost_usd,
         "cost_estimated": totals.cost_estimated,
         "cost_known": not totals.unpriced,
         "unpriced_starts": totals.unpriced,
         "tokens": _tokens(totals),
-        "limits": _limits(overview),
-        "circuit": circuit_view(overview.circuit, overview.policy),
-        "next": list(next_steps(overview)),
+        "limits": _limits(night),
+        "circuit": circuit_view(night.circuit, night.policy),
+        "next": list(next_steps(night)),
     }
 
 
-def _iterations(overview: Overview) -> JsonObject:
-    if overview.run is None:
+def _iterations(night: Night) -> JsonObject:
+    if night.run is None:
         return {"session_id": None, "started_at": None, "iterations": []}
-    return iteration_list(overview.run, _all_iterations(overview, overview.run.id))
+    return iteration_list(night.run, all_iterations(night.project, night.run.id))
 
 
-def _all_iterations(overview: Overview, run: str) -> Iterator[IterationRecord]:
-    with JournalReader.open(overview.project.journal) as journal:
-        after = 0
-        while page := journal.iterations(run, after=after, limit=_PAGE, brief=True):
-            yield from page
-            after = page[-1].n
-
-
-def _session(overview: Overview) -> JsonObject | None:
-    if overview.run is None:
+def _session(night: Night) -> JsonObject | None:
+    if night.run is None:
         return None
     return session_view(
-        overview.run,
-        stories_completed=overview.stories.passed if overview.stories else 0,
-        stories_failed=overview.count(Standing.SET_ASIDE) + overview.count(Standing.BLOCKED),
-        circuit_state=str(overview.circuit.circuit),
+        night.run,
+        stories_completed=night.story_list.passed if night.story_list else 0,
+        stories_failed=night.count(Standing.SET_ASIDE) + night.count(Standing.BLOCKED),
+        circuit_state=str(night.circuit.circuit),
     )
 
 
-def _run(overview: Overview) -> JsonObject | None:
-    run: RunRecord | None = overview.run
+def _run(night: Night) -> JsonObject | None:
+    run: RunRecord | None = night.run
     if run is None:
         return None
     return {
@@ -88,9 +76,9 @@ def _run(overview: Overview) -> JsonObject | None:
         "last_activity": iso(run.last_activity),
         "ended_at": iso(run.ended_at) if run.ended_at is not None else None,
         "starts": run.totals.starts,
-        "active_s": overview.active_s,
+        "active_s": night.active_s,
         "waited_s": run.totals.waited_s,
-        "can_continue": run.status.is_unfinished and not overview.expired,
+        "can_continue": run.status.is_unfinished and not night.expired,
     }
 
 
@@ -106,29 +94,29 @@ def _holder(holder: Holder | None) -> JsonObject | None:
     }
 
 
-def _waiting(overview: Overview) -> JsonObject | None:
-    wait = overview.wait
-    if wait is None or overview.state is not State.WAITING:
+def _waiting(night: Night) -> JsonObject | None:
+    wait = night.wait
+    if wait is None or night.state is not State.WAITING:
         return None
-    left = max(0.0, wait.until - overview.now)
+    left = max(0.0, wait.until - night.now)
     return {"kind": wait.kind, "reason": wait.reason, "until": iso(wait.until), "seconds": left}
 
 
-def _current(overview: Overview) -> JsonObject | None:
-    current = overview.current
-    if current is None or not overview.is_live:
+def _current(night: Night) -> JsonObject | None:
+    current = night.current
+    if current is None or not night.is_live:
         return None
     return {
         "iteration": current.n,
         "story": current.story,
         "attempt": current.attempt,
         "started_at": iso(current.started_at),
-        "elapsed_s": elapsed(current.started_at, overview.now),
+        "elapsed_s": elapsed(current.started_at, night.now),
     }
 
 
-def _last(overview: Overview) -> JsonObject | None:
-    last = overview.last
+def _last(night: Night) -> JsonObject | None:
+    last = night.last
     if last is None:
         return None
     return {
@@ -136,22 +124,22 @@ def _last(overview: Overview) -> JsonObject | None:
         "story": last.story,
         "outcome": last.outcome,
         "decision": last.decision,
-        "reasons": overview.reasons,
-        "warnings": overview.warnings,
+        "reasons": night.reasons,
+        "warnings": night.warnings,
     }
 
 
-def _stories(overview: Overview) -> JsonObject:
-    stories = overview.stories
+def _stories(night: Night) -> JsonObject:
+    stories = night.story_list
     return {
         "source": stories.source if stories else None,
-        "problem": overview.stories_problem or None,
+        "problem": night.stories_problem or None,
         "total": stories.total if stories else 0,
         "passed": stories.passed if stories else 0,
-        "open": overview.count(Standing.OPEN) + overview.count(Standing.PASSED),
-        "set_aside": overview.count(Standing.SET_ASIDE),
-        "blocked": overview.count(Standing.BLOCKED),
-        "grades": overview.grades,
+        "open": night.count(Standing.OPEN),
+        "set_aside": night.count(Standing.SET_ASIDE),
+        "blocked": night.count(Standing.BLOCKED),
+        "grades": night.grades,
     }
 
 
@@ -165,11 +153,11 @@ def _tokens(totals: Totals) -> JsonObject:
     }
 
 
-def _limits(overview: Overview) -> JsonObject:
+def _limits(night: Night) -> JsonObject:
     """What the session may use; 0 means no limit.  A person may have raised it on the way."""
-    limits, extra = overview.config.limits, overview.session.desk.extra
+    limits = night.limits
     return {
-        "max_iterations": limits.max_iterations and limits.max_iterations + extra.iterations,
-        "max_cost_usd": limits.max_cost_usd and limits.max_cost_usd + extra.cost_usd,
-        "max_time_s": limits.max_time and limits.max_time + extra.time_s,
+        "max_iterations": limits.max_iterations,
+        "max_cost_usd": limits.max_cost_usd,
+        "max_time_s": limits.max_time,
     }

@@ -1,4 +1,4 @@
-"""Values on their way into the journal, made such that SQLite and JSON can hold them.
+"""Values on their way into the journal, and back where another version wrote them.
 
 They come from agents and files we do not control: half surrogate pairs, negative or endless
 numbers.  A night must not end because a number could not be stored.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
 _LARGEST_INTEGER = 2**53
+_S = TypeVar("_S", bound=msgspec.Struct)
 
 
 def text(value: str) -> str:
@@ -42,6 +45,18 @@ def json_text(value: object) -> str:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
         return msgspec.json.encode(_plain(msgspec.to_builtins(value))).decode()
+
+
+def readable(written: object, kind: type[_S]) -> _S:
+    """The value; of one that another version wrote, the parts that can be read."""
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(written, kind)
+    kept = {}
+    for name in kind.__struct_fields__:
+        if isinstance(written, dict) and name in written:
+            with suppress(msgspec.ValidationError):
+                kept[name] = getattr(msgspec.convert({name: written[name]}, kind), name)
+    return kind(**kept)
 
 
 def _plain(value: object) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -20,6 +20,7 @@ from ralphloop.core.effects import AnyEffect
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.spending import Totals
 from ralphloop.journal.database import Database
+from ralphloop.journal.encoding import readable
 from ralphloop.journal.records import (
     Event,
     IterationRecord,
@@ -281,11 +282,4 @@ def _kept(record: str) -> Iteration:
     try:
         return msgspec.json.decode(record, type=Iteration)
     except msgspec.ValidationError:
-        pass
-    written, kept = msgspec.json.decode(record), Iteration()
-    for name in Iteration.__struct_fields__:
-        if isinstance(written, dict) and name in written:
-            with suppress(msgspec.ValidationError):
-                part = getattr(msgspec.convert({name: written[name]}, Iteration), name)
-                kept = msgspec.structs.replace(kept, **{name: part})
-    return kept
+        return readable(msgspec.json.decode(record), Iteration)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from ralphloop.core.model import Value
 from ralphloop.core.run_state import RunState
 from ralphloop.core.session import Desk, Frozen, Session, first_state
-from ralphloop.core.story_state import load_states
+from ralphloop.core.story_state import StoryState
 from ralphloop.errors import JournalError
 from ralphloop.journal.circuit import load_circuit
+from ralphloop.journal.encoding import readable
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.store import Journal
 
@@ -30,33 +31,41 @@ def save_desk(journal: Journal, session: Session) -> None:
 
 def load_session(journal: Queries, run: str) -> Session:
     """The session as the journal left it; the circuit is the one that outlives sessions."""
-    saved = journal.saved_state(run)
     try:
-        frozen = _loaded(journal, run, "frozen", Frozen)
-        state = first_state(frozen, load_circuit(journal))
-        if saved is not None:
-            kept = msgspec.json.decode(saved.state, type=RunState)
-            state = msgspec.structs.replace(kept, breaker=state.breaker)
-        session = Session(
-            run=run,
-            state=state,
-            stories=load_states(journal.story_states(run)),
-            frozen=frozen,
-            desk=_loaded(journal, run, "desk", Desk),
-            number=journal.next_number(run) - 1,
-            quota=dict(journal.meta(quota_key(run)) or {}),
-        )
+        return _session(journal, run, msgspec.convert)
     except msgspec.DecodeError as error:
         raise JournalError(
             f"the state of run {run} in {journal.path} cannot be read: {error}",
             "Start a new session with `ralph run`; story states are kept.",
         ) from None
-    return session
 
 
-def _loaded(journal: Queries, run: str, name: str, kind: type[_Kept]) -> _Kept:
-    saved = journal.meta(_key(run, name))
-    return kind() if saved is None else msgspec.convert(saved, type=kind)
+def seen_session(journal: Queries, run: str) -> Session:
+    """The session for those who only look: what another version wrote, as far as it goes."""
+    return _session(journal, run, readable)
+
+
+class _Read(Protocol):
+    def __call__(self, written: object, kind: type[_Kept], /) -> _Kept: ...
+
+
+def _session(journal: Queries, run: str, read: _Read) -> Session:
+    saved = journal.saved_state(run)
+    frozen = read(journal.meta(_key(run, "frozen")) or {}, Frozen)
+    state = first_state(frozen, load_circuit(journal))
+    if saved is not None:
+        kept = read(msgspec.json.decode(saved.state), RunState)
+        state = msgspec.structs.replace(kept, breaker=state.breaker)
+    states = journal.story_states(run).items()
+    return Session(
+        run=run,
+        state=state,
+        stories={story: read(written, StoryState) for story, written in states},
+        frozen=frozen,
+        desk=read(journal.meta(_key(run, "desk")) or {}, Desk),
+        number=journal.next_number(run) - 1,
+        quota=dict(journal.meta(quota_key(run)) or {}),
+    )
 
 
 def quota_key(run: str) -> str:

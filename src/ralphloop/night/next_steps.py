@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ralphloop.cli.overview import Overview, State
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision
 from ralphloop.core.story_state import Standing
+from ralphloop.night.values import Night, State
 from ralphloop.project import CONFIG_NAME
 
 
-def next_steps(overview: Overview) -> Iterator[str]:
+def next_steps(night: Night) -> Iterator[str]:
     """One or two sentences, each with a command."""
-    if overview.state is State.NONE:
-        yield _first_step(overview)
-    elif overview.state is State.PAUSED and overview.session.desk.paused:
+    if night.state is State.NONE:
+        yield _first_step(night)
+    elif night.state is State.PAUSED and night.session.desk.paused:
         yield "`ralph resume` lets it go on, `ralph stop` ends it"
-    elif overview.is_live:
+    elif night.is_live:
         yield "`ralph log -f` follows it, `ralph stop` ends it"
-    elif overview.state is State.COMPLETE:
+    elif night.state is State.COMPLETE:
         yield "look at the work: `ralph stories`, `git log`"
     else:
-        yield _after_stop(overview)
+        yield _after_stop(night)
 
 
-def _first_step(overview: Overview) -> str:
-    if overview.stories is not None:
+def _first_step(night: Night) -> str:
+    if night.story_list is not None:
         return "`ralph run --dry-run` shows the plan and costs nothing; `ralph run` starts"
-    if (overview.project.root / CONFIG_NAME).exists():
+    if (night.project.root / CONFIG_NAME).exists():
         return "`ralph doctor` says what is missing; `ralph init` writes a sample story list"
     return "`ralph init` sets this directory up"
 
 
-def _after_stop(overview: Overview) -> str:
-    go_on = "`ralph run`" if overview.expired else "`ralph run --continue`"
-    if overview.circuit.circuit is Circuit.OPEN:
+def _after_stop(night: Night) -> str:
+    go_on = "`ralph run`" if night.expired else "`ralph run --continue`"
+    if night.circuit.circuit is Circuit.OPEN:
         return f"look at the reason, then `ralph circuit reset` and {go_on}"
-    if overview.expired:
+    if night.expired:
         return "`ralph run` begins a new session; what is known of the stories is kept"
-    decision = overview.run.decision if overview.run else ""
+    decision = night.run.decision if night.run else ""
     ending = ENDINGS.get(decision)
-    if ending and not overview.died and decision != ExitDecision.INTERRUPTED:
+    if ending and not night.died and decision != ExitDecision.INTERRUPTED:
         return f"{ending.advice} `{ending.command}`"
-    if overview.count(Standing.BLOCKED):
+    if night.count(Standing.BLOCKED):
         return f"stories wait for you (`ralph stories`); {go_on} goes on"
     return f"{go_on} goes on where it stopped"

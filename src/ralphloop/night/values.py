@@ -1,0 +1,160 @@
+"""One moment of a project, as a value; what follows from its parts is a property of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ralphloop.config.model import Config
+from ralphloop.config.policy import limits_of, policy_of
+from ralphloop.core.breaker import BreakerState
+from ralphloop.core.durations import elapsed
+from ralphloop.core.grading import Grade
+from ralphloop.core.limits import Limits, raised
+from ralphloop.core.policy import Policy
+from ralphloop.core.session import Session
+from ralphloop.core.spending import Totals
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.journal.holder import Holder
+from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus, Wait
+from ralphloop.project import Project
+
+
+class State(StrEnum):
+    """How a run stands."""
+
+    NONE = "none"
+    RUNNING = "running"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    COMPLETE = "complete"
+
+
+@dataclass(frozen=True)
+class StoryLook:
+    """One story, and what is known of it."""
+
+    story: Story
+    state: StoryState
+    is_listed: bool = True  # False: only the journal remembers it
+
+    @property
+    def standing(self) -> Standing:
+        """Where it stands; of a story in the list only its file says that it has passed."""
+        if self.story.passes:
+            return Standing.PASSED
+        taken_back = self.is_listed and self.state.standing is Standing.PASSED
+        return Standing.OPEN if taken_back else self.state.standing
+
+    @property
+    def grade(self) -> str:
+        """How well a passed story is proven; the journal does not know those a person marked."""
+        if self.standing is not Standing.PASSED:
+            return ""
+        known = self.state.standing is Standing.PASSED
+        return self.state.grade if known else str(Grade.BY_HAND)
+
+    @property
+    def bring_back(self) -> str:
+        """The command that brings the leftovers of a story set aside back."""
+        ref = self.state.saved_ref
+        return f"git cherry-pick --no-commit {ref}" if ref and not self.story.passes else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Night:
+    """How things stand in a project; with another `now` it is the same moment, a little later."""
+
+    project: Project
+    now: float = field(compare=False)
+    config: Config
+    story_list: StoryList | None = None
+    stories_problem: str = ""  # why the story list cannot be shown
+    stories: tuple[StoryLook, ...] = ()  # as listed, then those only the journal remembers
+    run: RunRecord | None = None
+    session: Session = field(default_factory=lambda: Session(run=""))
+    holder: Holder | None = None  # of the project; where there is no run, about to begin one
+    wait: Wait | None = None
+    iterations: tuple[IterationRecord, ...] = ()  # the newest ones, newest first
+    expired: bool = False  # too old to be continued
+
+    @property
+    def state(self) -> State:
+        run, wait = self.run, self.wait
+        if run is None:
+            return State.NONE if self.holder is None else State.RUNNING
+        if run.status is RunStatus.COMPLETE:
+            return State.COMPLETE
+        if run.status is not RunStatus.RUNNING or self.holder is None:
+            return State.STOPPED
+        if self.session.desk.paused or (wait is not None and wait.kind == "pause"):
+            return State.PAUSED
+        return State.WAITING if wait is not None and wait.until > self.now else State.RUNNING
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in (State.RUNNING, State.WAITING, State.PAUSED)
+
+    @property
+    def died(self) -> bool:
+        """The journal says it runs, but nobody holds the project."""
+        return self.run is not None and self.run.status is RunStatus.RUNNING and not self.is_live
+
+    @property
+    def current(self) -> IterationRecord | None:
+        """The iteration that goes on, or was cut off."""
+        return next((each for each in self.iterations if each.finished_at is None), None)
+
+    @property
+    def last(self) -> IterationRecord | None:
+        """The last one that was finished."""
+        return next((each for each in self.iterations if each.finished_at is not None), None)
+
+    @property
+    def totals(self) -> Totals:
+        return self.run.totals if self.run else Totals()
+
+    @property
+    def active_s(self) -> float:
+        """Time the run has used, up to this moment."""
+        since = elapsed(self.run.last_activity, self.now) if self.run and self.is_live else 0.0
+        return self.totals.active_s + since
+
+    @property
+    def limits(self) -> Limits:
+        """What the session may use, with what a person added to it; 0 means no limit."""
+        return raised(limits_of(self.config.limits), self.session.desk.extra)
+
+    @property
+    def circuit(self) -> BreakerState:
+        return self.session.state.breaker
+
+    @property
+    def policy(self) -> Policy:
+        return policy_of(self.config)
+
+    @property
+    def grades(self) -> dict[str, int]:
+        """How many stories passed with which grade, best first."""
+        counts = Counter(look.grade for look in self.stories if look.is_listed)
+        return {str(grade): counts[grade] for grade in Grade if counts[grade]}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was worth a warning in the last iteration, signs of going in circles included."""
+        if self.last is None:
+            return []
+        found = self.last.record.analysis
+        return [*found.warnings, *(f"stuck: {pattern.detail}" for pattern in found.stuck)]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the last decision was taken."""
+        return list(self.last.record.decision.reasons) if self.last else []
+
+    def count(self, standing: Standing) -> int:
+        """How many stories of the list stand like that."""
+        return sum(look.is_listed and look.standing is standing for look in self.stories)
