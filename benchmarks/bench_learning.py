@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ralphloop.config.model import LearningSection
-from ralphloop.core.durations import iso
 from ralphloop.core.story import Story
 from ralphloop.learning import store
 from ralphloop.learning.model import Kind, Learning, Note, Source
 from ralphloop.learning.select import carry
 from ralphloop.project import Project
+from ralphloop.text.durations import iso
 
 LEARNINGS = 5_000
 NOW = 1_800_000_000.0

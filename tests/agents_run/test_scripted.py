@@ -22,10 +22,11 @@ from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.script import load_script
 from ralphloop.agents.transcript import Transcript
 from ralphloop.config.model import AgentName, AgentSection
-from ralphloop.core.model import AgentEvent, Outcome, Status
+from ralphloop.core.model import AgentEvent, Outcome
 from ralphloop.errors import InputError
 from ralphloop.proc.steps import StopSignal
 from ralphloop.readers import reader_for
+from ralphloop.text.status import Status
 from tests.agents_run.helpers import QUICK, is_alive
 
 

@@ -14,7 +14,7 @@ from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 from tests.conftest import RunRalph
-from tests.core.blocks import block
+from tests.text.blocks import block
 
 PUBLIC = Path(__file__).parent.parent / "cases" / "public.jsonl"
 SKILL_KEYS = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ralphloop.config.load import load_config
 from ralphloop.config.model import settings
 from ralphloop.config.render import exact_duration, toml_line, toml_value
-from ralphloop.core.durations import parse_duration
+from ralphloop.text.durations import parse_duration
 
 # Neither a file nor a command line can carry surrogates or NUL.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ralphloop.core.analyzer import analyze
-from ralphloop.core.model import Analysis, Evidence, Outcome, Response, StatusBlock, StoryFacts
+from ralphloop.core.model import Analysis, Evidence, Outcome, Response, StoryFacts
 from ralphloop.core.progress import Memory, assess
+from ralphloop.text.status import StatusBlock
 
 
 def weighed(claimed: int | None, measured: int | None) -> Analysis:

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from ralphloop.core.exit_gate import Situation, decide
-from ralphloop.core.model import Analysis, ExitDecision, Indicators, Outcome, Status, StatusBlock
+from ralphloop.core.model import Analysis, ExitDecision, Indicators, Outcome
 from ralphloop.core.policy import Policy
+from ralphloop.text.status import Status, StatusBlock
 
 QUIET = Situation(
     analysis=Analysis(iteration=1, outcome=Outcome.COMPLETED),

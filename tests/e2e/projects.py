@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ralphloop.core.model import Status, StatusBlock, TestsStatus, WorkType
-from ralphloop.core.status import render
 from ralphloop.errors import ExitCode
+from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType, render
 from tests.e2e.clis import CLIS, ENVIRONMENTS, bare_env
 from tests.e2e.conftest import World
 from tests.e2e.model_server import ModelServer, ToolUse, Usage, write

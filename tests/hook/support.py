@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ralphloop.core.model import Status, StatusBlock, TestsStatus, WorkType
-from ralphloop.core.status import render
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.ourselves import ourselves
 from ralphloop.project import Project
+from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType, render
 
 Json = dict[str, Any]
 RALPH = ourselves()

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from ralphloop.core.model import CheckResult, CheckStatus, Status
+from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.session import Frozen
 from ralphloop.hook import checking
 from ralphloop.hook.checking import Patience
+from ralphloop.text.status import Status
 from ralphloop.workspace.checks import check_of
 from tests.hook.support import Box, Json, box, done, report
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ralphloop.core.durations import iso
 from ralphloop.core.spending import Spent
 from ralphloop.core.story import Story
 from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
@@ -16,6 +15,7 @@ from ralphloop.learning import store
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import Index, Kind, Learning, Note, Source
 from ralphloop.project import Project
+from ralphloop.text.durations import iso
 
 NOON = 1_794_744_000.0
 RUN = "20261115-120000-abcdef"

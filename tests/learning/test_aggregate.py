@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.durations import iso
 from ralphloop.learning.aggregate import MAX_PATTERNS, aggregate
 from ralphloop.learning.model import Decided, Kind, Note, Source, Standing
+from ralphloop.text.durations import iso
 from tests.learning.support import NOON, index_of, learning, note
 
 LISTED = "every new api module must be listed in src/api/registry.txt"

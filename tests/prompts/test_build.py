@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.status_finder import StatusFinder
 from ralphloop.prompts import STATUS_SECTION, Parts, build_prompt
+from ralphloop.text.status_finder import StatusFinder
 
 STORY = Parts(
     story_id="US-1",

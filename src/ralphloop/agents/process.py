@@ -26,7 +26,6 @@ from ralphloop.agents.base import Launch
 from ralphloop.agents.environment import local_time
 from ralphloop.agents.finished import Cause, Finished
 from ralphloop.agents.transcript import TranscriptSink
-from ralphloop.core.durations import format_duration
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.proc.child import Child
 from ralphloop.proc.clocks import Clocks, FileProbe, StallWatch
@@ -43,6 +42,7 @@ from ralphloop.proc.tree import ProcessTree, become_subreaper, children_now
 from ralphloop.readers.base import Reader
 from ralphloop.readers.own_words import BoundedText
 from ralphloop.redaction import Redactor, secret_values
+from ralphloop.text.durations import format_duration
 
 _SAMPLE_S = 0.5  # how often the tree is remembered where orphans do not come to us
 _COLLECT_S = 5.0

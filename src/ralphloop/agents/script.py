@@ -47,9 +47,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ralphloop.core.durations import parse_duration
-from ralphloop.core.model import Status, TestsStatus, Value, WorkType
+from ralphloop.core.model import Value
 from ralphloop.errors import InputError
+from ralphloop.text.durations import parse_duration
+from ralphloop.text.status import Status, TestsStatus, WorkType
 
 Argv = Annotated[list[str], msgspec.Meta(min_length=1)]
 

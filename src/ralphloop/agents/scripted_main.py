@@ -27,10 +27,9 @@ from ralphloop.agents.script import (
     signal_named,
 )
 from ralphloop.agents.script_voice import ClaudeVoice, Voice, put
-from ralphloop.core.durations import parse_duration
-from ralphloop.core.model import StatusBlock
-from ralphloop.core.status import render
 from ralphloop.errors import InputError, RalphError, UsageError
+from ralphloop.text.durations import parse_duration
+from ralphloop.text.status import StatusBlock, render
 
 STATE_VARIABLE = "RALPH_SCRIPT_STATE"
 

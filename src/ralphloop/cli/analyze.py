@@ -14,8 +14,7 @@ from ralphloop.cli import output
 from ralphloop.config.load import load_config
 from ralphloop.config.policy import policy_of
 from ralphloop.core.analysis_json import analysis_object
-from ralphloop.core.durations import iso
-from ralphloop.core.model import Analysis, Decision, ProcessEnd, Response, StatusBlock
+from ralphloop.core.model import Analysis, Decision, ProcessEnd, Response
 from ralphloop.core.run_state import Happening, RunState, advance
 from ralphloop.errors import InputError
 from ralphloop.journal.circuit import load_circuit
@@ -23,6 +22,8 @@ from ralphloop.journal.reader import JournalReader
 from ralphloop.project import Project, find_project
 from ralphloop.readers import reader_for
 from ralphloop.readers.base import Reader
+from ralphloop.text.durations import iso
+from ralphloop.text.status import StatusBlock
 
 _CHUNK = 1 << 16
 

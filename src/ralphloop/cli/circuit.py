@@ -14,7 +14,6 @@ from ralphloop.config.load import load_config
 from ralphloop.config.policy import policy_of
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy
 from ralphloop.errors import JournalError
@@ -25,6 +24,7 @@ from ralphloop.journal.store import Journal
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
 from ralphloop.project import Project, find_project
 from ralphloop.room import claim
+from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.ui.steering import ask
 
 _COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}

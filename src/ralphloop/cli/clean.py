@@ -10,11 +10,11 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.given import SIZE
 from ralphloop.cli.layout import row, size
-from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode
 from ralphloop.housekeeping import KEEP_RUNS, Cleaned, tidy
 from ralphloop.journal.reader import JournalReader
 from ralphloop.project import find_project
+from ralphloop.text.plain import counted
 
 _SHOWN = 10
 

@@ -13,9 +13,9 @@ from ralphloop.config.load import Loaded, check_config, load_config
 from ralphloop.config.model import Form, Setting, settings
 from ralphloop.config.render import HIDDEN, toml_line
 from ralphloop.config.sources import Problem
-from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode
 from ralphloop.project import find_project
+from ralphloop.text.plain import counted
 
 _COMMENT_COLUMN = 40
 

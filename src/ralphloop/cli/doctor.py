@@ -11,10 +11,10 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.doctor_checks import Seen, examine
 from ralphloop.cli.layout import row
-from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode
 from ralphloop.findings import Level
 from ralphloop.project import find_project
+from ralphloop.text.plain import counted
 
 _COLOURS = {Level.OK: "green", Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
 _INDENT = 21

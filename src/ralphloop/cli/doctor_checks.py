@@ -20,7 +20,6 @@ from ralphloop.cli.doctor_agents import agent_findings
 from ralphloop.config.load import check_config
 from ralphloop.config.model import CommitPolicy, Config
 from ralphloop.core.story import StoryList
-from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode, RalphError, RepositoryError
 from ralphloop.findings import Finding, Level
 from ralphloop.journal.lock import live_holder, tree_holder
@@ -32,6 +31,7 @@ from ralphloop.project import Project
 from ralphloop.stories.names import label
 from ralphloop.stories.parent_spec import resolve_parent_spec
 from ralphloop.stories.source import find_source, load
+from ralphloop.text.plain import counted
 from ralphloop.workspace.check_trouble import cannot_start, may_need_shell
 from ralphloop.workspace.own_files import never_progress, project_prefix
 from ralphloop.workspace.preflight import disk_space, inspect

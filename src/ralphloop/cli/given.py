@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ralphloop.core.durations import parse_duration
 from ralphloop.housekeeping import parse_size
+from ralphloop.text.durations import parse_duration
 
 Pairs = Sequence[tuple[str, str]]
 

@@ -22,10 +22,10 @@ from ralphloop.cli.init_files import GITIGNORE, Planned, Stories, find_stories, 
 from ralphloop.cli.layout import row
 from ralphloop.config.load import check_config, user_file
 from ralphloop.config.model import AgentName
-from ralphloop.core.text import counted
 from ralphloop.errors import ExitCode, RepositoryError
 from ralphloop.project import CONFIG_NAME
 from ralphloop.stacks.detect import Detected, detect
+from ralphloop.text.plain import counted
 from ralphloop.workspace.repo import Repository
 
 _LABEL_WIDTH = 10

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator
 
 from ralphloop.cli import output
-from ralphloop.core.text import one_line
+from ralphloop.text.plain import one_line
 
 LABEL_WIDTH = 13
 _NARROWEST, _WIDEST = 50, 110

@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.core.text import counted
 from ralphloop.errors import InputError, UsageError
 from ralphloop.learning import store
 from ralphloop.learning.model import Decided, Pattern, Standing
 from ralphloop.learning.words import match_words
 from ralphloop.project import Project, find_project
+from ralphloop.text.plain import counted
 
 _COLOURS = {Standing.HELD_BACK: "yellow", Standing.APPROVED: "green", Standing.ESTABLISHED: "green"}
 _MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an agent starts

@@ -15,7 +15,6 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.layout import row
 from ralphloop.cli.log_view import LogView, footer, header
-from ralphloop.core.durations import format_duration, iso
 from ralphloop.core.policy import Mode
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
@@ -24,6 +23,7 @@ from ralphloop.journal.records import IterationRecord, RunRecord, Wait
 from ralphloop.night.look import find_run
 from ralphloop.project import Project, find_project
 from ralphloop.stories.names import label
+from ralphloop.text.durations import format_duration, iso
 
 _CHUNK = 1 << 16
 _STEP_S = 0.25

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from ralphloop.cli import output
 from ralphloop.cli.layout import row, wrapped
-from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import AgentEvent
 from ralphloop.core.money import spent_words
-from ralphloop.core.text import clean, counted, one_line
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.base import Reader
 from ralphloop.stories.names import label
+from ralphloop.text.durations import elapsed, format_duration, iso
+from ralphloop.text.plain import clean, counted, one_line
 
 _INDENT = 4
 _LONGEST_LINE = 4_000

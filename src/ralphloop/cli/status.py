@@ -13,17 +13,17 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.cli.layout import row
-from ralphloop.core.durations import elapsed, format_duration, iso
 from ralphloop.core.model import Circuit
 from ralphloop.core.money import cost_words, money
 from ralphloop.core.story_state import Standing
-from ralphloop.core.text import counted
 from ralphloop.journal.records import IterationRecord
 from ralphloop.night.look import look
 from ralphloop.night.next_steps import next_steps
 from ralphloop.night.values import Night, State
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
+from ralphloop.text.durations import elapsed, format_duration, iso
+from ralphloop.text.plain import counted
 
 _COLOURS = {
     State.RUNNING: "green",

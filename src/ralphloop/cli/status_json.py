@@ -6,7 +6,6 @@ ever added to.
 
 from __future__ import annotations
 
-from ralphloop.core.durations import elapsed, iso
 from ralphloop.core.spending import Totals
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.holder import Holder
@@ -15,6 +14,7 @@ from ralphloop.journal.views import circuit_view, iteration_list, session_view
 from ralphloop.night.look import all_iterations
 from ralphloop.night.next_steps import next_steps
 from ralphloop.night.values import Night, State
+from ralphloop.text.durations import elapsed, iso
 
 
 def status_data(night: Night) -> JsonObject:

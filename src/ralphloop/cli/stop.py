@@ -12,12 +12,12 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.given import DURATION
 from ralphloop.cli.steering import running
-from ralphloop.core.durations import format_duration
 from ralphloop.errors import LockedError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.project import Project, find_project
+from ralphloop.text.durations import format_duration
 from ralphloop.ui.steering import ask
 
 _STEP_S = 0.1

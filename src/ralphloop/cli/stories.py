@@ -13,7 +13,6 @@ from ralphloop.cli.layout import row
 from ralphloop.core.money import spent_words
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
-from ralphloop.core.text import counted
 from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.setup import relative
@@ -22,6 +21,7 @@ from ralphloop.night.order import Placed, arranged
 from ralphloop.night.values import Night
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
+from ralphloop.text.plain import counted
 
 _COLOURS = {
     Standing.PASSED: "green",

@@ -18,7 +18,7 @@ from typing import get_args
 import msgspec
 
 from ralphloop.config.model import Form, Setting
-from ralphloop.core.durations import parse_duration
+from ralphloop.text.durations import parse_duration
 
 _LONGEST_SHOWN = 60
 _TYPE_WORDS = {

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ralphloop.core.model import Analysis, Decision, Indicators, Response, StatusBlock
+from ralphloop.core.model import Analysis, Decision, Indicators, Response
+from ralphloop.text.status import StatusBlock
 
 
 def analysis_object(

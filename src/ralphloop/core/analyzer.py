@@ -6,8 +6,6 @@ where there is any and from the claim where there is none; unknown is not a fact
 
 from __future__ import annotations
 
-from ralphloop.core import statements
-from ralphloop.core.errors import error_signature
 from ralphloop.core.model import (
     Analysis,
     CheckStatus,
@@ -15,17 +13,15 @@ from ralphloop.core.model import (
     Indicators,
     Outcome,
     Response,
-    Status,
-    StatusBlock,
     StoryFacts,
-    TestsStatus,
     Value,
-    WorkType,
 )
 from ralphloop.core.progress import Progress, failed_checks
-from ralphloop.core.status_finder import without_blocks
-from ralphloop.core.test_paths import only_tests
-from ralphloop.core.text import one_line
+from ralphloop.text import claims
+from ralphloop.text.plain import one_line
+from ralphloop.text.signatures import error_signature
+from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType
+from ralphloop.text.test_paths import only_tests
 
 
 class Claim(Value, kw_only=True):
@@ -63,7 +59,7 @@ def analyze(
         progress_reasons=progress.reasons,
         error_signature=_signature(words, evidence),
         test_only=_is_test_only(evidence, block, facts),
-        question=statements.question_to_person(words),
+        question=claims.question_to_person(words),
         warnings=_warnings(response, evidence, outcome, words),
     )
 
@@ -73,7 +69,7 @@ def claim_of(response: Response, *, passes_set: bool = False) -> Claim:
     block, words = response.status, final_words(response)
     return Claim(
         story=passes_set or _claims_story(block, words),
-        already_done=statements.says_already_done(words) is not None,
+        already_done=claims.says_already_done(words) is not None,
         exit_signal=bool(block and block.exit_signal and response.status_is_final),
     )
 
@@ -85,14 +81,14 @@ def final_words(response: Response) -> str:
 
 def says_promise(response: Response) -> bool:
     """The completion promise stands at the end of the final message."""
-    return response.final_text is not None and statements.has_promise(response.final_text)
+    return response.final_text is not None and claims.has_promise(response.final_text)
 
 
 def _claims_story(block: StatusBlock | None, words: str) -> bool:
-    if statements.has_promise(words):
+    if claims.has_promise(words):
         return True
     if block is None:
-        return statements.claims_completion(words) is not None
+        return claims.claims_completion(words) is not None
     if block.status is Status.BLOCKED:
         return False
     return block.status is Status.COMPLETE or (block.tasks_completed or 0) >= 1
@@ -108,7 +104,7 @@ def _indicators(
         no_pending_stories=all_passed,
         tests_passing=_tests_passing(evidence, block),
         status_complete=None if block is None else block.status is Status.COMPLETE,
-        text_says_done=statements.has_promise(words) or statements.says_done(words) is not None,
+        text_says_done=claims.has_promise(words) or claims.says_done(words) is not None,
     )
 
 
@@ -126,7 +122,7 @@ def _tests_passing(evidence: Evidence, block: StatusBlock | None) -> bool | None
 
 def _signature(words: str, evidence: Evidence) -> str | None:
     """The error in the agent's own last words, else in the output of the last failing check."""
-    found = error_signature(without_blocks(words))
+    found = error_signature(words)
     if found is not None:
         return found
     failed = failed_checks(evidence)
@@ -179,7 +175,7 @@ def _warnings(
         found.append(f"denied: {len(response.denials)} tool calls were refused ({tools})")
     if not outcome.is_infrastructure:
         found += _claim_warnings(response.status, evidence)
-        if question := statements.question_to_person(words):
+        if question := claims.question_to_person(words):
             found.append(f"question to a person, nobody is there: {one_line(question)}")
     return tuple(found)
 

@@ -14,8 +14,6 @@ from ralphloop.core.model import (
     ExitDecision,
     Indicators,
     Outcome,
-    Status,
-    TestsStatus,
     Value,
 )
 from ralphloop.core.policy import (
@@ -27,6 +25,7 @@ from ralphloop.core.policy import (
     OnUsageLimit,
     Policy,
 )
+from ralphloop.text.status import Status, TestsStatus
 
 
 class Situation(Value, kw_only=True):

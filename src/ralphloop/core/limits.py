@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision, Value
 from ralphloop.core.spending import Totals
+from ralphloop.text.durations import format_duration
 
 BACKOFF_CEILING_S = 300.0
 UNKNOWN_RESET_S = 900.0  # a usage limit that does not say when it ends

@@ -17,6 +17,8 @@ from typing import dataclass_transform
 
 import msgspec
 
+from ralphloop.text.status import StatusBlock
+
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,27 +72,6 @@ class OutputFormat(StrEnum):
     JSONL = "jsonl"
 
 
-class Status(StrEnum):
-    IN_PROGRESS = "IN_PROGRESS"
-    COMPLETE = "COMPLETE"
-    BLOCKED = "BLOCKED"
-
-
-class TestsStatus(StrEnum):
-    __test__ = False  # the name is the field's; pytest would take it for a test class
-
-    PASSING = "PASSING"
-    FAILING = "FAILING"
-    NOT_RUN = "NOT_RUN"
-
-
-class WorkType(StrEnum):
-    IMPLEMENTATION = "IMPLEMENTATION"
-    TESTING = "TESTING"
-    DOCUMENTATION = "DOCUMENTATION"
-    REFACTORING = "REFACTORING"
-
-
 class ExitDecision(StrEnum):
     """What to do after an iteration; the words other tools read."""
 
@@ -120,20 +101,6 @@ class CheckStatus(StrEnum):
 
 
 # --- claims ----------------------------------------------------------------------------------
-
-
-class StatusBlock(Value, kw_only=True):
-    """What the agent reports of itself; absent or unreadable fields are None."""
-
-    status: Status | None = None
-    tasks_completed: int | None = None
-    files_modified: int | None = None
-    tests_status: TestsStatus | None = None
-    work_type: WorkType | None = None
-    exit_signal: bool = False
-    recommendation: str = ""
-    truncated: bool = False
-    problems: tuple[str, ...] = ()
 
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralphloop.core.text import counted
+from ralphloop.text.plain import counted
 
 
 def money(dollars: float) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ralphloop.core.model import CheckResult, CheckStatus, Evidence, StatusBlock, Value
+from ralphloop.core.model import CheckResult, CheckStatus, Evidence, Value
+from ralphloop.text.status import StatusBlock
 
 MAX_TREES = 2_000
 MAX_GREENED = 500

@@ -23,7 +23,6 @@ from ralphloop.core.model import (
     Outcome,
     ProcessEnd,
     Response,
-    Status,
     StoryFacts,
     StuckPattern,
     Value,
@@ -31,8 +30,9 @@ from ralphloop.core.model import (
 from ralphloop.core.outcome import settle
 from ralphloop.core.policy import Policy
 from ralphloop.core.progress import Memory, Progress
-from ralphloop.core.statements import prose
 from ralphloop.core.stuck import Glimpse
+from ralphloop.text.speech import speech
+from ralphloop.text.status import Status
 
 MAX_STORIES_REMEMBERED = 10_000
 _WHOLE_RUN = ""  # the story key where no story is named
@@ -139,7 +139,7 @@ def _look_back(
         return state, analysis
     glimpse = Glimpse(
         error=analysis.error_signature,
-        reply=stuck.normalise_reply(prose(final_words(now.response))),
+        reply=stuck.normalise_reply(speech(final_words(now.response))),
         tree=now.evidence.tree,
         progress=moved.made,
         revisited=moved.revisited,

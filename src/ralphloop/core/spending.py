@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ralphloop.core.model import TOKENS, Analysis, Evidence, Response, StatusBlock, Usage
+from ralphloop.core.model import TOKENS, Analysis, Evidence, Response, Usage
 from ralphloop.core.story_state import StoryState
+from ralphloop.text.status import StatusBlock
 
 
 class Amounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ralphloop.core.text import one_line
 from ralphloop.loop.iteration import Begun
+from ralphloop.text.plain import one_line
 
 Answer = dict[str, Any]
 MOST_CHARS = 10_000

@@ -11,7 +11,6 @@ import time
 
 import msgspec
 
-from ralphloop.core.durations import format_duration, is_expired
 from ralphloop.core.model import ExitDecision
 from ralphloop.hook.answer import Answer, in_context
 from ralphloop.hook.carried import Call, Turn, held, take_turn
@@ -21,6 +20,7 @@ from ralphloop.journal.records import RunStatus
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 from ralphloop.prompts import Prompt
+from ralphloop.text.durations import format_duration, is_expired
 
 
 def session_started(call: Call) -> Answer | None:

@@ -12,18 +12,9 @@ import os
 
 from ralphloop.agents.finished import Finished
 from ralphloop.core.analyzer import claim_of
-from ralphloop.core.durations import iso
 from ralphloop.core.limits import HOUR
-from ralphloop.core.model import (
-    Decision,
-    ExitDecision,
-    Outcome,
-    ProcessEnd,
-    Response,
-    Status,
-)
+from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, Response
 from ralphloop.core.story_state import Standing
-from ralphloop.core.text import one_line
 from ralphloop.hook.answer import Answer, blocked, told
 from ralphloop.hook.carried import Call, Turn
 from ralphloop.hook.ledger import Ledger
@@ -37,6 +28,9 @@ from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import concluded, not_again
 from ralphloop.proc.steps import in_turn
 from ralphloop.readers.own_words import OwnWords
+from ralphloop.text.durations import iso
+from ralphloop.text.plain import one_line
+from ralphloop.text.status import Status
 
 _CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 _USUAL_CAP = 8

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Self
 
 from ralphloop.atomic import write_atomic
-from ralphloop.core.durations import iso
 from ralphloop.errors import LockedError
 from ralphloop.journal.holder import HOLDER_NAME, Holder, encode_holder, read_holder
 from ralphloop.journal.kernel_lock import KernelLock
 from ralphloop.project import git_directory
+from ralphloop.text.durations import iso
 
 _HOOK_PATIENCE_S = 2.0
 _NAMING_PATIENCE_S = 0.3

@@ -15,7 +15,6 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from ralphloop.core.durations import is_expired
 from ralphloop.core.effects import AnyEffect
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.spending import Totals
@@ -32,6 +31,7 @@ from ralphloop.journal.records import (
     SavedState,
     Wait,
 )
+from ralphloop.text.durations import is_expired
 
 SESSION_HOURS = 24.0
 _JSON_COLUMNS = frozenset({"config", "data", "payload"})

@@ -22,7 +22,6 @@ from typing import Self
 import msgspec
 
 from ralphloop import atomic
-from ralphloop.core.durations import iso
 from ralphloop.core.spending import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_writing
@@ -36,6 +35,7 @@ from ralphloop.journal.records import (
     RequestStatus,
     RunStatus,
 )
+from ralphloop.text.durations import iso
 
 _LARGEST_EVENT_BYTES = 64 * 1024
 _SUMS = tuple(name for name in Spent.__struct_fields__ if name not in ("counted", "cost_estimated"))

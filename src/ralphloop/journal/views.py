@@ -19,13 +19,13 @@ import msgspec
 
 from ralphloop.atomic import append, write_atomic
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.durations import iso
 from ralphloop.core.model import Transition
 from ralphloop.core.policy import Policy
-from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.journal.encoding import json_text
 from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord
+from ralphloop.text.durations import iso
+from ralphloop.text.plain import one_line
 
 SESSION_VIEW = ".ralph-session.json"
 CIRCUIT_VIEW = ".ralph-circuit-state.json"

@@ -20,7 +20,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ralphloop.core.durations import parse_iso
 from ralphloop.learning.caution import suspicion
 from ralphloop.learning.model import (
     Decided,
@@ -41,6 +40,7 @@ from ralphloop.learning.words import (
     match_words,
     words_of,
 )
+from ralphloop.text.durations import parse_iso
 
 MAX_PATTERNS = 1_000
 ENOUGH_STORIES = 2

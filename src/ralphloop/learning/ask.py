@@ -23,7 +23,6 @@ from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import CheckResult, CheckStatus, Usage, Value
-from ralphloop.core.text import clean, one_line
 from ralphloop.errors import RalphError
 from ralphloop.learning.model import MAX_TEXT, Kind, Note, Source
 from ralphloop.learning.words import CATEGORIES
@@ -31,6 +30,7 @@ from ralphloop.learning.yaml_file import SECTIONS, load_yaml
 from ralphloop.proc.steps import StopSignal
 from ralphloop.prompts.build import fenced
 from ralphloop.readers import reader_for
+from ralphloop.text.plain import clean, one_line
 
 STORY = "ralph-learn"  # what the agent is told it works on
 _WALL_S = 120.0

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.durations import iso
 from ralphloop.core.effects import SetAside
 from ralphloop.core.model import Outcome, Value
 from ralphloop.core.story import Story
@@ -32,6 +31,7 @@ from ralphloop.learning.words import is_plain_path
 from ralphloop.project import Project
 from ralphloop.redaction import redact
 from ralphloop.stories.names import slug
+from ralphloop.text.durations import iso
 
 _EARLIER = 10
 _SHORTEST_SECRET = 8

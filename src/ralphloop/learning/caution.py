@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from ralphloop.core.text import clean, one_line
 from ralphloop.learning.model import MAX_TEXT
+from ralphloop.text.plain import clean, one_line
 
 
 def _near(first: str, second: str) -> str:

@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ralphloop.core.errors import error_signature
-from ralphloop.core.text import clean, one_line
 from ralphloop.learning.model import MAX_TEXT, Kind, Note, Source
 from ralphloop.learning.words import category_of, is_plain_path, words_of
+from ralphloop.text.plain import clean, one_line
+from ralphloop.text.signatures import error_signature
 
 Record = dict[str, Any]
 INVITATION = "LEARNED:"

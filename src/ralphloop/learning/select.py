@@ -15,7 +15,6 @@ from collections.abc import Iterator
 
 from ralphloop.config.model import LearningSection, SkillStyle
 from ralphloop.core.story import Story
-from ralphloop.core.text import counted, one_line
 from ralphloop.learning import memory_file, skills, store
 from ralphloop.learning.carried import Carried
 from ralphloop.learning.extract import INVITATION
@@ -23,6 +22,7 @@ from ralphloop.learning.model import Index, Pattern, Standing
 from ralphloop.learning.words import category_of, match_words
 from ralphloop.project import Project
 from ralphloop.prompts.build import CHARS_PER_TOKEN, fenced
+from ralphloop.text.plain import counted, one_line
 
 LEAST_SCORE = 0.15
 _MOST = 20

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from ralphloop.core.test_paths import is_test_path
+from ralphloop.text.test_paths import is_test_path
 
 SAME = 0.75  # of all words, so many in common make two notes one
 

@@ -14,7 +14,6 @@ from ralphloop.atomic import kill_point
 from ralphloop.core import breaker
 from ralphloop.core.effects import AnyEffect, Commit, Mark, Progress, SetAside
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
-from ralphloop.core.text import one_line
 from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
@@ -24,6 +23,7 @@ from ralphloop.loop.recording import others_can_run
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
+from ralphloop.text.plain import one_line
 from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.own_files import OwnFiles, never_committed, project_prefix
 from ralphloop.workspace.repo import Repository

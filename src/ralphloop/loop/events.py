@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ralphloop.core.durations import iso
 from ralphloop.core.model import Value
 from ralphloop.journal.records import NewEvent
 from ralphloop.journal.store import Journal
+from ralphloop.text.durations import iso
 
 RUN_STARTED = "run_started"
 PREFLIGHT = "preflight"

@@ -15,13 +15,12 @@ from ralphloop.core.effects import AnyEffect, Commit, Mark, Progress, SetAside
 from ralphloop.core.grading import UNCHANGED, Grade
 from ralphloop.core.iteration import ChangedFiles, Iteration, LearningShare, PromptSize, Said
 from ralphloop.core.limits import quota_wait
-from ralphloop.core.model import Circuit, ExitDecision, Outcome, Response, Status
+from ralphloop.core.model import Circuit, ExitDecision, Outcome, Response
 from ralphloop.core.planning import runnable_besides
 from ralphloop.core.run_state import RunState, Step, set_aside
 from ralphloop.core.spending import conversation, cost_of, is_unpriced, spent, used
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
-from ralphloop.core.text import one_line
 from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.records import FinishedIteration
 from ralphloop.journal.session import quota_key
@@ -29,6 +28,8 @@ from ralphloop.loop import crew, events
 from ralphloop.loop.circuit import tell_circuit
 from ralphloop.loop.judging import Judged, failure_text
 from ralphloop.loop.runner import Runner
+from ralphloop.text.plain import one_line
+from ralphloop.text.status import Status
 
 _KEPT_TEXT = 8_000
 _KEPT_TOOLS = 30

@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.durations import format_duration, parse_duration
 from ralphloop.core.session import Desk
 from ralphloop.core.story_state import Standing, StoryState
-from ralphloop.core.text import counted, one_line
 from ralphloop.journal.records import BY_AGENT, Request
 from ralphloop.journal.session import save_desk
 from ralphloop.loop import events
 from ralphloop.loop.circuit import reset_now
 from ralphloop.loop.runner import Runner
+from ralphloop.text.durations import format_duration, parse_duration
+from ralphloop.text.plain import counted, one_line
 
 _MAX_NOTES = 10
 MOST_DOLLARS = 1e6

@@ -13,7 +13,6 @@ import msgspec
 
 from ralphloop.atomic import clean_leftovers
 from ralphloop.config.render import storable
-from ralphloop.core.durations import format_duration
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.money import spent_words
 from ralphloop.core.session import Session, first_state, reopen_waiting, reopened
@@ -40,6 +39,7 @@ from ralphloop.loop.setup import Setup
 from ralphloop.loop.upheld import take_back
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.room import cannot_write, claim
+from ralphloop.text.durations import format_duration
 from ralphloop.workspace import object_store
 from ralphloop.workspace.git import Git
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from ralphloop.core.durations import format_duration, iso
 from ralphloop.core.limits import HOUR, backoff, reached, time_left
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.loop import events
 from ralphloop.loop.crew import at_work, next_back
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
+from ralphloop.text.durations import format_duration, iso
 
 _STEP_S = 1.0
 _HEARTBEAT_EVERY = 30

@@ -9,7 +9,6 @@ from enum import StrEnum
 from ralphloop.config.model import Config
 from ralphloop.config.policy import limits_of, policy_of
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.durations import elapsed
 from ralphloop.core.grading import Grade
 from ralphloop.core.limits import Limits, raised
 from ralphloop.core.policy import Policy
@@ -20,6 +19,7 @@ from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus, Wait
 from ralphloop.project import Project
+from ralphloop.text.durations import elapsed
 
 
 class State(StrEnum):

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.durations import format_duration
 from ralphloop.core.endings import ENDINGS
-from ralphloop.core.model import Circuit, ExitDecision, Outcome, Status, Value
+from ralphloop.core.model import Circuit, ExitDecision, Outcome, Value
 from ralphloop.core.money import spent_words
-from ralphloop.core.text import one_line
+from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import one_line
+from ralphloop.text.status import Status
 
 Event = Mapping[str, Any]
 _NEAR = 0.8

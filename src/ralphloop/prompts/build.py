@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ralphloop.core.model import Value
-from ralphloop.core.text import clean
 from ralphloop.prompts.protocol import DEFAULT_INSTRUCTIONS, STATUS_SECTION, has_status_section
+from ralphloop.text.plain import clean
 
 DEFAULT_BUDGET = 120_000  # characters, about 30,000 tokens
 CHARS_PER_TOKEN = 4

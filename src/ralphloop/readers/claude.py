@@ -16,7 +16,6 @@ from __future__ import annotations
 import msgspec
 
 from ralphloop.core.model import RateLimit, Usage
-from ralphloop.core.text import one_line
 from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.claude_outcome import FATAL_ERRORS, Facts, verdict_on
 from ralphloop.readers.claude_usage import ClaudeUsage
@@ -34,6 +33,7 @@ from ralphloop.readers.values import (
     status_code_of,
     text_of,
 )
+from ralphloop.text.plain import one_line
 
 _TYPES = frozenset({"assistant", "user", "system", "result", "stream_event", "rate_limit_event"})
 _GROWING = frozenset({"content_block_start", "content_block_delta"})

@@ -14,8 +14,8 @@ import re
 from typing import NamedTuple
 
 from ralphloop.core.model import Outcome
-from ralphloop.core.patterns import Pattern
-from ralphloop.core.text import clean, one_line
+from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.plain import clean, one_line
 
 
 class Verdict(NamedTuple):
@@ -59,41 +59,41 @@ _SENTENCES: tuple[tuple[str, Outcome], ...] = (
     (r"Execution error", Outcome.INTERRUPTED),
     (r"Request timed out", Outcome.TRANSIENT),
 )
-_COMPILED = tuple((Pattern(words, re.IGNORECASE), outcome) for words, outcome in _SENTENCES)
-_LIMIT_START = Pattern(
+_COMPILED = tuple((LazyRegex(words, re.IGNORECASE), outcome) for words, outcome in _SENTENCES)
+_LIMIT_START = LazyRegex(
     r"You['’]ve (?:hit|reached) your |You['’]re out of (?:extra )?usage"
     r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits",
     re.IGNORECASE,
 )
-_API_ERROR = Pattern(r"API Error(?::| \() ?.*", re.IGNORECASE)
-_STATUS = Pattern(
+_API_ERROR = LazyRegex(r"API Error(?::| \() ?.*", re.IGNORECASE)
+_STATUS = LazyRegex(
     r"API Error:? (?:[A-Za-z ]{0,40}\()?(\d{3})\b|\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE
 )
 
-_USAGE_LIMIT = Pattern(
+_USAGE_LIMIT = LazyRegex(
     r"(?:hit|reached) your (?:[\w-]+ ){0,2}usage limit|usage limit (?:has been )?reached"
     r"|usage_limit_reached|\bdaily (?:quota|limit)|(?:\bper[- ]|requestsper)day|quota will reset",
     re.IGNORECASE,
 )
-_OWN_LIMIT = Pattern(
+_OWN_LIMIT = LazyRegex(
     r"context window|context[ _]length|maximum context|prompt is too long"
     r"|maximum number of tokens|too many tokens|output token maximum|max session turns",
     re.IGNORECASE,
 )
-_BILLING = Pattern(
+_BILLING = LazyRegex(
     r"insufficient[ _](?:quota|credits|balance)|exceeded your current quota|quota exceeded\. check"
     r"|credit balance|\bplan, upgrade to|payment required|billing details"
     r"|billing_(?:hard_limit|not_active)",
     re.IGNORECASE,
 )
-_AUTH = Pattern(
+_AUTH = LazyRegex(
     r"\b40[13]\b|unauthori[sz]ed|unauthenticated|forbidden|not logged in|authenticat"
     r"|(?:incorrect|invalid|missing|no|bad) api[ _]?key|missing environment variable"
     r"|api[ _]?key (?:not valid|is invalid|expired)|token (?:has )?expired"
     r"|(?:log|sign) ?in again|set an auth method",
     re.IGNORECASE,
 )
-_MODEL = Pattern(
+_MODEL = LazyRegex(
     r"(?:unknown|unsupported|unrecogni[sz]ed|no such|not a valid|invalid) model\b"
     r"|model_not_found|modelnotfound|llm provider not provided|no endpoints found for"
     r"|\bmodel (?:identifier|id|name)\b.{0,80}\b(?:invalid|not valid|unknown|isn't supported)"
@@ -101,7 +101,7 @@ _MODEL = Pattern(
     r"|\bmodel\b.{0,80}(?<!currently )(?<!temporarily )not available(?! right| at the| yet| now)",
     re.IGNORECASE,
 )
-_PASSING = Pattern(
+_PASSING = LazyRegex(
     r"\b(?:408|429|5\d\d)\b|too many requests|rate.?limit|overloaded|high demand|at capacity"
     r"|disconnected|connect|stream error|network|timed? ?out|terminated|fetch failed|socket|econn"
     r"|enotfound|eai_again|temporar|server error|internal error|unavailable|try again"
@@ -113,7 +113,7 @@ _FATAL_STATUS = (401, 402, 403, 404)  # key, money, permission, model
 _PASSING_STATUS = (408, 409, 425, 429)
 
 # What the words mean where the status does not settle it, most telling first.
-_MESSAGES: tuple[tuple[Pattern, Outcome], ...] = (
+_MESSAGES: tuple[tuple[LazyRegex, Outcome], ...] = (
     (_USAGE_LIMIT, Outcome.USAGE_LIMIT),
     (_BILLING, Outcome.FATAL),
     (_OWN_LIMIT, Outcome.LIMIT),

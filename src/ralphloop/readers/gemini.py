@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 from ralphloop.core.model import Outcome, Usage
-from ralphloop.core.text import clean, one_line
 from ralphloop.readers.base import Dialect, End, first_complaint, plain_verdict
 from ralphloop.readers.failures import Verdict, failure_verdict
 from ralphloop.readers.values import (
@@ -21,6 +20,7 @@ from ralphloop.readers.values import (
     status_code_of,
     text_of,
 )
+from ralphloop.text.plain import clean, one_line
 
 _EXIT_CODES = {
     41: Outcome.FATAL,  # authentication

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from ralphloop.core.model import StatusBlock
-from ralphloop.core.status_finder import StatusFinder
+from ralphloop.text.status import StatusBlock
+from ralphloop.text.status_finder import StatusFinder
 
 HEAD = 64 * 1024
 TAIL = 192 * 1024

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ralphloop.core.model import AgentEvent, OutputFormat, Response, Usage
-from ralphloop.core.text import one_line
 from ralphloop.readers.base import Dialect, End, Wire, plain_verdict
 from ralphloop.readers.failures import Verdict
 from ralphloop.readers.json_text import Bytes
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import Document
+from ralphloop.text.plain import one_line
 
 _SHOWN = 2_000  # characters of a chunk searched for its last line
 

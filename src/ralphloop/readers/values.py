@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ralphloop.core.text import one_line
+from ralphloop.text.plain import one_line
 
 Document = dict[str, object]  # one decoded JSON object
 

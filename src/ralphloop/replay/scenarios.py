@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core import status
 from ralphloop.core.model import (
     Analysis,
     Circuit,
@@ -22,16 +21,14 @@ from ralphloop.core.model import (
     Evidence,
     ExitDecision,
     ProcessEnd,
-    Status,
-    StatusBlock,
     StoryFacts,
-    TestsStatus,
     Value,
-    WorkType,
 )
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import Happening, RunState, advance, reset_circuit
 from ralphloop.readers import read
+from ralphloop.text import status
+from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType
 
 _MINUTE = 60.0
 _MOST_STEPS = 40

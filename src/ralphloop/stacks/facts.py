@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from ralphloop.core.text import one_line
 from ralphloop.stacks.table import Rule
+from ralphloop.text.plain import one_line
 
 _LARGEST_FILE = 1 << 20
 _MOST_ENTRIES = 2_000

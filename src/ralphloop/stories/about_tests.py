@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ralphloop.core.patterns import Pattern
+from ralphloop.text.lazy_regex import LazyRegex
 
 # A word edge that also splits at underscores: test_login.py names a test.
 _START, _END = r"(?<![^\W_])", r"(?![^\W_])"
 
-_NAMED = Pattern(
+_NAMED = LazyRegex(
     _START
     + r"(?:tests?|testing|testsuites?|unittests?|coverage|e2e|pytest|jest|vitest|mocha|jasmine"
     + r"|rspec|phpunit|junit|xunit|nunit|testng"
@@ -23,12 +23,12 @@ _NAMED = Pattern(
     + _END,
     re.IGNORECASE,
 )
-_CAMEL_CASE = Pattern(r"(?<=[a-z0-9])Tests?(?![a-z])")
-_EXPERIMENT = Pattern(_START + r"a ?/ ?b[ \t-]?(?:tests?|testing|tested)" + _END, re.IGNORECASE)
+_CAMEL_CASE = LazyRegex(r"(?<=[a-z0-9])Tests?(?![a-z])")
+_EXPERIMENT = LazyRegex(_START + r"a ?/ ?b[ \t-]?(?:tests?|testing|tested)" + _END, re.IGNORECASE)
 
 # Every name of tests has one of these in it; ordinary stories need no more than this look.
 _PARTS = "test coverage e2e jest mocha jasmine rspec unit playwright cypress selenium".split()
-_LABEL = Pattern(r"^[\w.-]{1,20}: ")  # "AC3: Tests pass"
+_LABEL = LazyRegex(r"^[\w.-]{1,20}: ")  # "AC3: Tests pass"
 _TOKEN = re.compile(r"[^\W_]+")
 _VERDICT_WORDS = """
 pass passes passed passing green succeed succeeds successful successfully ok fail fails failed

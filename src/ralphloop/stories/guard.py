@@ -13,11 +13,11 @@ from collections.abc import Iterable
 import msgspec
 
 from ralphloop.core.model import Value
-from ralphloop.core.patterns import Pattern
 from ralphloop.core.story import Story, StoryList
 from ralphloop.stories.names import quoted
+from ralphloop.text.lazy_regex import LazyRegex
 
-_NOISE = Pattern(r"[\W_]+")
+_NOISE = LazyRegex(r"[\W_]+")
 
 
 class Changes(Value, frozen=True, kw_only=True):

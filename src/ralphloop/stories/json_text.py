@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from ralphloop.core.patterns import Pattern
 from ralphloop.stories.names import quoted
 from ralphloop.stories.problems import Problems
+from ralphloop.text.lazy_regex import LazyRegex
 
 _SPACE = re.compile(r"[ \t\n\r]+")
-_PLAIN_KEY = Pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_KEY = LazyRegex(r"[A-Za-z_][A-Za-z0-9_]*")
 _skip_value = json.JSONDecoder().raw_decode
 
 _MAX_BYTES = 50_000_000

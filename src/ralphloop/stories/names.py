@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from ralphloop.core.patterns import Pattern
+from ralphloop.text.lazy_regex import LazyRegex
 
 _MAX_READABLE = 40
 _MAX_SHOWN = 60
 _MAX_NAMED = 3
-_UNSAFE = Pattern(r"[^a-z0-9]+")
+_UNSAFE = LazyRegex(r"[^a-z0-9]+")
 
 
 def slug(story_id: str) -> str:

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from ralphloop.core.durations import format_duration, parse_iso
 from ralphloop.core.money import money, spent_words
-from ralphloop.core.text import one_line
+from ralphloop.text.durations import format_duration, parse_iso
+from ralphloop.text.plain import one_line
 from ralphloop.ui.lines import event_lines
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ralphloop.core.durations import format_duration
 from ralphloop.core.money import money, spent_words
-from ralphloop.core.text import clean, counted
+from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import clean, counted
 
 Event = Mapping[str, Any]
 _SIMPLE = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from ralphloop.core.durations import parse_duration
 from ralphloop.errors import UsageError
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
@@ -14,6 +13,7 @@ from ralphloop.journal.store import Journal
 from ralphloop.proc.tree import is_inside
 from ralphloop.project import Project
 from ralphloop.room import claim
+from ralphloop.text.durations import parse_duration
 
 Payload = dict[str, object]
 

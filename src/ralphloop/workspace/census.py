@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ralphloop.core.test_paths import is_test_path
+from ralphloop.text.test_paths import is_test_path
 from ralphloop.workspace.languages import LANGUAGES, Language
 
 _UNKNOWN_CASES = 3

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.core.durations import format_duration
 from ralphloop.core.model import CheckResult, CheckStatus, Value
 from ralphloop.proc.run import Ended, run_to_tail
+from ralphloop.text.durations import format_duration
 
 DEFAULT_TIMEOUT_S = 900.0
 MAX_TAIL = 16 * 1024

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from ralphloop.core.model import Value
-from ralphloop.core.test_paths import is_test_path
+from ralphloop.text.test_paths import is_test_path
 
 MAX_CHANGES = 10_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

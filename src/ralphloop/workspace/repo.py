@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.model import Value
-from ralphloop.core.patterns import Pattern
 from ralphloop.errors import RepositoryError
 from ralphloop.findings import Finding, Level
+from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.workspace.git import Git, first_lines
 from ralphloop.workspace.porcelain import STATUS_ARGS, StatusReport, parse_status
 
@@ -36,7 +36,7 @@ _WAY_OUT = {
     "revert": "finish it with `git revert --continue` or `git revert --abort`",
     "bisect": "end it with `git bisect reset`",
 }
-_UNUSABLE_IN_REFS = Pattern(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
+_UNUSABLE_IN_REFS = LazyRegex(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
 
 
 Places = tuple[str, str, str, str, str]  # root, git directory, common directory, objects, format

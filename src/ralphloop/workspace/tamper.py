@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ralphloop.core.model import Value
-from ralphloop.core.test_paths import is_test_path
+from ralphloop.text.test_paths import is_test_path
 from ralphloop.workspace.census import EMPTY, Case, Census, count, is_countable, suffix
 from ralphloop.workspace.measures import Change, Measure, Snapshot, printable
 from ralphloop.workspace.weakened import is_configuration, weakenings

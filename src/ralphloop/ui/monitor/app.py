@@ -24,10 +24,10 @@ from textual.events import Click, Resize
 from textual.geometry import Size
 from textual.widgets import Footer, Input
 
-from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import RequestStatus
 from ralphloop.project import Project
+from ralphloop.text.plain import one_line
 from ralphloop.ui import steering
 from ralphloop.ui.monitor.model import build
 from ralphloop.ui.monitor.paint import RUNNING, beside, log_line, plain_ascii, story_line

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ralphloop.core.model import Usage
 from ralphloop.core.story import StoryList
-from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.project import Project
 from ralphloop.readers import reader_for
 from ralphloop.readers.base import Reader
+from ralphloop.text.plain import one_line
 from ralphloop.ui.monitor.values import Learned
 
 _BITE = 4 * 1024 * 1024

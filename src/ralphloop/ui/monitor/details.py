@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ralphloop.core.story import Story
-from ralphloop.core.text import one_line
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
+from ralphloop.text.plain import one_line
 from ralphloop.ui.monitor.pages import (
     MOST_LINES,
     Page,

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ralphloop.core.text import one_line
 from ralphloop.journal.records import Event
+from ralphloop.text.plain import one_line
 from ralphloop.ui.lines import event_lines
 from ralphloop.ui.monitor.values import Action, LogLine, Tone
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 from typing import Any
 
-from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.money import cost_words, money
 from ralphloop.core.story import Story, StoryList
-from ralphloop.core.text import counted, one_line
 from ralphloop.journal.records import RunRecord, RunStatus
+from ralphloop.text.durations import elapsed, format_duration
+from ralphloop.text.plain import counted, one_line
 from ralphloop.ui.monitor import paint, panels
 from ralphloop.ui.monitor.paint import bar, line, plain
 from ralphloop.ui.monitor.values import Facts, Line, Screen, Span, State, StoryRow, Tone

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.durations import format_duration, iso
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.money import cost_words, short_cost
 from ralphloop.core.story import Story
-from ralphloop.core.text import clean, one_line
 from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.text.durations import format_duration, iso
+from ralphloop.text.plain import clean, one_line
 from ralphloop.ui.lines import short_duration
 from ralphloop.ui.monitor.paint import line, number
 from ralphloop.ui.monitor.values import Line, Shown, Tone

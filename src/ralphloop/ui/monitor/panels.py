@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from ralphloop.core.durations import elapsed, format_duration
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit
 from ralphloop.core.money import spent_words
-from ralphloop.core.text import counted, one_line
+from ralphloop.text.durations import elapsed, format_duration
+from ralphloop.text.plain import counted, one_line
 from ralphloop.ui.monitor import paint
 from ralphloop.ui.monitor.paint import clock, fit, line, number, pips, spark
 from ralphloop.ui.monitor.values import Action, Facts, Line, Span, State, Tone

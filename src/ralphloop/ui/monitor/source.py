@@ -18,7 +18,6 @@ import msgspec
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import CheckResult, Usage
 from ralphloop.core.story import Story
-from ralphloop.core.text import one_line
 from ralphloop.errors import RalphError
 from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.lock import live_holder
@@ -26,6 +25,7 @@ from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import Event, IterationRecord, Request, RunRecord, SavedState, Wait
 from ralphloop.project import Project
 from ralphloop.readers import reader_name
+from ralphloop.text.plain import one_line
 from ralphloop.ui.monitor import happenings, model
 from ralphloop.ui.monitor.beside import LearnedWatch, StoryWatch, Tail, mark_of
 from ralphloop.ui.monitor.values import Facts, LogLine

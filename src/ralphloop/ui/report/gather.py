@@ -10,13 +10,13 @@ import os
 from pathlib import Path
 
 from ralphloop.atomic import write_atomic
-from ralphloop.core.durations import iso
 from ralphloop.core.story import StoryList
 from ralphloop.errors import RalphError
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import RunRecord
 from ralphloop.project import Project
 from ralphloop.redaction import secret_values
+from ralphloop.text.durations import iso
 from ralphloop.ui.report.model import Outside, build
 from ralphloop.ui.report.values import Report
 

@@ -10,7 +10,7 @@ from typing import Any
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.grading import Grade
 from ralphloop.core.story import Story, StoryList
-from ralphloop.core.text import counted
+from ralphloop.text.plain import counted
 from ralphloop.ui.report.tally import StoryTally, Tally
 from ralphloop.ui.report.values import Group, Step, StoryLine
 from ralphloop.ui.report.words import Teller

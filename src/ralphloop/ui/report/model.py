@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision
 from ralphloop.core.story import StoryList
-from ralphloop.core.text import counted
 from ralphloop.errors import RalphError
 from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import Event, RunRecord, Wait
+from ralphloop.text.plain import counted
 from ralphloop.ui.report.groups import PASSED, Librarian, next_steps
 from ralphloop.ui.report.tally import Move, Tally
 from ralphloop.ui.report.values import (

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from ralphloop.core.durations import format_duration
 from ralphloop.core.money import cost_words, money
-from ralphloop.core.text import counted
+from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import counted
 from ralphloop.ui.report.values import MOST_SPANS, Report, Span
 from ralphloop.ui.report.words import clock, moment, number
 

@@ -12,9 +12,9 @@ from datetime import tzinfo
 from functools import partial
 from pathlib import Path
 
-from ralphloop.core.durations import format_duration
 from ralphloop.core.money import cost_words, money, spent_words
-from ralphloop.core.text import counted
+from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import counted
 from ralphloop.ui.report.groups import ALWAYS
 from ralphloop.ui.report.pictures import pictures
 from ralphloop.ui.report.values import Report

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import TypeVar
 
-from ralphloop.core.text import one_line
 from ralphloop.redaction import redact
+from ralphloop.text.plain import one_line
 
 _T = TypeVar("_T")
 _NIGHT = 20 * 3600.0

@@ -1,0 +1,63 @@
+"""Text as models and terminals really emit it, made plain.
+
+Every step is guarded by a cheap test, so ordinary text passes at the speed of a few searches and
+hostile text still costs linear time.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ralphloop.text.lazy_regex import LazyRegex
+
+_ANSI = LazyRegex(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links
+    r"|\x1b[@-Z\\-_]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_SPACES = (
+    "\u0085\u00a0\u2007\u202f\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u3000"
+)
+_INVISIBLE = (
+    "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # zero-width, byte order mark, soft hyphen
+    "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # direction marks
+)
+_CONTROL = "".join(  # but tab, newline and next line
+    map(chr, (*range(9), *range(11, 32), *range(0x7F, 0x85), *range(0x86, 0xA0)))
+)
+_ODD = LazyRegex(f"[{_SPACES}{_INVISIBLE}{re.escape(_CONTROL)}]")
+_ASCII_ODD = _CONTROL.encode()
+_TABLE = {ord(char): " " for char in _SPACES} | {ord(char): None for char in _INVISIBLE + _CONTROL}
+
+
+def clean(text: str) -> str:
+    """Take off colours, invisible characters and foreign line ends; keep the words."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text or "\x9b" in text:
+        text = _ANSI.sub("", text)
+    if _has_odd(text):
+        text = text.translate(_TABLE)
+    return text
+
+
+def _has_odd(text: str) -> bool:
+    if text.isascii():  # ten times as fast as the search
+        data = text.encode()
+        return len(data.translate(None, _ASCII_ODD)) != len(data)
+    return _ODD.search(text) is not None
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """The text on one line, cut to `limit` characters with an ellipsis."""
+    line = " ".join(clean(text[: limit * 8]).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 story`, `2 stories`, `3,000 runs`."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {plural}"

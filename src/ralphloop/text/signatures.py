@@ -1,0 +1,225 @@
+"""What fails in a text, as one line that two runs can be compared by.
+
+Errors are found by `error_lines`; here each of them gets a name.  A signature keeps what a person
+would use to tell two failures apart (exception, error code, words, quoted identifiers, names of
+tests, relative paths a message is about) and replaces what changes from run to run (places,
+absolute directories, numbers, times, hashes, ids, addresses).  The result stays readable: it is
+what the report and the next prompt show.
+
+Of a text with several errors the signature names the first few, without wrappers and details
+where something specific is said, and without a line that another one contains.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ralphloop.text.error_lines import ErrorLine, find_error_lines
+from ralphloop.text.error_shapes import NAME
+from ralphloop.text.lazy_regex import LazyRegex
+
+MAX_SIGNATURE = 400
+MAX_PARTS = 5
+_MAX_PART = 160
+_LONG_QUOTE = 80
+
+_SOURCE = (
+    r"(?:py|pyi|js|jsx|ts|tsx|mjs|cjs|rs|go|java|kts?|c|cc|cpp|cxx|h|hpp|rb|php|cs|swift|exs?|scala"
+    r"|vue|svelte|sql|sh|html|css|json|ya?ml|toml|lua|dart|zig|hs|ml)"
+)
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_IN_PATH = r"[\w.@+~/\\-]"
+_ROOT = r"(?:~?/(?!/)|[A-Za-z]:\\)"
+_NOISE = LazyRegex(
+    r"(?P<quoted>(?<!\w)[`'\"‘“](?P<inner>[^`'\"’”]{0,300})[`'\"’”](?!\w))"
+    r"|(?P<url>\b[a-z][a-z+]{1,10}://[^\s'\"`<>)\]]+)"
+    r"|(?P<email>[\w.+-]{1,64}@[\w-]{1,63}\.[A-Za-z][\w.-]{1,80})"
+    r"|(?P<uuid>\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b)"
+    r"|(?P<time>\b\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?"
+    r"(?:Z|[+-]\d\d:?\d\d)?\b"
+    r"|\b\d\d?:\d\d:\d\d(?:[.,]\d+)?"
+    rf"|\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?(?:\d\d? {_MONTH}|{_MONTH} \d\d?)\b(?:,? \d{{4}})?"
+    r"(?: \d\d:\d\d:\d\d)?)"
+    r"|(?P<file>[\w.@+-]+(?=, line \d))"
+    rf"|(?P<place>(?:[A-Za-z]:)?{_IN_PATH}*(?:[/\\]{_IN_PATH}*|\.{_SOURCE}):\d+(?::\d+)?"
+    rf"|{_IN_PATH}+\.{_SOURCE}\(\d+(?:,\d+)*\))"
+    rf"|(?P<spot>(?<=\bin |\bat ){_ROOT}[^\s'\"`<>,;:()\[\]]+)"
+    rf"|(?P<path>(?<![\w.<>/~]){_ROOT}[^\s'\"`<>,;:()\[\]{{}}]+)"
+    r"|(?P<relative>(?<![\w.<>/~-])(?:\.{1,2}/)*[\w.@+-]*[A-Za-z][\w.@+-]*(?:/[\w.@+-]+)+)"
+    r"|(?P<address>\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)"
+    r"|(?P<hex>\b0[xX][0-9a-fA-F]+)"
+    r"|(?P<duration>\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|secs?|seconds?|s|mins?|minutes?|m|hours?|h)\b)"
+    r"|(?P<size>\b\d+(?:\.\d+)? ?(?:[KMGT]i?B|kB|bytes)\b)"
+    r"|(?P<status>(?<!exit )\b(?:status(?: code)?|HTTP(?:/[\d.]+)?)[ :=]+[1-5]\d\d\b)"
+    r"|(?P<number>(?<![\w-])[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?(?![A-Za-z0-9]))"
+    r"|(?P<token>[A-Za-z0-9]*\d[A-Za-z0-9]*)"
+)
+_PLACEHOLDER = {
+    "email": "<email>",
+    "uuid": "<id>",
+    "time": "<time>",
+    "file": "<path>",
+    "place": "<path>",
+    "spot": "<path>",
+    "address": "<address>",
+    "hex": "<hex>",
+    "duration": "<time>",
+    "size": "<size>",
+    "number": "<n>",
+}
+_TEMPORARY = LazyRegex(
+    r"(?i:[/\\](?:tmp(?:[-_.\d]\w*|\w{6,})?|temp(?:[-_.\d]\w*)?|var[/\\]folders|pytest-(?:of-)?\w+)"
+    r"(?:[/\\]|$))"
+)
+_ERROR_CODE = LazyRegex(r"[A-Z]{1,6}\d{3,5}$")  # E0382, TS2345, CS0103
+_HEX = LazyRegex(
+    r"(?=\d*[a-fA-F])(?:[0-9a-fA-F]{7,}"
+    r"|(?=\w*\d[a-fA-F]+\d|\w*[a-fA-F]\d+[a-fA-F])[0-9a-fA-F]{4,})$"
+)
+_ALTERNATION = LazyRegex(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)")
+_DIGITS = LazyRegex(r"\d+")
+_PIECE = LazyRegex(r"[A-Za-z0-9]+")
+_SEPARATOR = LazyRegex(r"[/\\]")
+_EXTENSION = LazyRegex(r"(?<=.)\.[A-Za-z]\w{0,9}$")
+# What ids look like and names do not: digits before letters (but `i18n`), hexadecimal, letters
+# nobody can say; and where no extension says file, a few digits or a hump every other letter.
+_OPAQUE = LazyRegex(
+    r"(?![A-Za-z]\d\d[A-Za-z]$)(?=.{4})[A-Za-z]*\d+[A-Za-z]\w*$"
+    r"|(?i:[a-f]{8,}|[b-df-hj-np-tv-xz]{6,})$"
+)
+_BARE_ID = LazyRegex(r"(?=.*\d).{1,3}$|(?=.{8})[A-Za-z]?(?:[A-Z]{1,2}[a-z]{0,2}){4,}$(?<![A-Z]{8})")
+# An exception or a code before the first colon is identity, digits and all.
+_HEAD = LazyRegex(rf"{NAME}|[A-Z]{{2,6}}-\d{{2,6}}(?=:)|error: \[[A-Z]+-\d+\]")
+# So is the name of a failing test; its file, parameters and time are not.
+_TEST = LazyRegex(
+    r"(?P<verb>FAILED|ERROR|FAIL):?\s+(?P<id>\S*[./:\\][^\s\[]*|test_\w+)(?:\[[^\]]*\]?)?(?P<rest>.*)$"
+)
+_VERBOSE_TEST = LazyRegex(r"(?P<id>\S+::[^\s\[]+)(?:\[.*\])? (?P<verb>FAILED|ERROR)\b(?P<rest>)")
+_NAMED_TEST = LazyRegex(
+    r"--- FAIL: |● |[✖✕✗✘×] (?!\d+ problems?\b)|not ok |test \S+ .*FAILED$|.* > .* FAILED$|FAIL: "
+)
+_TEST_NOISE = LazyRegex(r"(?<=^not ok) \d+|\s*\(?\b\d+(?:\.\d+)? ?m?s\)?\s*$")
+_PLURAL = LazyRegex(r"(?<=<n> )(error|failure|problem|test|example|file|suite|warning)s\b")
+_FIRST_SENTENCE = LazyRegex(r"(.{25,}?[\w)'\"`\]>])[.!?]\s+[A-Z`]")
+
+
+def error_signature(text: str) -> str | None:
+    """What fails in this text, without places, numbers and times; None: nothing does."""
+    return signature_of(find_error_lines(text))
+
+
+def signature_of(lines: tuple[ErrorLine, ...]) -> str | None:
+    """One line that says which failure these error lines tell of."""
+    if not lines:
+        return None
+    best = max(line.rank for line in lines)
+    parts = dict.fromkeys(normalised(line.text) for line in lines if line.rank == best)
+    kept = [part for part in parts if not any(_tells(other, part) for other in parts)]
+    return " | ".join(kept[:MAX_PARTS])[:MAX_SIGNATURE].rstrip(" |") or None
+
+
+def _tells(other: str, part: str) -> bool:
+    """True where another part holds this one as whole words."""
+    before, found, after = other.partition(part)
+    return bool(found and (before or after)) and not (before[-1:].isalnum() or after[:1].isalnum())
+
+
+def normalised(line: str) -> str:
+    """An error line with everything replaced that changes from run to run."""
+    text = " ".join(line.split())
+    test = _TEST.match(text) or _VERBOSE_TEST.match(text)
+    if test:
+        return _tidy(_failing_test(test))
+    if _NAMED_TEST.match(text):
+        return _tidy(_TEST_NOISE.sub("", text))
+    first = _FIRST_SENTENCE.match(text)
+    text = first[1] if first else text
+    head = _HEAD.match(text)
+    kept = head[0] if head else ""
+    counted = _NOISE.sub(_replaced, text[len(kept) :])
+    return _tidy(kept + _PLURAL.sub(r"\1", counted))
+
+
+def _tidy(text: str) -> str:
+    return text.lstrip(" *_`").rstrip(" .,:;!*_`…-")[:_MAX_PART].rstrip()
+
+
+def _failing_test(match: re.Match[str]) -> str:
+    file, _, name = match["id"].partition("::")
+    name = name or _SEPARATOR.split(file.rstrip(":"))[-1]
+    rest = _TEST_NOISE.sub("", match["rest"])
+    return f"{match['verb']} {name}{_NOISE.sub(_replaced, rest)}"
+
+
+def _replaced(match: re.Match[str]) -> str:
+    """What stands in a signature for one piece of noise."""
+    kind, found = match.lastgroup or "", match[0]
+    if kind == "token" and _ERROR_CODE.match(found):
+        return found
+    return _replaced_in_quotes(match)
+
+
+def _replaced_in_quotes(match: re.Match[str]) -> str:
+    kind, found = match.lastgroup or "", match[0]
+    if kind in _PLACEHOLDER:
+        return _PLACEHOLDER[kind]
+    if kind == "quoted":
+        return _quoted(match["inner"])
+    if kind == "status":
+        return found
+    return {"path": _path, "relative": _relative, "url": _url, "token": _token}[kind](found)
+
+
+def _quoted(inner: str) -> str:
+    """Quoted words are identity, quoted data is not."""
+    if len(inner) > _LONG_QUOTE:
+        return "'<value>'"
+    return f"'{_NOISE.sub(_replaced_in_quotes, inner)}'"
+
+
+def _path(path: str) -> str:
+    """A file's name is identity, its directory is not; in a temporary directory neither is."""
+    name = _SEPARATOR.split(path.rstrip("/\\."))[-1]
+    if not name or _TEMPORARY.search(path):
+        return "<path>"
+    return f"<path>/{_last(name)}"
+
+
+def _relative(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return f"{_tokens(folder)}{slash}{_last(name)}"
+
+
+def _url(url: str) -> str:
+    if url.startswith("file:"):
+        return _path(url.removeprefix("file://"))
+    address, slash, name = url.partition("?")[0].rstrip("/.,:;").rpartition("/")
+    if address.endswith("/"):  # a host and nothing behind it
+        return _tokens(address + slash + name)
+    return f"{_tokens(address)}/{'<id>' if _DIGITS.search(name) else _last(name)}"
+
+
+def _last(name: str) -> str:
+    """The last part of a path: an id there changes from run to run, a file's name does not."""
+    extension = _EXTENSION.search(name)
+    stem, rest = (name[: extension.start()], extension[0]) if extension else (name, "")
+    opaque = stem.isdigit() or (not rest and _BARE_ID.match(stem))
+    if opaque or any(_OPAQUE.match(piece) for piece in _PIECE.findall(stem)):
+        return f"<id>{rest}"
+    return _tokens(name)
+
+
+def _tokens(text: str) -> str:
+    return _PIECE.sub(lambda piece: _token(piece[0]), text)
+
+
+def _token(token: str) -> str:
+    """A word with digits in it: a hash, a random id, or a name with a number."""
+    if not _DIGITS.search(token):
+        return token
+    if _HEX.match(token):
+        return "<id>"
+    alternations = len(_ALTERNATION.findall(token))
+    if (alternations >= 3 and len(token) >= 8) or (alternations >= 2 and len(token) >= 16):
+        return "<id>"
+    return _DIGITS.sub("<n>", token)
