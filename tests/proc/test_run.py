@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.proc.run import run_bounded, run_in_front, run_silent
+from ralphloop.proc.run import Output, run_command, run_in_front
 from tests.agents_run.helpers import is_alive, wait_until
 from tests.timing import FOR_EVER_S
 
 
 def _run(script: str, cwd: Path, **options: object) -> tuple[int, bytes, bool, bool]:
-    ended = run_bounded(["sh", "-c", script], cwd=cwd, env=os.environ, **options)  # type: ignore[arg-type]
+    ended = run_command(["sh", "-c", script], cwd=cwd, env=os.environ, **options)  # type: ignore[arg-type]
     return ended.returncode, ended.stdout, ended.timed_out, ended.overflowed
 
 
@@ -44,7 +44,7 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
 
 def test_output_beyond_the_limit_stops_the_command(tmp_path: Path) -> None:
     """An endless printer is stopped, not collected."""
-    _, out, _, overflowed = _run("yes", tmp_path, max_output=100_000)
+    _, out, _, overflowed = _run("yes", tmp_path, keep=100_000)
     assert overflowed
     assert len(out) < 5_000_000
 
@@ -60,7 +60,9 @@ def test_a_background_child_that_holds_the_pipe_is_not_waited_for(tmp_path: Path
 def test_a_silent_command_with_a_deadline_takes_its_children_along(tmp_path: Path) -> None:
     """In our session too the whole group goes, those that lost their parent included."""
     script = "(sleep 60 & echo $! > orphan); cat > given; sleep 60"
-    ended = run_silent(["sh", "-c", script], cwd=tmp_path, stdin=b"words", timeout_s=1)
+    ended = run_command(
+        ["sh", "-c", script], cwd=tmp_path, stdin=b"words", timeout_s=1, output=Output.NOTHING
+    )
     assert ended.timed_out
     assert (tmp_path / "given").read_text() == "words"
     orphan = int((tmp_path / "orphan").read_text())

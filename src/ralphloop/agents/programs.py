@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ralphloop.findings import Finding, Level
-from ralphloop.proc.run import run_bounded
+from ralphloop.proc.run import Output, run_command
 
 # Why a program that was found must not be started; empty where it may.
 WhyNot = Callable[[str], str]
@@ -57,7 +57,7 @@ def missing_program(program: str, install: str, cwd: Path) -> Finding:
 def ask(argv: Sequence[str], env: Mapping[str, str]) -> Answer | None:
     """Run a program that answers and exits; None where it does not."""
     try:
-        ended = run_bounded(argv, env=env, timeout_s=_PATIENCE_S, merged=True)
+        ended = run_command(argv, env=env, timeout_s=_PATIENCE_S, output=Output.TOGETHER)
     except (OSError, ValueError):
         return None
     if ended.timed_out:

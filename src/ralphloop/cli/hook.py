@@ -24,7 +24,7 @@ from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
 from ralphloop.journal.holder import read_holder
 from ralphloop.ourselves import ourselves
-from ralphloop.proc.run import run_bounded
+from ralphloop.proc.run import Output, run_command
 from ralphloop.project import find_project
 
 if TYPE_CHECKING:
@@ -171,7 +171,8 @@ def _options(wanted: dict[str, Any], cwd: Path, session: str) -> Options:
 def _detached(words: Sequence[str], cwd: Path) -> Answer:
     """Script mode is a process of its own: it outlives this session."""
     argv = [*ourselves(), "run", "--detach", *words]
-    return refused(run_bounded(argv, cwd=cwd, timeout_s=_DETACH_TIMEOUT_S, merged=True).said)
+    ended = run_command(argv, cwd=cwd, timeout_s=_DETACH_TIMEOUT_S, output=Output.TOGETHER)
+    return refused(ended.said)
 
 
 def _printed(show: Callable[[], None]) -> str:

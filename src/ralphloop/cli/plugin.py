@@ -27,7 +27,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.errors import AgentUnavailable, RepositoryError
 from ralphloop.ourselves import ourselves
-from ralphloop.proc.run import run_bounded
+from ralphloop.proc.run import run_command
 
 PREFIX = "ralph:"
 _NAME = "ralph@ralph"
@@ -111,7 +111,7 @@ def _claude_home() -> Path:
 
 
 def _told(claude: str, step: list[str]) -> None:
-    ended = run_bounded([claude, *step], timeout_s=_TIMEOUT_S)
+    ended = run_command([claude, *step], timeout_s=_TIMEOUT_S)
     if ended.returncode != 0:
         raise AgentUnavailable(
             f"`claude {' '.join(step)}` failed: {ended.said[-500:]}",

@@ -18,7 +18,7 @@ from ralphloop.cli import output
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.loop.setup import Options, prepare
 from ralphloop.ourselves import ourselves
-from ralphloop.proc.run import run_bounded, run_in_front
+from ralphloop.proc.run import run_command, run_in_front
 
 _MONITOR = (*ourselves(), "monitor")
 _LOOP = ourselves("ralphloop.cli.tmux")
@@ -46,7 +46,7 @@ def _split_here(tmux: str, options: Options) -> None:
     pane = options.env.get("TMUX_PANE", "")
     target = ("-t", pane) if pane else ()
     split = (tmux, "split-window", "-h", "-d", *target, "-c", str(options.start), *_MONITOR)
-    ended = run_bounded(split)
+    ended = run_command(split)
     if ended.returncode:
         output.warn(f"tmux cannot split this window: {ended.said}. {_ELSEWHERE}")
 
@@ -62,7 +62,7 @@ def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Pa
         output.note(f"There is no terminal to show it in; the run goes on in tmux. {back}")
         return ExitCode.COMPLETE
     run_in_front((*server, "attach-session", "-t", "ralph"))
-    if run_bounded((*server, "has-session")).returncode == 0:
+    if run_command((*server, "has-session")).returncode == 0:
         output.note(f"The run goes on in tmux. {back}")
         return ExitCode.COMPLETE
     return int(code.read_text()) if code.exists() else ExitCode.INTERRUPTED
@@ -80,7 +80,7 @@ def _size() -> tuple[str, ...]:
 def _do(*command: str) -> None:
     # These two would be this terminal's size for every program in a pane.
     env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    ended = run_bounded(command, env=env)
+    ended = run_command(command, env=env)
     if ended.returncode:
         raise UsageError(f"tmux failed: {ended.said}", f"Leave out --monitor: {_ELSEWHERE}")
 

@@ -16,7 +16,7 @@ import msgspec
 
 from ralphloop.config.model import NotifySection
 from ralphloop.notify.messages import Message
-from ralphloop.proc.run import run_silent
+from ralphloop.proc.run import Output, run_command
 
 _TIMEOUT_S = 15.0
 _MAC = (
@@ -93,7 +93,7 @@ def _run(
     argv: list[str], stdin: bytes = b"", *, cwd: Path | None = None, timeout_s: float = _TIMEOUT_S
 ) -> str:
     try:
-        ended = run_silent(argv, cwd=cwd, stdin=stdin, timeout_s=timeout_s)
+        ended = run_command(argv, cwd=cwd, stdin=stdin, timeout_s=timeout_s, output=Output.NOTHING)
     except (OSError, ValueError) as error:
         return f"notification: {argv[0]} could not be started: {error}"
     if ended.timed_out:

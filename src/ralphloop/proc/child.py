@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ralphloop.proc.run import pidfd, spawn
+from ralphloop.proc.run import exit_of, spawn
 
 CHUNK = 64 * 1024
 
@@ -46,18 +46,12 @@ class Child:
 
     async def exited(self) -> None:
         """Wait until the process itself has ended, whoever still holds its pipes."""
-        while self._popen.poll() is None:
-            await self._wait_for_exit()
-
-    async def _wait_for_exit(self) -> None:
-        descriptor = pidfd(self.pid)
-        if descriptor is None:
-            await asyncio.sleep(_POLL_S)  # no such thing on this system: look now and then
-            return
-        try:
-            await _ready(descriptor, writing=False)
-        finally:
-            os.close(descriptor)
+        with exit_of(self.pid) as its_exit:
+            while self._popen.poll() is None:
+                if its_exit is not None:
+                    await _ready(its_exit, writing=False)
+                else:
+                    await asyncio.sleep(_POLL_S)  # no such thing on this system: look now and then
 
     async def write_all(self, data: bytes) -> None:
         """Hand over the prompt and close; an agent that does not read it is free not to."""
@@ -114,14 +108,11 @@ async def _ready(fd: int, *, writing: bool) -> None:
         if not ready.done():
             ready.set_result(None)
 
-    if writing:
-        loop.add_writer(fd, now)
-    else:
-        loop.add_reader(fd, now)
+    watch, forget = (
+        (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
+    )
+    watch(fd, now)
     try:
         await ready
     finally:
-        if writing:
-            loop.remove_writer(fd)
-        else:
-            loop.remove_reader(fd)
+        forget(fd)

@@ -4,25 +4,20 @@ Unlike `subprocess.run` it does not wait for a pipe that a background child of t
 daemon started by a git hook) keeps open, it keeps no more output than it was told to, and a
 deadline ends the command's whole tree, gently first so that git removes its lock files.
 
-    run_bounded    its output is an answer: too much of it is an error (git)
-    run_to_tail    its output is a story: the end is kept, nothing of it is left running (checks)
-    run_silent     nothing it says is wanted (notifications)
-    run_in_front   it has our terminal, and talks to the person there
-    spawn          it runs on while we do something else
-
-`child` is the same for agents, whose output is read while they work.
+`run_in_front` is for a program that has our terminal and talks to the person there, `spawn` for
+one that runs on while we do something else; `child` reads an agent while it works.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import select
 import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import IO
 
@@ -32,11 +27,21 @@ MAX_OUTPUT = 256 * 1024 * 1024
 MAX_ERRORS = 64 * 1024
 _CHUNK = 1024 * 1024
 _POLL_S = 0.5
+_LOOK_S = 0.02
 _GENTLE_S = 3.0
 
 
+class Output(Enum):
+    """What is wanted of what a command prints."""
+
+    ANSWER = "answer"  # all of it, errors apart; too much is an error (git)
+    TOGETHER = "together"  # the same, with the errors in between
+    TAIL = "tail"  # a story: the end of both, and nothing of the command is left running (checks)
+    NOTHING = "nothing"  # and it stays in our session, as it may run beside an agent
+
+
 class Ended(msgspec.Struct, frozen=True):
-    """How a bounded command ended."""
+    """How a command ended."""
 
     returncode: int
     stdout: bytes
@@ -78,43 +83,34 @@ def spawn(
     )
 
 
-def run_bounded(
+def run_command(
     argv: Sequence[str],
     *,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     timeout_s: float = 60.0,
-    max_output: int = MAX_OUTPUT,
-    merged: bool = False,
+    output: Output = Output.ANSWER,
+    keep: int = MAX_OUTPUT,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Ended:
     """Run a command to its end, its deadline or its output limit, whichever comes first."""
-    errors = subprocess.STDOUT if merged else subprocess.PIPE
-    process = spawn(argv, cwd=cwd, env=env, stdin=_in(stdin), stdout=subprocess.PIPE, stderr=errors)
-    return _Conversation(process, timeout_s, max_output, stdin=stdin).ended()
-
-
-def run_to_tail(
-    argv: Sequence[str],
-    *,
-    cwd: Path,
-    env: Mapping[str, str],
-    timeout_s: float,
-    keep: int,
-    stop: Callable[[], bool],
-) -> Ended:
-    """Run a command, keep the end of both outputs together, and leave nothing of it running."""
-    process = spawn(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    silent = output is Output.NOTHING
+    errors = subprocess.PIPE if output is Output.ANSWER else subprocess.STDOUT
+    process = spawn(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL if silent else subprocess.PIPE,
+        stderr=errors,
+        own_session=not silent,
+    )
     try:
-        return _Conversation(process, timeout_s, keep, only_tail=True, stop=stop).ended()
+        return _Conversation(process, timeout_s, keep, stdin, output, stop).ended()
     finally:
-        _kill_group(process.pid)  # what stayed behind after a normal exit
-
-
-def run_silent(argv: Sequence[str], *, cwd: Path | None, stdin: bytes, timeout_s: float) -> Ended:
-    """Run a command whose words nobody wants, in our session."""
-    process = spawn(argv, cwd=cwd, stdin=_in(stdin), own_session=False)
-    return _Conversation(process, timeout_s, 0, stdin=stdin).ended()
+        if output is Output.TAIL:
+            _kill_group(process.pid)  # what stayed behind after a normal exit
 
 
 def run_in_front(
@@ -133,10 +129,6 @@ def run_in_front(
     return done.returncode
 
 
-def _in(stdin: bytes) -> int:
-    return subprocess.PIPE if stdin else subprocess.DEVNULL
-
-
 class _Conversation:
     """Feeds stdin and collects the outputs of a process, single-threaded."""
 
@@ -144,17 +136,16 @@ class _Conversation:
         self,
         process: subprocess.Popen[bytes],
         timeout_s: float,
-        max_output: int,
-        *,
-        stdin: bytes = b"",
-        only_tail: bool = False,
-        stop: Callable[[], bool] = lambda: False,
+        keep: int,
+        stdin: bytes,
+        output: Output,
+        stop: Callable[[], bool],
     ) -> None:
         self._process = process
         self._deadline = time.monotonic() + timeout_s
-        self._max_output = max_output
+        self._most = keep
         self._pending = memoryview(stdin)
-        self._only_tail = only_tail
+        self._only_tail = output is Output.TAIL
         self._stop = stop
         self._out, self._err = bytearray(), bytearray()
         self._timed_out = self._overflowed = self._stopped = False
@@ -167,7 +158,7 @@ class _Conversation:
             finally:
                 if process.poll() is None:
                     _end_tree(process.pid)
-        out = self._out[-self._max_output :] if self._only_tail else self._out
+        out = self._out[-self._most :] if self._only_tail else self._out
         return Ended(
             process.returncode,
             bytes(out),
@@ -178,8 +169,8 @@ class _Conversation:
         )
 
     def _hold(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            self._register(selector)
+        with selectors.DefaultSelector() as selector, exit_of(self._process.pid) as its_exit:
+            self._listen(selector, its_exit)
             while selector.get_map():
                 if self._is_over():
                     return
@@ -187,9 +178,19 @@ class _Conversation:
                 if not ready and self._process.poll() is not None:
                     return  # ended; only a stray child still holds the pipes
                 for key, _ in ready:
-                    self._serve(selector, key)
+                    if not self._serve(key):
+                        selector.unregister(key.fileobj)
         while self._process.poll() is None and not self._is_over():
-            _wait(self._process, max(0.001, min(self._left(), _POLL_S)))
+            time.sleep(_LOOK_S)  # no such descriptor on this system: look now and then
+
+    def _listen(self, selector: selectors.BaseSelector, its_exit: int | None) -> None:
+        process = self._process
+        for source in (process.stdout, process.stderr, its_exit):
+            if source is not None:
+                selector.register(source, selectors.EVENT_READ)
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            selector.register(process.stdin, selectors.EVENT_WRITE)
 
     def _is_over(self) -> bool:
         self._timed_out = self._left() <= 0
@@ -199,68 +200,52 @@ class _Conversation:
     def _left(self) -> float:
         return self._deadline - time.monotonic()
 
-    def _register(self, selector: selectors.BaseSelector) -> None:
+    def _serve(self, key: selectors.SelectorKey) -> bool:
+        """Read or write what is ready; False where that was the last of it."""
         process = self._process
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                selector.register(pipe, selectors.EVENT_READ)
-        if process.stdin is not None:
-            os.set_blocking(process.stdin.fileno(), False)
-            selector.register(process.stdin, selectors.EVENT_WRITE)
-
-    def _serve(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
-        if key.fileobj is self._process.stdin:
-            if not self._feed(key.fd):
-                _close(selector, self._process.stdin)
-            return
+        if key.fileobj is process.stdin:
+            return self._feed(process.stdin)
+        if key.fileobj not in (process.stdout, process.stderr):
+            return False  # it has exited
         chunk = os.read(key.fd, _CHUNK)
-        if not chunk:
-            selector.unregister(key.fileobj)
-        elif key.fileobj is self._process.stdout:
+        if key.fileobj is process.stdout:
             self._keep(chunk)
-        elif len(self._err) < MAX_ERRORS:
+        else:
             self._err += chunk[: MAX_ERRORS - len(self._err)]
+        return bool(chunk)
 
     def _keep(self, chunk: bytes) -> None:
         self._out += chunk
         if not self._only_tail:
-            self._overflowed = len(self._out) > self._max_output
-        elif len(self._out) > 2 * self._max_output:
-            del self._out[: -self._max_output]
+            self._overflowed = len(self._out) > self._most
+        elif len(self._out) > 2 * self._most:
+            del self._out[: -self._most]
 
-    def _feed(self, descriptor: int) -> bool:
-        """Write what fits; False when nothing is left or nobody reads."""
+    def _feed(self, pipe: IO[bytes]) -> bool:
+        """Write what fits; where nothing is left or nobody reads, the other side is told."""
         try:
-            written = os.write(descriptor, self._pending[:_CHUNK])
+            self._pending = self._pending[os.write(pipe.fileno(), self._pending[:_CHUNK]) :]
         except BlockingIOError:
             return True
         except BrokenPipeError:
-            return False
-        self._pending = self._pending[written:]
+            self._pending = memoryview(b"")
+        if not self._pending:
+            pipe.close()
         return bool(self._pending)
 
 
-def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Wait for a process to end, at most so long; `Popen.wait` would sleep and look, and sleep."""
-    descriptor = pidfd(process.pid)
-    if descriptor is None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(seconds)
-        return
-    try:
-        ended = select.poll()
-        ended.register(descriptor, select.POLLIN)
-        ended.poll(seconds * 1000)
-    finally:
-        os.close(descriptor)
-
-
-def pidfd(pid: int) -> int | None:
+@contextlib.contextmanager
+def exit_of(pid: int) -> Iterator[int | None]:
     """A descriptor that can be read once a child has ended; None where there is no such thing."""
     try:
-        return os.pidfd_open(pid)
+        descriptor = os.pidfd_open(pid)
     except (AttributeError, OSError):
-        return None
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _end_tree(pid: int) -> None:
@@ -274,9 +259,3 @@ def _end_tree(pid: int) -> None:
 def _kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-
-
-def _close(selector: selectors.BaseSelector, pipe: IO[bytes]) -> None:
-    selector.unregister(pipe)
-    with contextlib.suppress(BrokenPipeError):
-        pipe.close()

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.model import CheckResult, CheckStatus, Value
-from ralphloop.proc.run import Ended, run_to_tail
+from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.text.durations import format_duration
 
 DEFAULT_TIMEOUT_S = 900.0
@@ -87,11 +87,12 @@ def _run_check(
 
 def _run(check: Check, cwd: Path, env: Mapping[str, str], stop: Callable[[], bool]) -> Ended:
     try:
-        return run_to_tail(
+        return run_command(
             check.argv,
             cwd=cwd,
             env=env,
             timeout_s=check.timeout_s,
+            output=Output.TAIL,
             keep=_READ_FOR_NAMES,
             stop=stop,
         )

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from ralphloop.errors import RepositoryError
-from ralphloop.proc.run import Ended, run_bounded
+from ralphloop.proc.run import Ended, run_command
 
 READ_TIMEOUT_S = 120.0
 _SHOWN_LINES = 6
@@ -114,7 +114,7 @@ class Git:
     def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = READ_TIMEOUT_S) -> Ended:
         """How a command ended, whatever its exit code."""
         try:
-            return run_bounded(
+            return run_command(
                 self._argv(args),
                 cwd=self.cwd,
                 env=self._environment(),
