@@ -19,7 +19,8 @@ import pytest
 from ralphloop.errors import ExitCode, LockedError, RepositoryError
 from ralphloop.journal.holder import HOLDER_NAME, active_lease, read_holder
 from ralphloop.journal.kernel_lock import LOCK_NAME
-from ralphloop.journal.lock import RunLock, end_lease, hook_turn, live_holder, process_started
+from ralphloop.journal.lock import RunLock, end_lease, hook_turn, live_holder
+from ralphloop.proc.table import started_at
 from tests.journal.support import NOON, environment, python, start_python
 
 HOLD = """
@@ -100,7 +101,7 @@ def test_the_holder_names_this_process(room: Path) -> None:
         assert holder is not None
         assert (holder.run, holder.mode, holder.pid) == ("mine", "script", os.getpid())
         assert holder.host == os.uname().nodename
-        assert holder.pid_started == pytest.approx(process_started(os.getpid()) or 0, abs=1)
+        assert holder.pid_started == pytest.approx(started_at(os.getpid()) or 0, abs=1)
 
 
 def test_a_process_id_that_came_round_again_is_not_the_holder(room: Path) -> None:
@@ -127,7 +128,7 @@ def test_children_do_not_keep_the_lock(room: Path) -> None:
     done = python("-c", script, str(room))
     assert done.returncode == -signal.SIGKILL
     child = int(done.stdout)
-    assert process_started(child) is not None
+    assert started_at(child) is not None
     try:
         acquire(room).release()
     finally:
@@ -365,6 +366,6 @@ def test_a_process_that_is_gone_has_no_start() -> None:
     """Asking for a dead or impossible process is answered, not failed."""
     child = subprocess.Popen([sys.executable, "-c", ""], env=environment())
     child.wait()
-    assert process_started(child.pid) is None
-    assert process_started(-1) is None
-    assert process_started(10**30) is None
+    assert started_at(child.pid) is None
+    assert started_at(-1) is None
+    assert started_at(10**30) is None

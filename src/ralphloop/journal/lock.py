@@ -122,16 +122,6 @@ def live_holder(directory: Path, now: float) -> Holder | None:
     return holder if holder is not None and _is_live(holder, now) else None
 
 
-def process_started(pid: int) -> float | None:
-    """When a process began, in epoch seconds; None where it is gone."""
-    import psutil
-
-    try:
-        return float(psutil.Process(pid).create_time())
-    except (psutil.Error, ValueError, OverflowError):
-        return None
-
-
 def _places(directory: Path) -> tuple[Path, ...]:
     """Where a run is held: the project's directory, and a room of ours in git's."""
     git = git_directory(directory.parent)
@@ -202,6 +192,8 @@ def _is_script(holder: Holder | None) -> bool:
 
 
 def _this_process(project: Path, *, run: str, now: float) -> Holder:
+    from ralphloop.proc.table import started_at
+
     pid = os.getpid()
     return Holder(
         run=run,
@@ -209,7 +201,7 @@ def _this_process(project: Path, *, run: str, now: float) -> Holder:
         pid=pid,
         host=os.uname().nodename,
         since=now,
-        pid_started=process_started(pid) or 0.0,
+        pid_started=started_at(pid) or 0.0,
         project=str(project),
     )
 
@@ -256,7 +248,9 @@ def _is_live(holder: Holder, now: float) -> bool:
         return holder.lease_holds(now)
     if holder.host != os.uname().nodename:
         return True  # out of sight; the kernel's lock decided already
-    started = process_started(holder.pid)
+    from ralphloop.proc.table import started_at
+
+    started = started_at(holder.pid)
     return started is not None and (
         not holder.pid_started or abs(started - holder.pid_started) <= _SAME_START_S
     )

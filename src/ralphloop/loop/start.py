@@ -19,7 +19,7 @@ from ralphloop.core.session import Session, first_state, reopen_waiting, reopene
 from ralphloop.core.story_state import StoryState, load_states
 from ralphloop.errors import RalphError, RepositoryError
 from ralphloop.journal.circuit import load_circuit
-from ralphloop.journal.lock import RunLock, process_started
+from ralphloop.journal.lock import RunLock
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
 from ralphloop.journal.session import load_session, save_frozen
@@ -38,6 +38,7 @@ from ralphloop.loop.runner import Checker, Runner, measure_of
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.upheld import take_back
 from ralphloop.proc.steps import Steps, StopSignal, beside
+from ralphloop.proc.table import started_at
 from ralphloop.room import cannot_write, claim
 from ralphloop.text.durations import format_duration
 from ralphloop.workspace import object_store
@@ -193,7 +194,7 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
         record.id,
         now=now,
         pid=os.getpid(),
-        pid_started=process_started(os.getpid()) or 0.0,
+        pid_started=started_at(os.getpid()) or 0.0,
         config=storable(runner.config),
     )
     if record.decision == ExitDecision.BLOCKED:
@@ -231,7 +232,7 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
             branch=frozen.branch,
             head=frozen.start_head,
             pid=os.getpid(),
-            pid_started=process_started(os.getpid()) or 0.0,
+            pid_started=started_at(os.getpid()) or 0.0,
             config=storable(setup.config),
             continues=old.run if old else None,
         )

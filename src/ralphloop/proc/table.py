@@ -16,8 +16,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ralphloop.redaction import redact
-
 MARK_VARIABLE = "RALPH_AGENT_MARK"
 
 _PROC = Path("/proc")
@@ -49,6 +47,12 @@ def process_table() -> dict[int, Proc]:
 def find_process(pid: int) -> Proc | None:
     """The process that has this pid now."""
     return _by_proc(pid) if _HAS_PROC else _by_psutil(pid)
+
+
+def started_at(pid: int) -> float | None:
+    """When a process began, in epoch seconds; None where it is gone."""
+    proc = find_process(pid)
+    return proc.started if proc else None
 
 
 def children_of_this_process() -> list[int] | None:
@@ -106,6 +110,8 @@ def mark_on(pid: int) -> str:
 
 def name_of(pid: int) -> str:
     """The command line of a process as one bounded, redacted line."""
+    from ralphloop.redaction import redact
+
     try:
         if _HAS_PROC:
             words = (_PROC / str(pid) / "cmdline").read_bytes()[:4096].split(b"\0")
@@ -203,7 +209,7 @@ def _by_psutil(pid: int) -> Proc | None:
                 alive=process.status() != psutil.STATUS_ZOMBIE,
                 cpu_s=times.user + times.system,
             )
-    except (psutil.Error, OSError):
+    except (psutil.Error, OSError, OverflowError, ValueError):
         return None
 
 
