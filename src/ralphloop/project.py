@@ -97,3 +97,8 @@ def _not_obeyed(mark: Path) -> tuple[str, str]:
         f"{mark} belongs to another user and is not obeyed",
         f"If you trust it: `chown` it to yourself, or work in {mark.parent} as its owner.",
     )
+
+
+def agent_directories(root: Path) -> tuple[Path, ...]:
+    """Where a project keeps agents of its own, as TOML files."""
+    return (root / "agents.d", root / RALPH_DIR / "agents")

@@ -32,6 +32,19 @@ def spend(made: Box, path: Path, dollars: float) -> Json:
     return {"transcript_path": str(path)}
 
 
+def test_settings_that_change_in_a_turn_are_put_back(tmp_path: Path) -> None:
+    """Which checks count is not for the session to say; the agent is asked about it once."""
+    made = box(tmp_path, settings=CHECKED)
+    before = (made.root / "ralph.toml").read_text()
+    made.begin("--allow-red")
+    made.write("one.txt", "done")
+    made.write("ralph.toml", "[checks]\n")
+    reply = made.stop(done())
+    assert reply.blocks
+    assert "ralph.toml was changed" in reply.reason
+    assert (made.root / "ralph.toml").read_text() == before
+
+
 def test_a_claim_is_checked_and_committed(tmp_path: Path) -> None:
     """A green story is marked and committed by us; a red one comes back with what failed."""
     made = box(tmp_path, settings=CHECKED)

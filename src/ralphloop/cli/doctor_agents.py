@@ -18,11 +18,11 @@ import msgspec
 from ralphloop.agents.base import AGENTS, Agent, load_agent
 from ralphloop.agents.declared import declared_names
 from ralphloop.agents.prices import cost_problems
-from ralphloop.config.load import Loaded, agent_directories
+from ralphloop.config.load import Loaded
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import RalphError
 from ralphloop.findings import Finding, Level
-from ralphloop.project import CONFIG_NAME, Project
+from ralphloop.project import CONFIG_NAME, Project, agent_directories
 
 _NEED_SETTINGS = frozenset({"command", "scripted"})  # nothing to look for unless they are chosen
 _NAMED = "the project names it"

@@ -11,9 +11,10 @@ from ralphloop.agents.base import AGENTS
 from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import API_KEYS
 from ralphloop.agents.programs import find_program
-from ralphloop.config.load import DEFAULT, agent_directories, check_config
+from ralphloop.config.load import DEFAULT, check_config
 from ralphloop.config.model import AgentName
 from ralphloop.errors import UsageError
+from ralphloop.project import agent_directories
 
 COST_CAP_USD = 20.0
 _LOOKED_FOR = (AgentName.CLAUDE, AgentName.CODEX, AgentName.GEMINI, AgentName.OPENCODE)

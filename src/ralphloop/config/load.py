@@ -15,7 +15,7 @@ from ralphloop.config.model import AgentName, Config, settings
 from ralphloop.config.sources import FLAG, Given, Problem, from_environment, from_file, from_flags
 from ralphloop.config.values import did_you_mean, read_value, shown
 from ralphloop.errors import InputError, RalphError, UsageError
-from ralphloop.project import CONFIG_NAME, RALPH_DIR
+from ralphloop.project import CONFIG_NAME, agent_directories
 
 DEFAULT = "default"
 
@@ -97,11 +97,6 @@ def _contradictions(config: Config, origins: Mapping[str, str]) -> Iterator[Prob
             f"{origins[chosen]}: {chosen}",
             'is "command", so agent.command must say which: command = ["./my-agent"]',
         )
-
-
-def agent_directories(root: Path) -> tuple[Path, ...]:
-    """Where a project keeps agents of its own, as TOML files."""
-    return (root / "agents.d", root / RALPH_DIR / "agents")
 
 
 def _unknown_agents(config: Config, origins: Mapping[str, str], root: Path) -> Iterator[Problem]:

@@ -92,6 +92,7 @@ class Turn(msgspec.Struct):
 
     def worked(self, cut: IterationRecord, finished: Finished) -> Worked:
         """The same, measured."""
+        self.runner.settings = self.ledger.settings
         return measured(self.runner, self.begun(cut), finished)
 
     def begin(self) -> Begun | Decision:
@@ -102,6 +103,7 @@ class Turn(msgspec.Struct):
         if in_turn(saw_verify(self.runner, chosen.story)):
             self.runner.seen = None  # that took its time
         begun = begin(self.runner, *chosen)
+        self.note(settings=self.runner.settings)
         known = self.runner.setup.stories
         if known is not None:
             write_atomic(self._copy(known.path), begun.list_bytes, within=self._room, durable=False)

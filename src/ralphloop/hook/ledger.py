@@ -20,6 +20,7 @@ class Ledger(Value, kw_only=True):
     idle_row: int = 0  # stops in a row without progress
     waited_for: tuple[str, ...] = ()  # background tasks we let finish once
     transcript_read: int = 0  # bytes of the session's transcript that were counted
+    settings: dict[str, bytes] | None = None  # the files that say how it works, before the turn
     slow_checks: bool = False  # they take longer than a hook may
     repository: Places | None = None  # found once: a run stays where it is
 

@@ -16,7 +16,7 @@ from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Outcome, Value
 from ralphloop.errors import AgentUnavailable
 from ralphloop.findings import Finding
-from ralphloop.project import Project
+from ralphloop.project import Project, agent_directories
 
 if TYPE_CHECKING:
     from ralphloop.agents.base import Agent, AgentRequest, Launch
@@ -40,7 +40,6 @@ class Member(Value, kw_only=True):
 def muster(config: AgentSection, project: Project) -> tuple[Member, ...]:
     """The configured agent, then its fallbacks; those start with their own defaults."""
     from ralphloop.agents.base import load_agent
-    from ralphloop.config.load import agent_directories
 
     folders = agent_directories(project.root)
     first = Member(agent=load_agent(config.name, directories=folders), config=config)

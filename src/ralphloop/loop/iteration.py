@@ -29,6 +29,7 @@ from ralphloop.loop.crew import Member, at_work
 from ralphloop.loop.history import lost_heads
 from ralphloop.loop.putting_right import back_on_the_branch, left_open, put_back_own_files
 from ralphloop.loop.runner import Runner
+from ralphloop.loop.settings_guard import put_back_settings, read_settings
 from ralphloop.loop.story_list import read_back
 from ralphloop.loop.upheld import take_back, tell_taken_back
 from ralphloop.prompts import Prompt
@@ -68,6 +69,7 @@ class Worked(Value, kw_only=True):
     stories: StoryList | None  # as it is now, claims put back
     asked: tuple[Story, ...]  # stories as they were before an agent asked for less
     lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch
+    meddled: tuple[str, ...] = ()  # settings of ours that were changed, in words
     findings: tuple[str, ...] = ()
     unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere
 
@@ -85,6 +87,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     member = at_work(runner.setup.crew, session.quota, now) or runner.setup.crew[0]
     state = state_before(runner, story.id if story else None, member)
     before = runner.take_seen()
+    runner.settings = read_settings(runner.setup.project.root)
     carried = _carried(runner, story, member)
     prompt = brief(runner.setup, session, story, stories, learned=carried.text)
     folder = runner.setup.project.transcripts / runner.run
@@ -181,6 +184,7 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
     """What is different now that the agent has ended."""
     put_back_own_files(runner)
     elsewhere = back_on_the_branch(runner, begun.number, begun.before, begun.list_bytes)
+    meddled = put_back_settings(runner, begun.number)
     listed = read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
     after = runner.measured()
     lost = lost_heads(runner, begun.number, begun.state, begun.before, after)
@@ -198,7 +202,14 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
         stories=_reopened(listed.stories, gone),
         asked=listed.asked,
         lost=lost,
-        findings=(*listed.findings, *remarks, *lost.values(), *filter(None, [unfinished])),
+        meddled=meddled,
+        findings=(
+            *listed.findings,
+            *meddled,
+            *remarks,
+            *lost.values(),
+            *filter(None, [unfinished]),
+        ),
         unfinished=unfinished,
     )
 

@@ -136,8 +136,8 @@ def _review(runner: Runner, worked: Worked, start: Snapshot) -> Review:
 
 
 def _tampering(worked: Worked, seen: Review) -> tuple[str, ...]:
-    """Tests and stories that ask for less than before, commits that are gone, in words."""
-    found = [*seen.challenges, *worked.lost.values()]
+    """What now asks for less than before, what is gone, what was not its to change, in words."""
+    found = [*seen.challenges, *worked.lost.values(), *worked.meddled]
     found += [f"story {story} was removed from the list" for story in worked.changes.removed]
     for story, what in worked.changes.weakened.items():
         found += [f"story {story} asks for less: {words}" for words in what]

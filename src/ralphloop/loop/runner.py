@@ -75,6 +75,7 @@ class Runner(msgspec.Struct, kw_only=True):
     read: tuple[bytes, StoryList] | None = None  # the story file as it was read last
     checker: Checker | None = None  # instead of simply running them
     lock: RunLock | None = None  # None: a session's turn holds the project
+    settings: dict[str, bytes] | None = None  # the files that say how it works, before the agent
     owed_usd: float = 0.0  # what an agent cost whose checks are still to be run
     held_for: str = ""  # what the run is held for, said once
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record

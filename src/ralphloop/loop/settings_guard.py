@@ -1,0 +1,85 @@
+"""The files that say how a run works stay as they were while an agent works.
+
+Which checks count, which agents are started and what they are told is for a person to say.  A run
+keeps the settings it began with, the next one reads these files again: so what changed in them
+while an agent worked is put back, kept under a ref and said.  Whether a person did it meanwhile
+cannot be told; between two starts nobody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ralphloop.atomic import write_atomic
+from ralphloop.loop.runner import Runner
+from ralphloop.loop.setup import PROMPT_NAME
+from ralphloop.project import CONFIG_NAME, agent_directories
+from ralphloop.regular import open_regular
+from ralphloop.workspace.own_files import project_prefix
+
+_LARGEST = 1 << 20
+_MOST_FILES = 100
+
+Settings = dict[str, bytes]
+
+
+def read_settings(root: Path) -> Settings:
+    """The files by their names from the project's root; links and very large ones are left out."""
+    found = {}
+    for path in _paths(root):
+        try:
+            with open_regular(path) as file:
+                content = file.read(_LARGEST + 1)
+        except OSError:
+            continue
+        if len(content) <= _LARGEST:
+            found[path.relative_to(root).as_posix()] = content
+    return found
+
+
+def put_back_settings(runner: Runner, number: int) -> tuple[str, ...]:
+    """Put back what changed since the agent started; what it was, in words."""
+    before, root = runner.settings, runner.setup.project.root
+    now = read_settings(root) if before is not None else {}
+    if before is None or now == before:
+        return ()
+    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    _keep(runner, number, {name: now[name] for name in changed if name in now})
+    for name in changed:
+        _restore(root, name, before.get(name))
+    verb = "was" if len(changed) == 1 else "were"
+    return (f"{', '.join(changed)} {verb} changed while the agent worked, and put back",)
+
+
+def _keep(runner: Runner, number: int, files: Settings) -> None:
+    """The other version, for whoever wants it."""
+    repo, root = runner.setup.repo, runner.setup.project.root
+    if repo is None or not files:
+        return
+    from ralphloop.workspace.kept_files import keep_files
+    from ralphloop.workspace.set_aside import ref_name
+
+    ref, prefix = ref_name(runner.run, number, "settings"), project_prefix(repo.root, root)
+    keep_files(repo, ref, {f"{prefix}{name}": content for name, content in files.items()})
+    remark = f"the settings as they were after the agent are kept at {ref}"
+    runner.remarks = (*runner.remarks, remark)
+
+
+def _restore(root: Path, name: str, content: bytes | None) -> None:
+    path = root / name
+    if any(parent.is_symlink() for parent in path.parents if parent.is_relative_to(root)):
+        return  # beyond a link nothing is ours
+    if content is None or path.is_symlink():
+        path.unlink(missing_ok=True)
+    if content is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, content, within=root)
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    yield from (p for p in (root / CONFIG_NAME, root / PROMPT_NAME) if not p.is_symlink())
+    for folder in agent_directories(root):
+        if folder.is_dir() and not folder.is_symlink():
+            files = sorted(folder.glob("*.toml"))[:_MOST_FILES]
+            yield from (path for path in files if not path.is_symlink())
