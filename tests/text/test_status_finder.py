@@ -24,6 +24,7 @@ def fenced(text: str, info: str = "") -> str:
 COUNTS_AS_TRUE = {
     "canonical": TRUE,
     "after prose": f"Done.\n\n{TRUE}\n",
+    "after inline code": f"```like `this`\n{TRUE}\n\nA few notes follow.\n",
     "before prose": f"{TRUE}\n\nA few notes follow.\n- one\n- two\n",
     "crlf": TRUE.replace("\n", "\r\n"),
     "lone carriage returns": TRUE.replace("\n", "\r"),
@@ -162,3 +163,22 @@ def test_chunks_across_batches_find_the_same_block() -> None:
         found = finder.finish()
         assert found is not None, padding
         assert found.exit_signal is True
+
+
+@pytest.mark.parametrize("newline, found", [("", False), ("\n", True)])
+def test_the_rest_of_a_very_long_line_is_no_new_line(newline: str, found: bool) -> None:
+    """A marker that comes in the middle of a line does not count, however long the line is."""
+    finder = StatusFinder()
+    for piece in ("x" * 70_000, newline, f"{TRUE}\n"):
+        finder.feed(piece)
+    assert (finder.finish() is not None) is found
+
+
+@pytest.mark.parametrize(
+    "fields",
+    ["STATUS: IN_PROGRESS | COMPLETE | BLOCKED\n  EXIT_SIGNAL: false | true", "SOMETHING: else"],
+    ids=["echoed template", "nothing required"],
+)
+def test_a_title_alone_is_no_block(fields: str) -> None:
+    """The YAML form of the template, or one without any of the fields that matter, is none."""
+    assert find(f"Done.\n\nRALPH_STATUS:\n  {fields}\n") is None

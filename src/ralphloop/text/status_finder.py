@@ -83,7 +83,8 @@ class StatusFinder:
 
     def finish(self) -> StatusBlock | None:
         """The block that counts, or None."""
-        self._scan(clean("".join(self._pending)))
+        rest = "".join(self._pending)
+        self._scan(clean(rest.partition("\n")[2] if self._in_long_line else rest))
         self._pending = []
         if self._open is not None:
             self._leave_open(self._open)
