@@ -85,6 +85,11 @@ e2e-all: $(READY) bytecode ## The same, and the slow starters gemini and opencod
 	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex gemini opencode
 	$(BIN)/python -m pytest tests/e2e -n 2
 
+.PHONY: mutants
+
+mutants: $(READY) ## Which small changes of what decides and counts money does no test notice? (SEED=1 SAMPLE=300)
+	$(BIN)/python benchmarks/mutants.py --seed $(or $(SEED),1) --sample $(or $(SAMPLE),300)
+
 .PHONY: torture
 
 torture: $(READY) ## Kill the supervisor at every pass of every point and 200 times at random (half an hour)

@@ -3,11 +3,11 @@
 A seeded sample of small changes (a comparison, a number, a condition, a statement left out) is
 tried one at a time in a copy of `src`, each against the fast tests of its module.  What survives
 is printed with its place and its diff: either the tests have a hole there, or the change makes no
-difference.  A third of the sample is of the money path, the rest of what decides.
+difference.
 
 Each trial is a fork of a process that has pytest loaded already, so that it costs its tests and
 not the start of an interpreter.  The copy is compiled once, with checked hashes: only the changed
-module is compiled again.  See docs/decisions/009-mutants.md.
+module is compiled again.  See docs/decisions/011-mutants.md.
 """
 
 from __future__ import annotations
@@ -26,32 +26,34 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src/ralphloop")
-_READERS = ["tests/agents/test_{}*.py", "tests/agents/test_recordings.py"]
 
-# Which modules, and the tests that have to notice; the first pattern that fits counts.
-MONEY = {
-    "*/spending.py": ["tests/loop/test_spending.py"],
-    "*/limits.py": ["tests/loop/test_limits.py"],
-    "agents/prices.py": ["tests/agents_run/test_prices.py"],
-    "readers/claude_usage.py": [part.format("claude") for part in _READERS],
-    "readers/codex.py": [part.format("codex") for part in _READERS],
-    "readers/gemini.py": [part.format("gemini") for part in _READERS],
-    "readers/opencode.py": [part.format("opencode") for part in _READERS],
-    "readers/resets.py": ["tests/agents/test_resets.py", "tests/agents/test_c*.py"],
+# A third of the sample is of the first group, the rest of the second.
+MONEY = (
+    "[cl]*/spending.py", "[cl]*/limits.py", "agents/prices.py", "readers/claude_usage.py",
+    "readers/codex.py", "readers/gemini.py", "readers/opencode.py", "readers/resets.py",
+)  # fmt: skip
+DECIDING = ("core/*.py", "text/*.py")
+
+# A module is tested by files of its name in these rooms; and where they have another, by these.
+ROOMS = ("core", "text", "agents", "agents_run", "stories", "workspace")
+OTHERS = {
+    "readers/*": ["tests/agents/test_claude*.py", "tests/agents/test_recordings.py"],
+    "*/error*": ["tests/*/test_error*.py"],
+    "*/signatures*": ["tests/*/test_error*.py"],
+    "*/planning*": ["tests/stories/test_order.py"],
+    "*/speech*": ["tests/text/test_claims.py", "tests/text/test_lines.py"],
+    "*/lazy_regex*": ["tests/text/test_claims.py"],
 }
-DECIDING = {
-    f"{room}/*.py": [f"tests/{room}/test_*.py", "tests/core/test_cases.py"]
-    for room in ("core", "text")
-}
-SLOW = ("*linear_time*", "*_properties*", "*statements_prose*")  # too dear for every mutant
-GROUPS = {"money": (MONEY, 1 / 3), "deciding": (DECIDING, 2 / 3)}
+CASES = "tests/core/test_cases.py"  # for all that decides, after the others
+SLOW = ("*linear_time*", "*_properties*", "*/e2e/*")
 
 
 class Mutant(NamedTuple):
@@ -170,29 +172,26 @@ def _is_docstring(node: ast.AST) -> bool:
 def sample(size: int, seed: int, only: str) -> dict[Mutant, tuple[str, ...]]:
     """The chosen mutants, each with its tests."""
     chosen: dict[Mutant, tuple[str, ...]] = {}
-    for patterns, share in GROUPS.values():
-        pool = {
-            mutant: tests
-            for path, tests in _modules(patterns).items()
-            if fnmatch(str(path), f"*{only}*")
-            for mutant in mutants_of(path)
-        }
-        count = min(len(pool), round(size * share))
-        for mutant in random.Random(seed).sample(list(pool), count):
-            chosen.setdefault(mutant, pool[mutant])
+    for patterns, count in ((MONEY, size // 3), (DECIDING, size)):
+        paths = {path for pattern in patterns for path in (ROOT / PACKAGE).glob(pattern)}
+        modules = [path.relative_to(ROOT) for path in sorted(paths) if only in str(path)]
+        pool = [mutant for path in modules for mutant in mutants_of(path) if mutant not in chosen]
+        for mutant in random.Random(seed).sample(pool, min(len(pool), count - len(chosen))):
+            chosen[mutant] = tests_of(mutant.path)
     return chosen
 
 
-def _modules(patterns: dict[str, list[str]]) -> dict[Path, tuple[str, ...]]:
-    found: dict[Path, tuple[str, ...]] = {}
-    for pattern, tests in patterns.items():
-        for path in sorted((ROOT / PACKAGE).glob(pattern)):
-            files = {str(file.relative_to(ROOT)): None for t in tests for file in ROOT.glob(t)}
-            fast = [f for f in files if not any(fnmatch(f, slow) for slow in SLOW)]
-            fast.sort(key=lambda file: path.stem not in file)  # its own tests first
-            fast.sort(key=lambda file: "test_cases" in file)
-            found.setdefault(path.relative_to(ROOT), tuple(fast))
-    return found
+@cache
+def tests_of(path: Path) -> tuple[str, ...]:
+    """The fast test files that have to notice a change of this module."""
+    module = str(path.relative_to(PACKAGE))
+    globs = [f"tests/{room}/test_{path.stem}*.py" for room in ROOMS]
+    globs += next((more for pattern, more in OTHERS.items() if fnmatch(module, pattern)), [])
+    files = {str(file.relative_to(ROOT)) for pattern in globs for file in ROOT.glob(pattern)}
+    fast = [file for file in files if not any(fnmatch(file, slow) for slow in SLOW)]
+    fast.sort(key=lambda file: (path.stem not in file, file))
+    decides = any(fnmatch(module, pattern) for pattern in DECIDING)
+    return (*fast, CASES) if decides else tuple(fast)
 
 
 # --- trying them -------------------------------------------------------------------------------
@@ -225,6 +224,9 @@ class Slot:
             os._exit(99)
         return pid
 
+    def output(self) -> str:
+        return (self.root / "output").read_text(errors="replace")[-2_000:]
+
     def restore(self, mutant: Mutant) -> None:
         shutil.copyfile(ROOT / mutant.path, self.root / mutant.path)
 
@@ -246,27 +248,24 @@ class Slot:
         os._exit(int(pytest.main(["-x", "-q", *plugins, *settings, *tests])))
 
 
-def baselines(slot: Slot, wanted: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    """CPU seconds a trial of these tests may take; they have to be green without any change."""
-    allowed = {}
-    for tests in sorted(wanted):
+def baselines(slot: Slot, chosen: Iterable[tuple[str, ...]]) -> dict[str, float]:
+    """CPU seconds of each test file, which has to be green without any change."""
+    taken = {}
+    for test in sorted({test for tests in chosen for test in tests}):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        _, status = os.waitpid(slot.start(None, tests, 600), 0)
+        _, status = os.waitpid(slot.start(None, [test], 600), 0)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if status != 0:
-            sys.exit(
-                f"red without any change: {tests}\n{(slot.root / 'output').read_text()[-2000:]}"
-            )
-        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        allowed[tests] = int(3 * used) + 5
-    return allowed
+            sys.exit(f"{test} is red without any change:\n{slot.output()}")
+        taken[test] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return taken
 
 
 def survivors(
     chosen: dict[Mutant, tuple[str, ...]], slots: list[Slot], deadline: float
 ) -> tuple[list[Mutant], int]:
     """Those that no test noticed, and how many were tried before the time was over."""
-    allowed = baselines(slots[0], set(chosen.values()))
+    taken = baselines(slots[0], chosen.values())
     todo, free = list(chosen), list(slots)
     running: dict[int, tuple[Slot, Mutant]] = {}
     alive: list[Mutant] = []
@@ -275,7 +274,8 @@ def survivors(
         if todo and free and time.monotonic() < deadline:
             slot, mutant = free.pop(), todo.pop()
             tests = chosen[mutant]
-            running[slot.start(mutant, tests, allowed[tests])] = slot, mutant
+            allowed = 5 + round(3 * sum(taken[test] for test in tests))
+            running[slot.start(mutant, tests, allowed)] = slot, mutant
             continue
         pid, status = os.wait()
         slot, mutant = running.pop(pid)

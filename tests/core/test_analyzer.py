@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ralphloop.core.analyzer import analyze
@@ -12,11 +13,14 @@ from ralphloop.text.status import StatusBlock
 
 def weighed(claimed: int | None, measured: int | None) -> Analysis:
     """The analysis of an answer that reports so many files, where so many changed."""
-    block = StatusBlock(files_modified=claimed)
+    return analysis(StatusBlock(files_modified=claimed), Evidence(files_changed=measured))
+
+
+def analysis(block: StatusBlock | None, evidence: Evidence) -> Analysis:
+    """The analysis of an answer with this block."""
     response = Response(
         reader="text", outcome=Outcome.COMPLETED, reason="", status=block, final_text="Worked."
     )
-    evidence = Evidence(files_changed=measured)
     return analyze(
         response,
         evidence,
@@ -48,3 +52,13 @@ def test_a_count_of_another_world_is_told(claimed: int, measured: int) -> None:
 def test_another_way_of_counting_is_not_told(claimed: int | None, measured: int | None) -> None:
     """A few more than were measured, fewer, or a number nobody gave are no contradiction."""
     assert not [words for words in weighed(claimed, measured).warnings if "files:" in words]
+
+
+@pytest.mark.parametrize("flaw", [{"problems": ("STATUS is unknown",)}, {"truncated": True}])
+def test_a_flawed_block_is_trusted_less(flaw: dict[str, object]) -> None:
+    """A block with problems or without its end is worth more than none and less than a whole."""
+    none, flawed, whole = (
+        analysis(block, Evidence()).confidence
+        for block in (None, msgspec.structs.replace(StatusBlock(), **flaw), StatusBlock())
+    )
+    assert none < flawed < whole

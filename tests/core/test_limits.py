@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ralphloop.core.limits import (
-    BACKOFF_CEILING_S,
     HOUR,
     RESET_MARGIN_S,
     UNKNOWN_RESET_S,
@@ -59,9 +58,9 @@ def test_an_unknown_reset_is_waited_for_longer_each_time() -> None:
 
 
 def test_outages_back_off_up_to_a_ceiling() -> None:
-    """The first wait is the configured one, each further one doubles it."""
+    """The first wait is the configured one, each further one doubles it, up to five minutes."""
     assert [backoff(outages, 10.0) for outages in range(5)] == [10.0, 10.0, 20.0, 40.0, 80.0]
-    assert backoff(40, 10.0) == backoff(10_000, 10.0) == BACKOFF_CEILING_S
+    assert backoff(40, 10.0) == backoff(10_000, 10.0) == 5 * 60
 
 
 LIMITS = Limits(max_cost_usd=2.0, max_time=60.0, max_iterations=5)
@@ -81,6 +80,19 @@ def test_a_limit_is_reached_when_it_is_used_up(totals: Totals, word: ExitDecisio
     """Exactly the limit is the end; a little less is not."""
     decision = reached(LIMITS, totals)
     assert (decision.word if decision else None) is word
+
+
+def test_a_limit_of_one_is_one() -> None:
+    """The smallest limits are limits too."""
+    assert reached(Limits(max_iterations=1), Totals(iterations=1)) is not None
+    assert reached(Limits(max_cost_usd=0.01), Totals(cost_usd=0.01)) is not None
+    assert reached(Limits(max_time=1.0), Totals(active_s=1.0)) is not None
+
+
+def test_nothing_is_added_where_a_person_added_nothing() -> None:
+    """Limits stay as they were configured, and those nobody configured are off."""
+    assert reached(Limits(), Totals(cost_usd=1e6, active_s=1e9, iterations=10**6)) is None
+    assert raised(LIMITS, Extra()) == LIMITS
 
 
 def test_a_limit_of_zero_is_none() -> None:

@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.model import Outcome, Response, Usage
-from ralphloop.core.spending import conversation, cost_of, used
+from ralphloop.core.model import (
+    TOKENS,
+    Analysis,
+    Evidence,
+    Outcome,
+    Response,
+    Usage,
+)
+from ralphloop.core.spending import Amounts, Totals, conversation, cost_of, spent, used
 from ralphloop.core.story_state import StoryState
+from ralphloop.text.status import StatusBlock
 
 
 def said(usage: Usage, conversation: str = "c-1") -> Response:
@@ -66,3 +74,60 @@ def test_an_unknown_price_stays_unknown() -> None:
     grown = used(said(total(150, None)), BEFORE)
     assert (grown.input_tokens, grown.output_tokens, grown.cost_usd) == (50, 100, None)
     assert cost_of(said(total(150, None)), BEFORE) == 0.0
+
+
+# --- what a start adds to the totals ------------------------------------------------------------
+
+QUIET = Analysis(iteration=1, outcome=Outcome.COMPLETED)
+
+
+def test_nothing_costs_nothing() -> None:
+    """Totals begin at zero in every column."""
+    assert not any(msgspec.structs.astuple(Totals()))
+    assert not any(msgspec.structs.astuple(Amounts()))
+
+
+def test_tokens_of_all_kinds_are_added_up() -> None:
+    """Fresh, cached, written and answered tokens all count."""
+    kinds = {name: 10**place for place, name in enumerate(TOKENS)}
+    assert Totals(**kinds).total_tokens == Usage(**kinds).total_tokens == 1111
+
+
+@pytest.mark.parametrize(
+    "outcome, model_output, counted",
+    [
+        (Outcome.COMPLETED, True, True),
+        (Outcome.EMPTY, False, True),
+        (Outcome.TRANSIENT, True, True),
+        (Outcome.TRANSIENT, False, False),
+    ],
+    ids=["answered", "silent", "cut off while answering", "never answered"],
+)
+def test_a_start_nobody_answered_is_no_iteration(
+    outcome: Outcome, model_output: bool, counted: bool
+) -> None:
+    """An outage before the first word counts for nothing; whatever was paid for counts."""
+    response = msgspec.structs.replace(said(Usage()), model_output=model_output)
+    analysis = msgspec.structs.replace(QUIET, outcome=outcome)
+    assert spent(Usage(), response, analysis, Evidence()).counted is counted
+
+
+def test_work_is_counted_as_measured_and_claimed_only_where_nothing_was() -> None:
+    """Files the agent reports stand in for files nobody could count."""
+    block = StatusBlock(files_modified=7)
+    response = msgspec.structs.replace(said(Usage()), status=block)
+    measured = Evidence(files_changed=2, commits=3, stories_passed=1)
+    found = spent(Usage(), response, QUIET, measured)
+    assert (found.files_modified, found.commits, found.tasks_completed) == (2, 3, 1)
+    assert spent(Usage(), response, QUIET, Evidence()).files_modified == 7
+    nothing = spent(Usage(), said(Usage()), QUIET, Evidence())
+    assert (nothing.files_modified, nothing.commits, nothing.tasks_completed) == (0, 0, 0)
+
+
+def test_an_estimate_stays_one_and_money_is_never_negative() -> None:
+    """What was estimated is marked, tokens are taken over, and no start gives money back."""
+    usage = Usage(input_tokens=5, cache_write_tokens=3, cost_usd=0.5, estimated=True)
+    found = spent(usage, said(usage), QUIET, Evidence())
+    assert (found.cost_usd, found.cost_estimated, found.total_tokens) == (0.5, True, 8)
+    refund = spent(Usage(cost_usd=-1.0), said(Usage()), QUIET, Evidence())
+    assert (refund.cost_usd, refund.cost_estimated) == (0.0, False)

@@ -1,0 +1,34 @@
+"""Dollars in words: unknown is not zero, and a fraction of a cent is not nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralphloop.core.money import cost_words, money, spent_words
+
+
+@pytest.mark.parametrize(
+    "dollars, words",
+    [(0, "$0.00"), (0.01, "$0.01"), (0.0099, "$0.0099"), (0.0004, "$0.0004"), (12.345, "$12.35")],
+)
+def test_as_many_digits_as_matter(dollars: float, words: str) -> None:
+    """Below a cent four digits are shown, so that small costs are not nothing."""
+    assert money(dollars) == words
+
+
+@pytest.mark.parametrize(
+    "dollars, unpriced, words, among_words",
+    [
+        (1.2, 0, "$1.20", "$1.20"),
+        (0.0, 0, "$0.00", "$0.00"),
+        (0.0, 2, "unknown", "cost unknown"),
+        (1.2, 1, "$1.20 + unknown (1 start)", "$1.20 + unknown (1 start)"),
+        (1.2, 3, "$1.20 + unknown (3 starts)", "$1.20 + unknown (3 starts)"),
+    ],
+)
+def test_what_has_no_price_is_unknown(
+    dollars: float, unpriced: int, words: str, among_words: str
+) -> None:
+    """Starts without a price are named beside the known dollars, never counted as free."""
+    assert cost_words(dollars, unpriced) == words
+    assert spent_words(dollars, unpriced) == among_words

@@ -1,0 +1,67 @@
+"""A session's beginning: what a new run takes over, and what a person's start opens again."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ralphloop.core.breaker import BreakerState
+from ralphloop.core.model import CheckResult, CheckStatus, Circuit
+from ralphloop.core.session import Frozen, Session, first_state, reopen_waiting, reopened
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import Standing, StoryState
+
+TIRED = {
+    standing.value: StoryState(standing=standing, attempts=2, second_chance=True, reason="why")
+    for standing in Standing
+}
+
+
+def test_the_first_state_knows_what_was_found() -> None:
+    """The tree and the checks before the first start are no work of the agent."""
+    red = CheckResult(name="tests", status=CheckStatus.FAILED)
+    circuit = BreakerState(circuit=Circuit.HALF_OPEN)
+    state = first_state(Frozen(start_tree="t", baseline=(red,)), circuit)
+    assert state.breaker == circuit
+    assert (state.memory.trees, state.memory.checks) == (("t",), {"tests": CheckStatus.FAILED})
+    assert first_state(Frozen(), circuit).memory.trees == ()
+
+
+@pytest.mark.parametrize(
+    "standing, after, fresh",
+    [
+        (Standing.OPEN, Standing.OPEN, False),
+        (Standing.PASSED, Standing.PASSED, False),
+        (Standing.BLOCKED, Standing.OPEN, True),
+        (Standing.SET_ASIDE, Standing.SET_ASIDE, True),
+    ],
+)
+def test_a_person_who_starts_a_run_opens_what_waited(
+    standing: Standing, after: Standing, fresh: bool
+) -> None:
+    """What waited is open, what was set aside has its second chance, the rest is as it was."""
+    state = reopened(TIRED)[standing.value]
+    assert state.standing is after
+    assert (state.attempts, state.second_chance) == ((0, False) if fresh else (2, True))
+
+
+def test_going_on_opens_only_what_waited_for_a_person() -> None:
+    """A story set aside stays so, with its attempts."""
+    after = reopen_waiting(TIRED)
+    assert after["set_aside"] == TIRED["set_aside"]
+    assert after["blocked"].standing is Standing.OPEN
+    assert after["open"] == TIRED["open"]
+
+
+def test_what_a_passed_story_took_away_is_asked_once() -> None:
+    """A new run does not ask again for stories that a person has seen go."""
+    seen = StoryState(standing=Standing.PASSED, asked=(Story(id="US-9", title="Gone", index=8),))
+    assert reopened({"a": seen})["a"].asked == ()
+
+
+def test_stories_are_counted_by_standing() -> None:
+    """One of each, and a story nobody worked on is open and fresh."""
+    session = Session(run="r", stories=TIRED)
+    assert [session.count(standing) for standing in Standing] == [1] * len(Standing)
+    assert session.story("nobody's") == session.story(None) == StoryState()
+    assert session.story("blocked") == msgspec.structs.replace(TIRED["blocked"])
