@@ -85,7 +85,7 @@ def test_a_run_whose_process_is_gone_has_died(tmp_path: Path) -> None:
     screen = screen_of(nights.running(tmp_path), live=False)
     assert "DIED" in head(screen)
     assert "ralph run --continue" in said(screen.now)
-    assert not screen.facts.live
+    assert not screen.facts.night.is_live
 
 
 def test_waiting_for_quota_counts_down(tmp_path: Path) -> None:
@@ -209,6 +209,21 @@ def test_weak_grades_are_not_green(tmp_path: Path) -> None:
     }
     assert rows["claimed"].tone is Tone.WARN
     assert (rows["needs review"].tone, rows["needs review"].mark) == (Tone.WARN, "!")
+
+
+def test_a_story_a_person_marked_is_not_taken_for_proven(tmp_path: Path) -> None:
+    """It has the grade that `ralph status` and the report give it."""
+    night = nights.running(tmp_path)
+    night.write_stories("US-001", "US-002", "US-003", "US-008")
+    rows = {row.key: row.standing for row in screen_of(night).facts.stories}
+    assert rows["US-008"] == "by hand"
+
+
+def test_a_run_whose_process_still_writes_its_report_has_ended(tmp_path: Path) -> None:
+    """The holder of the project is the run's own process, not the start of another."""
+    screen = screen_of(nights.finished(tmp_path))
+    assert "COMPLETE" in head(screen)
+    assert not screen.facts.night.is_live
 
 
 def test_a_story_that_left_the_list_is_still_shown(tmp_path: Path) -> None:
@@ -414,6 +429,13 @@ def test_records_of_another_version_do_not_matter(tmp_path: Path) -> None:
     night.journal.set_meta(f"desk:{RUN}", ["?"])
     night.journal.set_meta(f"frozen:{RUN}", {"baseline": [{"name": 1}]})
     assert "RUNNING" in head(screen_of(night))
+
+
+def test_settings_of_another_version_are_read_as_far_as_they_are_known(tmp_path: Path) -> None:
+    """A setting that is no more does not take the limits beside it along."""
+    night = Night(tmp_path)
+    night.begin(limits={"max_cost_usd": 7.0, "max_moons": 3})
+    assert "$0.00 of $7.00" in head(screen_of(night))
 
 
 def test_hostile_titles_are_one_line_of_harmless_text(tmp_path: Path) -> None:

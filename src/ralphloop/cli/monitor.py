@@ -12,7 +12,7 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.journal.reader import JournalReader
-from ralphloop.night.look import find_run
+from ralphloop.night.history import find_run
 from ralphloop.project import Project, find_project
 
 _ONLY_ASCII = ("linux", "dumb", "vt100", "vt220")

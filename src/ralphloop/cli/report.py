@@ -38,7 +38,7 @@ def report(run: str | None, form: str, open_it: bool) -> None:
 
 def _report(project: Project, wanted: str | None) -> Report:
     from ralphloop.journal.reader import JournalReader
-    from ralphloop.night.look import find_run
+    from ralphloop.night.history import find_run
     from ralphloop.ui.report import gather
 
     with JournalReader.open(project.journal) as journal:

@@ -11,7 +11,7 @@ from ralphloop.core.story_state import Standing
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import JsonObject, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
-from ralphloop.night.look import all_iterations
+from ralphloop.night.history import all_iterations
 from ralphloop.night.next_steps import next_steps
 from ralphloop.night.values import Night, State
 from ralphloop.text.durations import elapsed, iso

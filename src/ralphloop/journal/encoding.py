@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -51,12 +51,17 @@ def readable(written: object, kind: type[_S]) -> _S:
     """The value; of one that another version wrote, the parts that can be read."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(written, kind)
-    kept = {}
-    for name in kind.__struct_fields__:
-        if isinstance(written, dict) and name in written:
+    found, kept = written if isinstance(written, dict) else {}, {}
+    for field in msgspec.structs.fields(kind):
+        if field.name in found:
             with suppress(msgspec.ValidationError):
-                kept[name] = getattr(msgspec.convert({name: written[name]}, kind), name)
+                kept[field.name] = _readable(found[field.name], field.type)
     return kind(**kept)
+
+
+def _readable(written: object, kind: Any) -> object:
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    return readable(written, kind) if is_struct else msgspec.convert(written, kind)
 
 
 def _plain(value: object) -> object:

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from ralphloop.config.load import check_config
 from ralphloop.config.model import Config
+from ralphloop.core.limits import HOUR
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import StoryState
-from ralphloop.errors import RalphError, UsageError
+from ralphloop.errors import RalphError
 from ralphloop.journal.encoding import readable
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.reader import JournalReader
-from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.journal.records import RunRecord
 from ralphloop.journal.session import seen_session
 from ralphloop.night.values import Night, StoryLook
 from ralphloop.project import Project
 from ralphloop.stories.source import find_source, load
 
-_PAGE = 1_000
-_SEARCHED_RUNS = 500
 Listed = tuple[StoryList | None, str]  # the story list, or why there is none
 
 
@@ -76,6 +76,8 @@ def night_of(
         holder=holder,
         wait=journal.open_wait(run.id) if run and holder else None,
         iterations=tuple(journal.latest_iterations(run.id, newest)) if run else (),
+        pending=tuple(journal.pending_requests(run.id)) if run else (),
+        calls=journal.starts_since(now - HOUR),
         expired=candidate.expired if candidate else False,
     )
 
@@ -93,10 +95,15 @@ def listed(project: Project, run: RunRecord | None, config: Config) -> Listed:
     if run is not None and not run.prd_path:
         return None, ""  # a plain loop has none
     try:
-        named = project.root / (run.prd_path if run else config.stories.prd)
-        return load(named if run or named.exists() else find_source(project.root)).list, ""
+        return load(story_file(project, run, config)).list, ""
     except RalphError as error:
         return None, error.message
+
+
+def story_file(project: Project, run: RunRecord | None, config: Config) -> Path:
+    """The story file of the run, else the one a run would find."""
+    named = project.root / (run.prd_path if run else config.stories.prd)
+    return named if run or named.exists() else find_source(project.root)
 
 
 def stories_of(
@@ -110,27 +117,3 @@ def stories_of(
         if name or not stories:
             title = "no longer in the story list" if name else "the prompt"
             yield StoryLook(Story(id=name, title=title, index=0), states[name], is_listed=False)
-
-
-def all_iterations(project: Project, run: str) -> Iterator[IterationRecord]:
-    """The iterations of a run in order, without all that was kept of them."""
-    with JournalReader.open(project.journal) as journal:
-        after = 0
-        while page := journal.iterations(run, after=after, limit=_PAGE, brief=True):
-            yield from page
-            after = page[-1].n
-
-
-def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
-    """The newest run, or the one whose id is, begins or ends like that."""
-    if wanted is None:
-        return journal.latest_run()
-    if exact := journal.find_run(wanted):
-        return exact
-    runs = journal.runs(_SEARCHED_RUNS)
-    close = [run for run in runs if run.id.startswith(wanted) or run.id.endswith(wanted)]
-    if len(close) == 1:
-        return close[0]
-    names = ", ".join(run.id for run in (close or runs)[:5])
-    what = f"{len(close)} runs are called" if close else "there is no run"
-    raise UsageError(f"{what} {wanted[:60]!r}", f"name one of: {names}" if names else "ralph run")

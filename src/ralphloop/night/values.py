@@ -11,13 +11,14 @@ from ralphloop.config.policy import limits_of, policy_of
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.grading import Grade
 from ralphloop.core.limits import Limits, raised
+from ralphloop.core.model import CheckResult
 from ralphloop.core.policy import Policy
 from ralphloop.core.session import Session
 from ralphloop.core.spending import Totals
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.journal.holder import Holder
-from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus, Wait
+from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
 from ralphloop.project import Project
 from ralphloop.text.durations import elapsed
 
@@ -79,6 +80,8 @@ class Night:
     holder: Holder | None = None  # of the project; where there is no run, about to begin one
     wait: Wait | None = None
     iterations: tuple[IterationRecord, ...] = ()  # the newest ones, newest first
+    pending: tuple[Request, ...] = ()  # what a person asked and nobody answered yet
+    calls: int = 0  # starts in the last hour
     expired: bool = False  # too old to be continued
 
     @property
@@ -112,6 +115,17 @@ class Night:
     def last(self) -> IterationRecord | None:
         """The last one that was finished."""
         return next((each for each in self.iterations if each.finished_at is not None), None)
+
+    @property
+    def checks(self) -> tuple[tuple[CheckResult, int], ...]:
+        """The last result of every check, and the iteration it is from; 0: before the first."""
+        found: dict[str, tuple[CheckResult, int]] = {}
+        for each in self.iterations:
+            for result in each.checks:
+                found.setdefault(result.name, (result, each.n))
+        for result in self.session.frozen.baseline:
+            found.setdefault(result.name, (result, 0))
+        return tuple(found.values())
 
     @property
     def totals(self) -> Totals:

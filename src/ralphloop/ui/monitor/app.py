@@ -31,7 +31,7 @@ from ralphloop.text.plain import one_line
 from ralphloop.ui import steering
 from ralphloop.ui.monitor.model import build
 from ralphloop.ui.monitor.paint import RUNNING, beside, log_line, plain_ascii, story_line
-from ralphloop.ui.monitor.source import Source
+from ralphloop.ui.monitor.source import Source, nothing_known
 from ralphloop.ui.monitor.values import Facts, Screen
 from ralphloop.ui.monitor.widgets import Panel, Rows, Search
 
@@ -95,7 +95,7 @@ class Monitor(App[None]):
         self.project = project
         self.source = Source(project, run=run, clock=clock)
         self.value: Screen | None = None
-        self._facts = Facts(project=project.root.name)  # until the first look
+        self._facts = nothing_known(project)  # until the first look
         self._in_ascii, self._zone = in_ascii, zone
         self._clock = clock
         self._room = Size(80, 24)
@@ -315,15 +315,15 @@ class Monitor(App[None]):
             self._ask(kind, {"story": self._facts.stories[self._story_view.cursor].key})
 
     def action_reset(self) -> None:
-        if not self._facts.live:
+        if not self._facts.night.is_live:
             self._tell("No run is going on. In a shell: ralph circuit reset")
             return
         self._ask("reset_circuit")
 
     def _is_live(self) -> bool:
-        if not self._facts.live:
+        if not self._facts.night.is_live:
             self._tell("No run is going on; there is nobody to ask.", bad=True)
-        return self._facts.live
+        return self._facts.night.is_live
 
     def _ask(self, kind: str, payload: steering.Payload | None = None) -> None:
         if self._is_live():

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ralphloop.core.story import Story
-from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord
+from ralphloop.night.history import find_iteration, newest, tried
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.text.plain import one_line
@@ -32,16 +32,12 @@ _SHOWN = 500
 
 def story_pages(project: Project, run: str, story: Story) -> tuple[Page, ...]:
     """One story with its iterations."""
-    with JournalReader.open(project.journal) as journal:
-        state = journal.story_states(run).get(story.id, {})
-        records = journal.story_iterations(run, story.id, 50)
-    return (story_page(story, state, records),)
+    return (story_page(*tried(project, run, story, 50)),)
 
 
 def iteration(project: Project, run: str, n: int) -> tuple[Page, ...]:
     """One iteration with its prompt and its transcript."""
-    with JournalReader.open(project.journal) as journal:
-        record = journal.iteration(run, n)
+    record = find_iteration(project, run, n)
     if record is None:
         return (text_page("Iteration", [f"there is no iteration {n} in run {run}"]),)
     prompt = _lines(project.root / record.prompt_path) if record.prompt_path else ["not kept"]
@@ -50,9 +46,7 @@ def iteration(project: Project, run: str, n: int) -> tuple[Page, ...]:
 
 def history(project: Project, run: str) -> tuple[Page, ...]:
     """The newest iterations of a run, and the runs before it."""
-    with JournalReader.open(project.journal) as journal:
-        records = journal.latest_iterations(run, _SHOWN)
-        runs = journal.runs(_SHOWN)
+    records, runs = newest(project, run, _SHOWN)
     links = {index: (record.run, record.n) for index, record in enumerate(records)}
     others = {index: (one.id, 0) for index, one in enumerate(runs)}
     rows = tuple(iteration_row(record) for record in records)

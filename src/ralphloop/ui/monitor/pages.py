@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -11,6 +10,7 @@ from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.money import cost_words, short_cost
 from ralphloop.core.story import Story
 from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.night.values import StoryLook
 from ralphloop.text.durations import format_duration, iso
 from ralphloop.text.plain import clean, one_line
 from ralphloop.ui.lines import short_duration
@@ -30,9 +30,9 @@ class Page(Shown):
     links: dict[int, tuple[str, int]] = msgspec.field(default_factory=dict)
 
 
-def story_page(story: Story, state: Mapping[str, Any], records: Sequence[IterationRecord]) -> Page:
+def story_page(look: StoryLook, records: Sequence[IterationRecord]) -> Page:
     """A story: what is asked, what was tried, what came of it."""
-    lines = [*_what_is_asked(story), *_what_is_known(state)]
+    lines = [*_what_is_asked(look.story), *_what_is_known(look)]
     links: dict[int, tuple[str, int]] = {}
     lines += _heading(f"Iterations on it ({len(records)}, newest first; Enter opens one)")
     for record in records:
@@ -103,17 +103,15 @@ def _what_is_asked(story: Story) -> Iterator[Line]:
     yield from _field("notes", story.notes)
 
 
-def _what_is_known(state: Mapping[str, Any]) -> Iterator[Line]:
+def _what_is_known(look: StoryLook) -> Iterator[Line]:
     yield from _heading("Where it stands")
-    grade, saved, cost = state.get("grade"), state.get("saved_ref"), state.get("cost_usd")
-    unpriced = int(state.get("unpriced", 0))
-    standing = str(state.get("standing", "open")).replace("_", " ")
-    yield from _field("standing", f"{standing} ({grade})" if grade else standing)
-    yield from _field("why", state.get("reason"))
-    yield from _field("attempts", f"{state.get('attempts', 0)} failed")
-    yield from _field("cost", cost_words(cost, unpriced) if isinstance(cost, float) else "")
-    yield from _listed("to answer", state.get("findings"), Tone.WARN)
-    yield from _field("bring back", f"git cherry-pick --no-commit {saved}" if saved else "")
+    state, standing = look.state, look.standing.replace("_", " ")
+    yield from _field("standing", f"{standing} ({look.grade})" if look.grade else standing)
+    yield from _field("why", state.reason)
+    yield from _field("attempts", f"{state.attempts} failed")
+    yield from _field("cost", cost_words(state.cost_usd, state.unpriced))
+    yield from _listed("to answer", state.findings, Tone.WARN)
+    yield from _field("bring back", look.bring_back)
 
 
 def _overview(record: IterationRecord) -> Iterator[Line]:

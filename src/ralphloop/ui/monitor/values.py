@@ -7,16 +7,14 @@ and files are one bounded line without control characters by then.  Times are ep
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, NamedTuple, dataclass_transform
+from typing import NamedTuple, dataclass_transform
 
 import msgspec
 
-from ralphloop.config.model import Config
-from ralphloop.core.breaker import BreakerState
-from ralphloop.core.model import CheckResult, Usage
-from ralphloop.journal.records import IterationRecord, Request, RunRecord, Wait
-
-_DEFAULTS = Config()
+from ralphloop.core.model import Usage
+from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.night.beside import Learned
+from ralphloop.night.values import Night
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -41,7 +39,7 @@ Span = tuple[str, Tone]
 Line = tuple[Span, ...]
 
 
-class State(NamedTuple):
+class Headline(NamedTuple):
     """How a run stands, why, and what a person can do."""
 
     mark: str
@@ -76,68 +74,46 @@ class Action(Shown):
     ok: bool | None = None
 
 
-class Learned(Shown):
-    """What was learned so far, as the files say."""
-
-    captured: int = 0
-    categories: tuple[tuple[str, int], ...] = ()  # most frequent first
-    skills: int = 0
-
-
 class Facts(Shown):
     """Everything that was read, at one moment; the clock is not among it."""
 
-    project: str
+    night: Night
     trouble: str = ""  # why the journal cannot be read
     way_out: str = ""
-    run: RunRecord | None = None
-    live: bool = False  # a process carries the run
-    starting: bool = False  # a process holds the project and has not begun its run yet
-    paused: str = ""
-    extra_cost: float = 0.0  # what a person added to the budgets
-    extra_time: float = 0.0
-    wait: Wait | None = None
-    newest: IterationRecord | None = None
-    checks: tuple[tuple[CheckResult, int], ...] = ()  # with the iteration; 0: before the first
-    circuit: BreakerState = BreakerState()
-    lengths: tuple[int, ...] = ()  # characters of the agent's own text, iteration by iteration
     stories: tuple[StoryRow, ...] = ()
-    story_cost: float = 0.0
-    story_unpriced: int = 0
-    list_problem: str = ""
     log: tuple[LogLine, ...] = ()
     actions: tuple[Action, ...] = ()
     answered: bool = False  # the agent gave its result; what follows is ours
     last_output: float | None = None
     usage: Usage = Usage()  # of the running agent, so far
     limit_words: str = ""  # the newest word about quota
-    calls: int = 0  # starts in the last hour
-    pending: tuple[Request, ...] = ()
     learned: Learned = Learned()
 
     @property
-    def is_working(self) -> bool:
-        """An agent runs now."""
-        return self.live and self.newest is not None and self.newest.finished_at is None
-
-    @property
-    def is_paused(self) -> bool:
-        return bool(self.paused or (self.wait and self.wait.kind == "pause"))
+    def run(self) -> RunRecord | None:
+        return self.night.run
 
     @property
     def run_id(self) -> str:
         return self.run.id if self.run else ""
 
+    @property
+    def newest(self) -> IterationRecord | None:
+        return self.night.iterations[0] if self.night.iterations else None
+
+    @property
+    def is_working(self) -> bool:
+        """An agent runs now."""
+        return self.night.is_live and self.newest is not None and self.newest.finished_at is None
+
+    @property
+    def is_paused(self) -> bool:
+        wait = self.night.wait
+        return bool(self.night.session.desk.paused or (wait and wait.kind == "pause"))
+
     def count(self, *marks: str) -> int:
         """Stories with these marks."""
         return sum(row.mark in marks for row in self.stories)
-
-    def setting(self, section: str, key: str) -> Any:
-        """What the run was started with; the default where it does not say."""
-        values = self.run.config.get(section) if self.run else None
-        value = values.get(key) if isinstance(values, dict) else None
-        known = type(value) in (bool, int, float, str)
-        return value if known else getattr(getattr(_DEFAULTS, section), key)
 
 
 class Screen(Shown):

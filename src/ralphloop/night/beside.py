@@ -1,12 +1,13 @@
 """What is read beside the journal: the running agent's transcript, the story file, learnings.
 
-All of it may be missing, half written or broken at any moment; the screen then shows the rest.
+All of it may be missing, half written or broken at any moment; the rest is still shown.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from ralphloop.core.model import Usage
 from ralphloop.core.story import StoryList
@@ -15,7 +16,6 @@ from ralphloop.project import Project
 from ralphloop.readers import reader_for
 from ralphloop.readers.base import Reader
 from ralphloop.text.plain import one_line
-from ralphloop.ui.monitor.values import Learned
 
 _BITE = 4 * 1024 * 1024
 Mark = tuple[int, int, int]
@@ -28,6 +28,14 @@ def mark_of(path: Path) -> Mark | None:
     except OSError:
         return None
     return state.st_ino, state.st_mtime_ns, state.st_size
+
+
+class Learned(NamedTuple):
+    """What was learned so far, as the files say."""
+
+    captured: int = 0
+    categories: tuple[tuple[str, int], ...] = ()  # most frequent first
+    skills: int = 0
 
 
 class Tail:

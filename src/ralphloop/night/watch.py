@@ -1,0 +1,221 @@
+"""Watching a project: the journal, polled by one pragma, and the few files around it.
+
+`poll` returns what is there now, or nothing.  While an agent works, most writes are its events:
+then only they and the run's own row are read.  Everything else is read again when any other event,
+a write without an event or a changed file says so.  Each look is one short transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.config.model import Config
+from ralphloop.core.breaker import BreakerState
+from ralphloop.core.model import Usage
+from ralphloop.core.run_state import RunState
+from ralphloop.core.session import Desk, Frozen
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import StoryState
+from ralphloop.errors import RalphError
+from ralphloop.journal.holder import Holder
+from ralphloop.journal.lock import live_holder
+from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.records import Event, IterationRecord, Request, RunRecord, SavedState, Wait
+from ralphloop.night.beside import Learned, LearnedWatch, StoryWatch, Tail, mark_of
+from ralphloop.night.look import config_of, night_of, story_file
+from ralphloop.night.values import Night
+from ralphloop.project import Project
+from ralphloop.readers import reader_name
+
+EVENTS_READ = 2_000
+_ITERATIONS_READ = 8
+_LOOK_AROUND_S = 1.0
+_LOOK_FOR_LEARNINGS_S = 5.0
+
+
+# Pages are read by threads of their own.  msgspec lays a type out at its first use, and two threads
+# that do so at once crash it: so it is done here, for all that they read.
+msgspec.json.Decoder(tuple[RunRecord, IterationRecord, Event, Request, Wait, SavedState])
+msgspec.json.Decoder(tuple[Config, BreakerState, Desk, Frozen, RunState, StoryState])
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One look: how things stand, and what happened since the look before."""
+
+    night: Night
+    events: tuple[Event, ...]
+    is_new_run: bool  # the events are the newest of another run than before
+    learned: Learned
+    usage: Usage  # of the running agent, so far
+    last_output: float | None  # when it last wrote something
+
+
+class Watch:
+    """One project, watched."""
+
+    def __init__(
+        self, project: Project, *, run: str | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.project = project
+        self._wanted = run
+        self._clock = clock
+        self._journal: JournalReader | None = None
+        self._opened: int | None = None
+        self._night: Night | None = None
+        self._run, self._seq = "", 0  # whose events were read, and up to where
+        self._looked = self._looked_for_learnings = -1e18
+        self._stories = StoryWatch()
+        self._learned = LearnedWatch(project)
+        self._tail: Tail | None = None
+
+    def poll(self) -> Watched | None:
+        """What is there now; None where nothing was written.  Raises what the journal raises."""
+        now = self._clock()
+        around = now - self._looked >= _LOOK_AROUND_S or now < self._looked
+        if around:
+            self._looked = now
+        journal = self._open(around)
+        written = journal.changed()
+        grown = self._tail.advance() if self._tail else False
+        outside = self._look_around(now) if around else False
+        if not (written or grown or outside or self._night is None):
+            return None
+        with journal.snapshot():
+            return self._look(journal, now, written=written, outside=outside)
+
+    def story(self, key: str) -> Story:
+        """A story as its file tells it, or only its name where it is not there."""
+        found = self._stories.list.get(key) if self._stories.list else None
+        return found or Story(id=key, title="", index=0)
+
+    def close(self) -> None:
+        """Let the journal go; the next look opens it again and tells everything anew."""
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = self._night = None
+        self._run, self._seq = "", 0
+
+    # --- around the journal ------------------------------------------------------------------
+
+    def _open(self, around: bool) -> JournalReader:
+        """The journal; a file that came, went or was replaced is opened anew."""
+        look = around or self._opened is None  # a run that begins is seen at once
+        if self._journal is not None and look and self._inode() != self._opened:
+            self.close()
+        if self._journal is None:
+            self._opened = self._inode()
+            self._journal = JournalReader.open(self.project.journal)
+        return self._journal
+
+    def _inode(self) -> int | None:
+        mark = mark_of(self.project.journal)
+        return mark[0] if mark else None
+
+    def _look_around(self, now: float) -> bool:
+        """True where something beside the journal is different."""
+        if self._night is None:
+            return True
+        changed = self._stories.look(self._story_file(self._night.run, self._night.config))
+        before, holder = self._night.holder, self._holder(now)
+        changed |= (before and before.run) != (holder and holder.run)
+        if now - self._looked_for_learnings >= _LOOK_FOR_LEARNINGS_S:
+            self._looked_for_learnings = now
+            changed |= self._learned.look()
+        return changed
+
+    def _story_file(self, run: RunRecord | None, config: Config) -> Path | None:
+        if run is None or run.prd_path:  # a plain loop has none
+            with suppress(RalphError):
+                return story_file(self.project, run, config)
+        return None
+
+    def _holder(self, now: float) -> Holder | None:
+        holder = live_holder(self.project.directory, now)
+        other = holder is not None and self._wanted is not None and holder.run != self._wanted
+        return None if other else holder
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def _look(self, journal: JournalReader, now: float, *, written: bool, outside: bool) -> Watched:
+        holder, before = self._holder(now), self._night
+        run = journal.find_run(self._wanted) if self._wanted else journal.latest_run()
+        if run is not None and holder is not None and holder.run != run.id:
+            run = None  # another one is about to begin
+        is_new_run = run is not None and run.id != self._run
+        fresh = self._events(journal, run) if run and (written or is_new_run) else []
+        only_steps = bool(fresh) and all(event.type == "agent_event" for event in fresh)
+        known = before is not None and run and before.run and before.run.id == run.id
+        if before is not None and run and known and not outside and (only_steps or not written):
+            pending = tuple(journal.pending_requests(run.id))
+            self._night = replace(before, run=run, pending=pending)
+        else:
+            self._night = self._whole(journal, run, holder, now)
+        tail = self._follow(self._night)
+        return Watched(
+            night=self._night,
+            events=tuple(fresh),
+            is_new_run=is_new_run,
+            learned=self._learned.learned,
+            usage=tail.usage if tail else Usage(),
+            last_output=tail.last_output if tail else None,
+        )
+
+    def _whole(
+        self, journal: JournalReader, run: RunRecord | None, holder: Holder | None, now: float
+    ) -> Night:
+        config = config_of(self.project, run)
+        self._stories.look(self._story_file(run, config))
+        if self._night is None:
+            self._learned.look()
+        return night_of(
+            self.project,
+            journal,
+            run,
+            now=now,
+            holder=holder,
+            config=config,
+            listed=(self._stories.list, self._stories.problem),
+            newest=_ITERATIONS_READ,
+        )
+
+    def _events(self, journal: JournalReader, run: RunRecord) -> list[Event]:
+        """Events since the last look; of a run not seen before the newest ones."""
+        if run.id == self._run:
+            fresh = journal.events_since(self._seq, EVENTS_READ, run=run.id)
+        else:
+            self._run, self._seq = run.id, 0
+            fresh = _last_events(journal, run.id)
+        self._seq = fresh[-1].seq if fresh else self._seq
+        return fresh
+
+    def _follow(self, night: Night) -> Tail | None:
+        """The transcript of the iteration that runs now."""
+        newest = night.iterations[0] if night.iterations else None
+        if newest is None or newest.finished_at is not None:
+            self._tail = None
+            return None
+        path = self.project.transcripts / newest.run / f"{newest.n}.log"
+        if self._tail is None or self._tail.path != path:
+            agent = night.config.agent
+            self._tail = Tail(path, reader_name(agent.name, agent.format))
+            self._tail.advance()
+        return self._tail
+
+
+def _last_events(journal: JournalReader, run: str) -> list[Event]:
+    """The newest events of a run, which need not be the newest of the journal."""
+    low, high = 0, journal.last_event()
+    while low < high:
+        middle = (low + high) // 2
+        if journal.events_since(middle, 1, run=run):
+            low = middle + 1
+        else:
+            high = middle
+    return journal.events_since(max(0, low - EVENTS_READ), EVENTS_READ, run=run)
