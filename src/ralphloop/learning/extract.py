@@ -14,6 +14,7 @@ from typing import Any
 
 from ralphloop.learning.model import MAX_TEXT, Kind, Note, Source
 from ralphloop.learning.words import category_of, is_plain_path, words_of
+from ralphloop.text.lines import own_lines
 from ralphloop.text.plain import clean, one_line
 from ralphloop.text.signatures import error_signature
 
@@ -36,8 +37,6 @@ _HEADING = re.compile(
     re.I,
 )
 _BULLET = re.compile(r" {0,8}(?:[-*+]|\d{1,2}[.)]) +(.+)")
-_FENCE = re.compile(r" {0,3}(?:```|~~~)")
-_STATUS_START, _STATUS_END = "---RALPH_STATUS---", "---END_RALPH_STATUS---"
 
 # Commands worth knowing build, test or check; everything else an agent runs is its own affair.
 _RUNNERS = (
@@ -197,15 +196,9 @@ def is_copy(text: str, originals: Sequence[str]) -> bool:
 
 def _marked_lines(text: str) -> Iterator[str]:
     """Lines that say they are something learned, outside code and status blocks."""
-    fenced = in_status = listing = False
-    for line in clean(text).splitlines():
-        if line.strip() in (_STATUS_START, _STATUS_END):
-            in_status = line.strip() == _STATUS_START
-        elif _FENCE.match(line):
-            fenced = not fenced
-        elif fenced or in_status:
-            continue
-        elif marked := _MARKED.match(line):
+    listing = False
+    for line in own_lines(clean(text)):
+        if marked := _MARKED.match(line):
             yield one_line(marked[1], MAX_TEXT)
         elif _HEADING.fullmatch(line):
             listing = True

@@ -162,6 +162,34 @@ _FORMS = {
     "piece": _closed(_one_of(_PIECE, _WHOLE), _TAIL),
     "beside": _closed(_BESIDE, _TAIL),
 }
+# one of these stands in every form; a sentence without any is not worth compiling them
+_STEMS = (
+    *(
+        "complet",
+        "done",
+        "finish",
+        "implement",
+        "pass",
+        "green",
+        "nothing",
+        "no ",
+        "already",
+        "met",
+    ),
+    *(
+        "satisf",
+        "fulfil",
+        "cover",
+        "hold",
+        "clear",
+        "empty",
+        "ready",
+        "place",
+        "made",
+        "fixed",
+        "set",
+    ),
+)
 _OF = LazyRegex(r"(\d+) ?(?:/|of|out of) ?(?:the )?(\d+)\b")
 
 # --- what takes it back -------------------------------------------------------------------------
@@ -257,7 +285,7 @@ def _stated(text: str, ranks: tuple[str, ...]) -> str | None:
 
 def _known(words: str) -> set[str]:
     """The ranks of the forms a sentence is made of; none where it is not made of forms alone."""
-    if len(words) > _MAX_SENTENCE:
+    if len(words) > _MAX_SENTENCE or not any(stem in words for stem in _STEMS):
         return set()
     lead = _LEAD.match(words)
     place = lead.end() if lead else 0

@@ -153,7 +153,6 @@ _WRAPPER = _any(
     r"(?-i:[a-z./])[\w./-]*(?: [\w:./-]+){0,4} (?:exited|failed|terminated) (?:with |\()"
     r"(?:exit )?(?:code|status) [1-9]\d*\)?[.!]?$|exit (?:code|status):? [1-9]\d*[.!]?$",
     r"\*\* (?-i:[A-Z]+ )+FAILED \*\*|(?-i:FAIL(?:ED)?)[.!]?$",
-    r".{0,200}\breturned (?:a )?non-zero (?:exit )?(?:status|code):? \d+",
     r"\[error\] (?:failed to execute|compilation error|tests run:|there are test|(?:failures"
     r"|errors):? *$)",
     flags=re.IGNORECASE,
@@ -161,7 +160,6 @@ _WRAPPER = _any(
 _DETAIL = _any(
     r"E {2,}\w",
     r"FAIL\s+\S+(?:\s+(?:\[build failed\]|\(?[\d.]+s\)?))?$",  # a file or package, not a test
-    r"ERROR collecting \S",
 )
 _SPECIFIC = _any(
     rf"{NAME}(?: \[[\w ]{{1,60}}\])?(?: ?\([^()]{{0,80}}\))?:\s+\S",
@@ -186,8 +184,6 @@ _SPECIFIC = _any(
     r"(?:\w+=(?:\"[^\"]*\"|[^\"\s]\S*)\s+)*level=(?:error|fatal|critical|panic)\b.*\b(?:msg"
     r"|message|err)=",
     r"\{.{0,300}\"level\"\s?:\s?\"(?:error|fatal|critical)\"",
-    r"\([Ee]rror\) [A-Z]{2,} \S|An error occurred \(\w+\) \S",
-    r"(?:APPLICATION|BUILD|TESTS?|COMPILATION|DEPLOYMENT) FAILED(?: TO [A-Z]+)?[.!]?$",
     # failing tests
     r"FAILED:? \S*[./:\\]\S*|\[ +FAILED +\] \S|FAIL:? +(?:\S*[./:\\]\S*|\w+ \()|--- FAIL: \S"
     r"|not ok \d+",
@@ -208,9 +204,6 @@ _SPECIFIC = _any(
     r"undefined (?:reference|symbol)s? .{0,9}to\b|Undefined symbols? for",
     r"\S+: No module named \S|Module (?:not found|parse failed): \S|[a-z]: (?:file:|/)\S+:\d",
     r"[Ff]ailed to \w+[^.]{0,200}?: \S|Failed to compile",
-    r"(?:Cannot|Can't|Could not|Couldn't|Unable to) (?:connect to|reach|locate|find) .{1,120}"
-    r" (?:at|in) \S*[:/.@]\S",
-    r".{1,100} is not recognized as (?:an internal or external command|the name of a cmdlet)",
     r"CONFLICT \(\w|! \[(?:remote )?rejected\]\s+\S|! [A-Z]\w+ \S"
     r"|[\w ]{3,40} verification failed[.!]?$",
     rf"\w+: \(\d+\) \S|[A-Z]{{3,}}-\d{{3,}}: \S|SQLSTATE\[\w+\]|ERR_[A-Z]\w+|{_ERRNO}: \S",
