@@ -206,7 +206,8 @@ _SPECIFIC = _any(
     r"[Ff]ailed to \w+[^.]{0,200}?: \S|Failed to compile",
     r"CONFLICT \(\w|! \[(?:remote )?rejected\]\s+\S|! [A-Z]\w+ \S"
     r"|[\w ]{3,40} verification failed[.!]?$",
-    rf"\w+: \(\d+\) \S|[A-Z]{{3,}}-\d{{3,}}: \S|SQLSTATE\[\w+\]|ERR_[A-Z]\w+|{_ERRNO}: \S",
+    rf"\w+: \(\d+\) \S|[A-Z]{{3,}}-\d{{3,}}: \S|SQLSTATE\[\w+\]|{_ERRNO}: \S",
+    r"ERR_[A-Z]\w+(?::|\s{2,})\s*\S",
     rf"(?i:{_SYSTEM_SAYS})(?:[.!]?$|: ['\"./])|Permission denied \(",
 )
 _PROGRAM_SAYS = LazyRegex(
