@@ -129,3 +129,14 @@ def test_a_session_takes_its_own_loop_up_again(mono: Monorepo) -> None:
         assert session.stop("Working on it.").blocks
     session.command("cancel-ralph")
     assert not (mono.top.root / ".git/ralph/holder.json").exists()
+
+
+def test_a_holder_that_was_killed_leaves_nothing_in_gits_directory(tmp_path: Path) -> None:
+    """Half a file beside the lock there is swept up by the next run, a foreign one stays."""
+    box = sandbox(tmp_path, AGENT)
+    room = box.root / ".git" / "ralph"
+    room.mkdir()
+    (room / ".ralph-999999999-0a1b2c3d.tmp").write_text("half a na")
+    (room / "foreign.tmp").touch()
+    assert box.run().code == 0
+    assert [path.name for path in room.glob("*.tmp")] == ["foreign.tmp"]

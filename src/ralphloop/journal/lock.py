@@ -51,6 +51,11 @@ class RunLock:
         """What is unusual about this lock, in words; empty where nothing is."""
         return next((kernel.note for kernel in self._held.values() if kernel.note), "")
 
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The directories in which it is held."""
+        return tuple(self._held)
+
     def renew_if_deleted(self, now: float) -> bool:
         """Hold the project again where somebody deleted the lock; LockedError if taken by now."""
         renewed = False
