@@ -113,6 +113,15 @@ def test_a_hook_beside_the_loop_of_another_session_reads_it_with_json_alone(tmp_
     assert not modules & (HEAVY | {"click", "subprocess", "pathlib", "typing"})
 
 
+def test_a_loop_in_a_session_begins_without_an_event_loop(tmp_path: Path) -> None:
+    """Pre-flight and checks are taken in turn there too."""
+    made = box(tmp_path, settings='[checks]\ncommands = [["true"]]\n')
+    wish = {"command_name": "ralph:ralph", "command_args": "", "command_source": "plugin"}
+    modules = modules_after("hook", "command", given=json.dumps(made.event(**wish)), cwd=tmp_path)
+    assert made.holder is not None
+    assert not modules & {"asyncio", "concurrent"}
+
+
 def test_a_turn_without_a_claim_loads_nothing_to_check_or_commit(tmp_path: Path) -> None:
     """Most turns of a loop claim nothing, and a person waits for each."""
     made = box(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Mapping
@@ -93,6 +92,8 @@ def run(**given: Any) -> int:
         show_plan(setup, as_json=given["as_json"])
         return ExitCode.COMPLETE
     verbosity = -1 if given["quiet"] else given["verbose"]
+    import asyncio
+
     return asyncio.run(_foreground(setup, verbosity=verbosity, as_json=given["as_json"]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -66,7 +65,7 @@ async def run_session(
         journal = stack.enter_context(Journal.open(setup.project.journal))
         if journal.note:
             tell(journal.note)
-        for place in _written_to(setup):
+        for place in {*_written_to(setup), *lock.places}:
             clean_leftovers(place, now=now)
         runner = await beside(open_runner(setup, journal, stop, sinks, tell, clock, run))
         runner.lock = lock
@@ -121,6 +120,8 @@ def run_to_hold(setup: Setup, now: float) -> str:
 
 async def _carried(runner: Runner, tell: Callable[[str], None]) -> Ended:
     """The loop with its end: whatever happens is written down."""
+    import asyncio
+
     attending = asyncio.create_task(_attend(runner))
     try:
         decision = unless_taken_away(runner, await run_loop(runner))
@@ -135,6 +136,8 @@ async def _carried(runner: Runner, tell: Callable[[str], None]) -> Ended:
 
 async def _attend(runner: Runner) -> None:
     """Answer what is asked of the run, also while an agent works."""
+    import asyncio
+
     while True:
         await asyncio.sleep(_ATTENTION_S)
         with suppress(RalphError):  # the loop meets it too, and says so
