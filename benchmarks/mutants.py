@@ -266,7 +266,7 @@ def survivors(
 ) -> tuple[list[Mutant], int]:
     """Those that no test noticed, and how many were tried before the time was over."""
     taken = baselines(slots[0], chosen.values())
-    todo, free = list(chosen), list(slots)
+    todo, free = list(reversed(chosen)), list(slots)  # money first
     running: dict[int, tuple[Slot, Mutant]] = {}
     alive: list[Mutant] = []
     tried = 0

@@ -1,0 +1,86 @@
+"""Which story comes next, and which of the others could."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralphloop.core.planning import choose, runnable_besides
+from ralphloop.core.story_state import Standing, StoryState
+from tests.stories.builders import story, story_list
+
+STORIES = story_list(story("a"), story("b"), story("c"))
+WAITS = StoryState(standing=Standing.BLOCKED)
+ASIDE = StoryState(standing=Standing.SET_ASIDE)
+TWICE_ASIDE = StoryState(standing=Standing.SET_ASIDE, second_chance=True)
+
+
+@pytest.mark.parametrize(
+    "states, expected",
+    [
+        ({}, ("a", False)),
+        ({"a": WAITS}, ("b", False)),
+        ({"a": ASIDE}, ("b", False)),
+        ({"a": ASIDE, "b": WAITS, "c": WAITS}, ("a", True)),
+        ({"a": TWICE_ASIDE, "b": ASIDE, "c": WAITS}, ("b", True)),
+        ({"a": TWICE_ASIDE, "b": WAITS, "c": WAITS}, None),
+        ({"c": StoryState(lost={"1f": "reset"})}, ("c", False)),
+    ],
+    ids=["first", "waits", "aside", "second chance", "its turn", "nothing left", "answers first"],
+)
+def test_what_comes_next(states: dict[str, StoryState], expected: tuple[str, bool] | None) -> None:
+    """Open stories in order, then those set aside, once each; one that lost commits before all."""
+    chosen = choose(STORIES, states)
+    assert (chosen and (chosen.story.id, chosen.second_chance)) == expected
+
+
+@pytest.mark.parametrize(
+    "states, second_chance", [({}, False), ({"b": ASIDE}, True)], ids=["open", "set aside"]
+)
+def test_only_the_story_that_was_asked_for(
+    states: dict[str, StoryState], second_chance: bool
+) -> None:
+    """`--story b` never runs another one."""
+    chosen = choose(STORIES, states, only="b")
+    assert chosen is not None
+    assert (chosen.story.id, chosen.second_chance) == ("b", second_chance)
+    assert choose(STORIES, {"b": WAITS}, only="b") is None
+
+
+@pytest.mark.parametrize(
+    "states, count",
+    [({}, 2), ({"b": WAITS}, 1), ({"b": ASIDE}, 2), ({"b": TWICE_ASIDE}, 1), ({"a": WAITS}, 2)],
+    ids=["all open", "one waits", "one aside", "one aside for good", "itself"],
+)
+def test_how_many_others_could_run(states: dict[str, StoryState], count: int) -> None:
+    """Second chances count, the story itself and those that wait do not."""
+    assert runnable_besides(STORIES, states, "a") == count
+
+
+def test_marking_changes_the_named_stories_only() -> None:
+    """A list with marks is the same list otherwise."""
+    marked = STORIES.with_passes({"b": True})
+    assert [story.passes for story in marked.stories] == [False, True, False]
+    assert (marked.total, marked.passed) == (3, 1)
+    assert marked.with_passes({"b": False}) == STORIES
+
+
+@pytest.mark.parametrize(
+    "before, others, after",
+    [
+        (StoryState(attempts=3), False, StoryState(second_chance=True)),
+        (
+            StoryState(attempts=3),
+            True,
+            StoryState(attempts=3, standing=Standing.SET_ASIDE, reason="worn out"),
+        ),
+        (
+            StoryState(second_chance=True, reason="red"),
+            False,
+            StoryState(second_chance=True, standing=Standing.SET_ASIDE, reason="worn out: red"),
+        ),
+    ],
+    ids=["last story", "others can run", "last story again"],
+)
+def test_how_a_story_is_set_aside(before: StoryState, others: bool, after: StoryState) -> None:
+    """The last story has its second chance first; the reason keeps what was known."""
+    assert before.put_aside("worn out", others=others) == after
