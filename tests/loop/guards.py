@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.loop.projects import LIBRARY, Done, Sandbox, sandbox, story
+from tests.loop.projects import Done, Sandbox, library_for, sandbox, story
 
 _TOO_OFTEN = "if START > {most}: os.kill(os.getppid(), signal.SIGTERM); time.sleep(5)\n"
 FALSE = [["sh", "-c", "echo 'AssertionError: the total is wrong'; exit 1"]]
@@ -112,7 +112,7 @@ if START == 1:
 write("a.txt"); done()
 """
 FAKE_CLAUDE = """\
-#!{python}
+#!{python} -S
 import sys
 if sys.argv[1:2] == ["--version"]: print("2.1.0 (Claude Code)"); sys.exit()
 if "--help" in sys.argv: print("usage: claude"); sys.exit()
@@ -136,7 +136,7 @@ def claude_sandbox(tmp_path: Path, agent: str, *, toml: str = "") -> Sandbox:
     box = sandbox(tmp_path, "")
     program = tmp_path / "claude"
     script = FAKE_CLAUDE.format(
-        python=sys.executable, library=LIBRARY, agent=textwrap.dedent(agent)
+        python=sys.executable, library=library_for(agent), agent=textwrap.dedent(agent)
     )
     program.write_text(script)
     program.chmod(0o755)

@@ -23,7 +23,7 @@ from ralphloop.journal.store import Journal
 from ralphloop.ourselves import ourselves
 
 LIBRARY = '''
-import json, os, pathlib, signal, subprocess, sys, time
+import json, os, pathlib, signal, sys, time
 PROMPT = sys.stdin.read()
 STORY = os.environ["RALPH_STORY_ID"]
 STATE = pathlib.Path(os.environ["TEST_STATE"])
@@ -73,7 +73,7 @@ def says(text):
 TOML = """\
 [agent]
 name = "command"
-command = [{python}, {agent}]
+command = [{python}, "-S", {agent}]
 format = "{format}"
 [checks]
 commands = {checks}
@@ -85,6 +85,11 @@ keep_awake = false
 [learning]
 enabled = false
 """
+
+
+def library_for(agent: str) -> str:
+    """The library with what this agent needs besides: imports cost more than what agents do."""
+    return ("import subprocess\n" if "subprocess" in agent else "") + LIBRARY
 
 
 @dataclass
@@ -257,7 +262,7 @@ def sandbox(
     if isinstance(stories, int):
         stories = [story(f"US-{n}") for n in range(1, stories + 1)]
     script = tmp_path / "agent.py"
-    script.write_text(LIBRARY + textwrap.dedent(agent))
+    script.write_text(library_for(agent) + textwrap.dedent(agent))
     (root / "prd.json").write_text(json.dumps({"userStories": stories}, indent=2) + "\n")
     config = TOML.format(
         python=json.dumps(sys.executable),
