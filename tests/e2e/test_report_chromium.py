@@ -9,10 +9,9 @@ import pytest
 
 from ralphloop.core.story import StoryList
 from ralphloop.journal.store import Journal
-from ralphloop.ui.report.model import Outside, build
 from ralphloop.ui.report.render import as_html
 from tests.e2e.chromium import Page, browser
-from tests.ui.report_nights import HOSTILE, Night, eventful, open_journal, story, story_list
+from tests.ui.report_nights import HOSTILE, Night, eventful, open_journal, story, story_list, told
 
 pytestmark = pytest.mark.e2e
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -29,10 +28,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
 def written(place: Path, tell: Told) -> Path:
     """The page about a night, as a file."""
     with open_journal(place) as journal:
-        stories = tell(journal)
-        run = journal.latest_run()
-        assert run is not None
-        report = build(journal, stories, run, Outside(project="shop"))
+        report = told(journal, tell(journal))
     path = place / "report.html"
     path.write_text(as_html(report), encoding="utf-8")
     return path

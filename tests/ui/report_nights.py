@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,14 @@ from ralphloop.core.effects import AnyEffect, SetAside
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.spending import Spent
 from ralphloop.core.story import Story, StoryList
+from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, RunStatus
 from ralphloop.journal.store import Journal
+from ralphloop.night.look import config_of, night_of
+from ralphloop.night.record import Record
+from ralphloop.project import Project
+from ralphloop.ui.report.model import build
+from ralphloop.ui.report.values import Report
 
 EVENING = 1_794_780_000.0  # 2026-11-15 22:00 UTC
 START = hashlib.sha1(b"start").hexdigest()
@@ -81,12 +88,14 @@ class Night:
         checks: list[dict[str, Any]] | None = None,
         effects: tuple[AnyEffect, ...] = (),
         state: dict[str, Any] | None = None,
+        head: str = START,
+        commits: int = 0,
         **record: Any,
     ) -> int:
         """One start of the agent to its end, and what became of the story."""
         self.n += 1
         self.journal.start_iteration(
-            NewIteration(run=self.run, n=self.n, started_at=self.now, story=story)
+            NewIteration(run=self.run, n=self.n, started_at=self.now, story=story, head=head)
         )
         self.now += minutes * 60
         spent = sum(check.get("duration_s", 0.0) for check in checks or ())
@@ -100,6 +109,7 @@ class Night:
                 status=status,
                 spent=Spent(
                     cost_usd=cost,
+                    commits=commits,
                     input_tokens=4_000,
                     output_tokens=int(cost * 5_000),
                     cache_read_tokens=int(cost * 200_000),
@@ -243,6 +253,32 @@ def eventful(journal: Journal) -> StoryList:
             for n, title in enumerate(titles, 1)
         )
     )
+
+
+def told(
+    journal: Journal,
+    stories: StoryList | None,
+    *,
+    commits: Mapping[int, str] | None = None,
+    secrets: tuple[str, ...] = (),
+    live: bool = False,
+) -> Report:
+    """The report of the newest run, what passed in it marked in the story file."""
+    run = journal.latest_run()
+    assert run is not None
+    states = journal.story_states(run.id).items()
+    passed = {story: True for story, state in states if state.get("standing") == "passed"}
+    project = Project(Path("shop"))
+    night = night_of(
+        project,
+        journal,
+        run,
+        now=run.last_activity,
+        holder=Holder(run.id, "script", 1, "here", EVENING) if live else None,
+        config=config_of(project, run),
+        listed=(stories.with_passes(passed) if stories else None, ""),
+    )
+    return build(Record(night, run, journal, commits or {}), secrets)
 
 
 def open_journal(place: Path) -> Journal:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.journal.reader import JournalReader
 from ralphloop.project import Project
 from ralphloop.ui.report import write_report
 from tests.conftest import RunRalph
@@ -57,6 +56,31 @@ def test_the_commands_in_the_report_can_be_run(box: Sandbox) -> None:
     assert lines["US-2"]["proof"] == ["test -d .", "test -f src/US-2.txt"]
 
 
+def test_a_story_that_came_back_shows_its_own_work_alone(tmp_path: Path) -> None:
+    """Set aside, passed over by another, then passed: its commit, and every attempt it took."""
+    agent = """
+if STORY == "US-1" and START <= 2:
+    status(words="I think about it.", files=0)
+else:
+    write(f"src/{STORY}.txt", START)
+    done()
+"""
+    box = sandbox(
+        tmp_path,
+        agent,
+        stories=[story("US-1"), story("US-2")],
+        checks=[["test", "-d", "."]],
+        limits="max_attempts = 2",
+    )
+    assert box.run().code == 0
+    found = json.loads(box.ralph("report", "--json").out)
+    lines = {s["id"]: s for g in found["groups"] for s in g["stories"]}
+    assert (lines["US-1"]["attempts"], lines["US-1"]["iterations"]) == (2, 3)
+    shown = box.git(*lines["US-1"]["look"].split()[1:], "--", "src")
+    assert "src/US-1.txt" in shown
+    assert "src/US-2.txt" not in shown
+
+
 def test_markdown_is_the_default_and_html_a_choice(box: Sandbox) -> None:
     """On the terminal words, on request a page; both name the question as text."""
     words, page = box.ralph("report"), box.ralph("report", "--html")
@@ -98,7 +122,7 @@ def test_write_report_leaves_both_files(tmp_path: Path) -> None:
     """HTML and Markdown, named after the run, in .ralph/reports."""
     with open_journal(tmp_path) as journal:
         eventful(journal)
-        written = write_report(Project(tmp_path), journal, RUN)
+        written = write_report(Project(tmp_path), RUN)
     places = [path.relative_to(tmp_path).as_posix() for path in written]
     assert places == [f".ralph/reports/{RUN}.html", f".ralph/reports/{RUN}.md"]
     assert all(path.stat().st_size > 1_000 for path in written)
@@ -108,22 +132,21 @@ def test_write_report_never_raises(tmp_path: Path) -> None:
     """An unknown run, a place that cannot be written: no page, no error; a strange record: a page."""
     project = Project(tmp_path)
     with open_journal(tmp_path) as journal:
-        assert write_report(project, journal, "unknown") == []
+        assert write_report(project, "unknown") == []
         night = Night(journal)
         (project.directory / "reports").write_text("a file stands in the way")
-        assert write_report(project, journal, RUN) == []
+        assert write_report(project, RUN) == []
         (project.directory / "reports").unlink()
         night.iteration("US-1")
         journal._db.run("UPDATE iterations SET record = '[1]'")
-        assert len(write_report(project, journal, RUN)) == 2
+        assert len(write_report(project, RUN)) == 2
 
 
 def test_a_report_is_made_without_stories_and_git(tmp_path: Path) -> None:
     """The story file is gone and there never was a repository: the rest is told."""
     with open_journal(tmp_path) as journal:
         Night(journal).passes("US-1")
-    with JournalReader.open(Project(tmp_path).journal) as reader:
-        page, _ = write_report(Project(tmp_path), reader, RUN)
+    page, _ = write_report(Project(tmp_path), RUN)
     assert "1 of 1 story passed" in page.read_text()
 
 
@@ -135,7 +158,7 @@ def test_a_link_cannot_lead_the_report_out_of_the_project(tmp_path: Path) -> Non
     with open_journal(root) as journal:
         Night(journal)
         (root / ".ralph" / "reports").symlink_to(elsewhere)
-        assert write_report(Project(root), journal, RUN) == []
+        assert write_report(Project(root), RUN) == []
     assert list(elsewhere.iterdir()) == []
 
 
@@ -153,5 +176,5 @@ def test_what_was_learned_since_the_run_began_is_told(tmp_path: Path) -> None:
         night.end("interrupted")
         (learned := tmp_path / ".ralph" / "learnings").mkdir()
         (learned / "index.json").write_text(json.dumps({"patterns": patterns}))
-        _, words = write_report(Project(tmp_path), journal, RUN)
+        _, words = write_report(Project(tmp_path), RUN)
     assert words.read_text().endswith("## Learned\n\n- new pattern\n")

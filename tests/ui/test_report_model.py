@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralphloop.core.effects import SetAside
 from ralphloop.core.grading import Grade
-from ralphloop.core.story import StoryList
 from ralphloop.journal.store import Journal
 from ralphloop.ui.report.groups import ALWAYS
-from ralphloop.ui.report.model import MOST_BARS, MOST_DECISIONS, Outside, build
+from ralphloop.ui.report.model import MOST_BARS, MOST_DECISIONS
 from ralphloop.ui.report.values import MOST_SPANS, Group, Report
 from ralphloop.ui.report.words import Teller, number, thinned
 from tests.ui.report_nights import (
     EVENING,
     RUN,
-    START,
     Night,
     eventful,
     open_journal,
     story,
     story_list,
+    told,
 )
 
 
@@ -33,13 +33,6 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     """A new journal."""
     with open_journal(tmp_path) as opened:
         yield opened
-
-
-def report(journal: Journal, stories: StoryList | None, outside: Outside | None = None) -> Report:
-    """The report of the newest run."""
-    run = journal.latest_run()
-    assert run is not None
-    return build(journal, stories, run, outside or Outside(project="shop"))
 
 
 def group(report: Report, key: str) -> Group:
@@ -54,7 +47,7 @@ def ids(report: Report, key: str) -> list[str]:
 
 def test_every_story_stands_in_the_group_its_ending_is_worth(journal: Journal) -> None:
     """Verified, checked, claimed, to review, failed, waiting, by hand and open are told apart."""
-    found = report(journal, eventful(journal))
+    found = told(journal, eventful(journal))
     assert {g.key: [line.id for line in g.stories] for g in found.groups} == {
         "waiting": ["US-7"],
         "review": ["US-2"],
@@ -73,15 +66,51 @@ def test_a_story_names_its_question_its_commits_and_its_proof(journal: Journal) 
     """Each claim of the report can be seen for oneself with one command."""
     stories = eventful(journal)
     commit = "c" * 40
-    found = report(journal, stories, Outside(commits={1: commit}))
+    found = told(journal, stories, commits={1: commit})
     first = group(found, "verified").stories[0]
-    assert first.look == f"git diff {START[:10]}..cccccccccc"
+    assert first.look == "git show cccccccccc"
     assert first.proof == ("pytest -q",)
     assert group(found, "waiting").stories[0].reason == "Which tax rate applies to gift cards?"
     aside = group(found, "failed").stories[0]
     assert aside.bring_back == f"git cherry-pick --no-commit refs/ralph/set-aside/{RUN}/9"
     assert aside.look == ""  # nothing was committed
     assert (aside.attempts, aside.iterations) == (3, 4)
+
+
+def test_a_story_shows_its_own_commits_and_no_others(journal: Journal) -> None:
+    """Whatever lay between its first start and its pass; a story without a commit shows nothing."""
+    night = Night(journal)
+    night.iteration("US-1", head="a" * 40, effects=(SetAside(story="US-1"),))
+    night.passes("US-2", head="a" * 40)
+    night.iteration("US-3", head="b" * 40, commits=2)
+    night.passes("US-3", head="d" * 40)
+    night.passes("US-1", head="e" * 40)
+    night.iteration("US-4", head="f" * 40, commits=1)
+    commits = {2: "b" * 40, 4: "e" * 40, 5: "f" * 40}
+    found = told(journal, story_list(*(story(n) for n in range(1, 5))), commits=commits)
+    assert {line.id: line.look for g in found.groups for line in g.stories} == {
+        "US-1": "git show ffffffffff",
+        "US-2": "git show bbbbbbbbbb",
+        "US-3": "git show bbbbbbbbbb..eeeeeeeeee",  # the agent had committed on the way
+        "US-4": "",
+    }
+
+
+def test_failed_attempts_are_counted_over_the_whole_run(journal: Journal) -> None:
+    """Being set aside and taken up again starts a new count for the loop, not for the reader."""
+    night = Night(journal)
+    for _ in range(3):
+        night.iteration("US-1", state={"attempts": 3, "standing": "set_aside"})
+    night.iteration("US-1", outcome="transient")
+    night.passes("US-1")
+    (line,) = group(told(journal, story_list(story(1))), "verified").stories
+    assert (line.attempts, line.iterations) == (3, 5)
+
+
+def test_a_story_marked_by_a_person_is_not_a_failed_one(journal: Journal) -> None:
+    """As in the list of stories: the file says that it passed, a person said so."""
+    Night(journal).iteration("US-1", state={"attempts": 1})
+    assert ids(told(journal, story_list(story(1, passes=True))), "by_hand") == ["US-1"]
 
 
 def test_a_verify_command_is_shown_as_its_own_proof(journal: Journal) -> None:
@@ -93,13 +122,13 @@ def test_a_verify_command_is_shown_as_its_own_proof(journal: Journal) -> None:
         checks=[{"name": "pytest -q", "status": "passed"}, {"name": "verify", "status": "passed"}],
         state={"standing": "passed", "grade": "verified"},
     )
-    found = report(journal, story_list(story(1, verify=("sh", "-c", "a && b"))))
+    found = told(journal, story_list(story(1, verify=("sh", "-c", "a && b"))))
     assert group(found, "verified").stories[0].proof == ("pytest -q", "sh -c 'a && b'")
 
 
 def test_money_is_held_against_the_budget_as_a_person_raised_it(journal: Journal) -> None:
     """Ten dollars allowed and five added are fifteen."""
-    found = report(journal, eventful(journal)).spending
+    found = told(journal, eventful(journal)).spending
     assert found.max_cost_usd == 15.0
     assert found.cost_share == pytest.approx(found.totals.cost_usd / 15.0)
     assert found.totals.iterations == 12
@@ -108,7 +137,7 @@ def test_money_is_held_against_the_budget_as_a_person_raised_it(journal: Journal
 
 def test_the_night_is_split_into_working_checking_and_waiting(journal: Journal) -> None:
     """The parts add up to the whole."""
-    times = report(journal, eventful(journal)).times
+    times = told(journal, eventful(journal)).times
     assert times.waiting_s == 96 * 60
     assert times.checking_s == 5 * 40 + 38 + 4
     parts = times.working_s + times.checking_s + times.waiting_s + times.other_s
@@ -117,7 +146,7 @@ def test_the_night_is_split_into_working_checking_and_waiting(journal: Journal) 
 
 def test_near_misses_are_counted_by_kind(journal: Journal) -> None:
     """Everything that almost went wrong is named, repeated words only once."""
-    found = {miss.key: miss for miss in report(journal, eventful(journal)).near_misses}
+    found = {miss.key: miss for miss in told(journal, eventful(journal)).near_misses}
     assert {key: miss.count for key, miss in found.items()} == {
         "false_done": 1,
         "early_exit": 1,
@@ -139,7 +168,7 @@ def test_flaky_checks_stops_and_tolerated_failures_are_near_misses(journal: Jour
     flaky = {"name": "pytest -q", "status": "passed", "flaky": True, "failing_tests": ["t::a"]}
     night.iteration("US-1", checks=[flaky], tolerated=["t::old"])
     night.iteration("US-1", outcome="stalled", stopped_because="10m without a sign of life")
-    found = {m.key: m.examples[0].words for m in report(journal, None).near_misses}
+    found = {m.key: m.examples[0].words for m in told(journal, None).near_misses}
     assert found == {
         "flaky": "pytest -q: t::a",
         "tolerated": "t::old",
@@ -149,14 +178,14 @@ def test_flaky_checks_stops_and_tolerated_failures_are_near_misses(journal: Jour
 
 def test_tampering_is_told_with_its_iteration(journal: Journal) -> None:
     """What was weakened stands in a section of its own."""
-    (note,) = report(journal, eventful(journal)).tampering
+    (note,) = told(journal, eventful(journal)).tampering
     assert (note.iteration, note.story) == (2, "US-2")
     assert "3 tests were skipped" in note.words
 
 
 def test_decisions_are_told_in_order_with_their_reasons(journal: Journal) -> None:
     """Waits, circuit changes, stories set aside, a person's wishes, the end."""
-    words = [note.words for note in report(journal, eventful(journal)).decisions]
+    words = [note.words for note in told(journal, eventful(journal)).decisions]
     assert [text.split(":")[0] for text in words] == [
         "waited",
         "waited",
@@ -170,7 +199,7 @@ def test_decisions_are_told_in_order_with_their_reasons(journal: Journal) -> Non
 
 def test_what_to_do_next_begins_with_what_waits_for_a_person(journal: Journal) -> None:
     """Question first, then review, then leftovers, then how to go on."""
-    steps = report(journal, eventful(journal)).next_steps
+    steps = told(journal, eventful(journal)).next_steps
     assert steps[0].words == "Answer US-7: Which tax rate applies to gift cards?"
     assert steps[1].words.startswith("Review US-2")
     assert steps[2].command.startswith("git cherry-pick")
@@ -193,7 +222,7 @@ def test_each_ending_has_its_words_and_its_way_on(
 ) -> None:
     """The headline says how it ended, the last step how to go on."""
     Night(journal).end(decision, "why")
-    found = report(journal, story_list(story(1)))
+    found = told(journal, story_list(story(1)))
     assert found.headline == f"0 of 1 story passed, {words}"
     assert found.next_steps[-1].command == command
 
@@ -205,9 +234,11 @@ def test_a_run_that_goes_on_is_reported_as_it_stands(journal: Journal) -> None:
     from ralphloop.journal.records import NewIteration
 
     journal.start_iteration(NewIteration(run=RUN, n=2, started_at=night.now, story="US-2"))
-    found = report(journal, story_list(story(1), story(2)))
+    found = told(journal, story_list(story(1), story(2)), live=True)
     assert found.ended_at is None
     assert found.headline == "1 of 2 stories passed, still running"
+    died = told(journal, story_list(story(1), story(2)))
+    assert died.headline == "1 of 2 stories passed, its process is gone"
     assert len(found.series.iterations) == 1
 
 
@@ -218,7 +249,7 @@ def test_a_plain_loop_has_one_nameless_story(tmp_path: Path) -> None:
     with open_journal(tmp_path) as journal:
         journal.begin_run(NewRun(id=RUN, started_at=EVENING))
         journal.put_stories(RUN, {"": {"standing": "open", "attempts": 1, "reason": "no claim"}})
-        found = report(journal, None)
+        found = told(journal, None, live=True)
     assert found.headline == "a plain loop, 1 failed, still running"
     assert ids(found, "failed") == ["the prompt"]
 
@@ -226,7 +257,7 @@ def test_a_plain_loop_has_one_nameless_story(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [0, 1, 500])
 def test_any_number_of_stories_is_told(journal: Journal, count: int) -> None:
     """None, one and five hundred stories; the six groups that matter are always there."""
-    found = report(journal_with(journal), story_list(*(story(n) for n in range(1, count + 1))))
+    found = told(journal_with(journal), story_list(*(story(n) for n in range(1, count + 1))))
     assert found.total == count
     assert set(ALWAYS) <= {g.key for g in found.groups}
 
@@ -241,7 +272,7 @@ def test_of_thousands_of_stories_the_most_urgent_are_shown(journal: Journal) -> 
     """The page is bounded; what waits for a person is never what is left out."""
     Night(journal)
     journal.put_stories(RUN, {"US-2000": {"standing": "blocked", "reason": "which?"}})
-    found = report(journal, story_list(*(story(n) for n in range(1, 2001))))
+    found = told(journal, story_list(*(story(n) for n in range(1, 2001))))
     assert ids(found, "waiting") == ["US-2000"]
     assert group(found, "open").count == 1999
     assert group(found, "open").more == 1999 - 499
@@ -252,7 +283,7 @@ def test_stories_that_passed_earlier_are_not_this_nights_work(journal: Journal) 
     """A story this run never worked on counts as passed, in a group of its own."""
     Night(journal)
     journal.put_stories(RUN, {"US-1": {"standing": "passed", "grade": str(Grade.VERIFIED)}})
-    found = report(journal, story_list(story(1, passes=True)))
+    found = told(journal, story_list(story(1, passes=True)))
     assert ids(found, "earlier") == ["US-1"]
     assert ids(found, "verified") == []
     assert found.passed == 1
@@ -261,7 +292,7 @@ def test_stories_that_passed_earlier_are_not_this_nights_work(journal: Journal) 
 def test_a_story_that_left_the_list_is_still_reported(journal: Journal) -> None:
     """What was spent on it does not vanish with it."""
     Night(journal).passes("US-9")
-    found = report(journal, story_list(story(1)))
+    found = told(journal, story_list(story(1)))
     assert group(found, "verified").stories[0].title == "no longer in the story list"
 
 
@@ -277,7 +308,7 @@ def test_the_circuit_is_told_with_what_happened_between_iterations(journal: Jour
     journal.set_meta("circuit", {"history": history})
     night.now += 600
     night.end("interrupted")
-    series = report(journal, None).series
+    series = told(journal, None).series
     assert [span.kind for span in series.circuit] == ["CLOSED", "OPEN", "CLOSED"]
     assert series.circuit[1].start == EVENING + 360
     assert series.circuit[1].end == EVENING + 500
@@ -297,9 +328,7 @@ def test_secrets_never_reach_a_report(journal: Journal) -> None:
     import msgspec
 
     text = msgspec.json.encode(
-        report(
-            journal, story_list(story(1, f"title {token}")), Outside(secrets=("hunter2-hunter2",))
-        )
+        told(journal, story_list(story(1, f"title {token}")), secrets=("hunter2-hunter2",))
     ).decode()
     assert token not in text
     assert "hunter2-hunter2" not in text
@@ -315,7 +344,7 @@ def test_ten_thousand_iterations_stay_one_page(journal: Journal) -> None:
     )
     night.passes("US-2")
     multiply_iterations(journal, 10_000)
-    found = report(journal, story_list(story(1), story(2)))
+    found = told(journal, story_list(story(1), story(2)))
     assert len(found.series.iterations) <= MOST_BARS
     assert found.series.iterations[-1].name.endswith("–10000")
     total = sum(cost.tokens for cost in found.series.iterations)

@@ -17,7 +17,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ralphloop.journal.store import Journal
-from ralphloop.ui.report.model import Outside, build
 from ralphloop.ui.report.pictures import WIDTH, pictures
 from ralphloop.ui.report.render import as_html, as_markdown, code, escaped
 from ralphloop.ui.report.values import Cost, Passed, Report, Series, Span
@@ -29,6 +28,7 @@ from tests.ui.report_nights import (
     open_journal,
     story,
     story_list,
+    told,
 )
 
 LOADING = ("src", "href", "action", "data", "poster", "srcset", "background", "formaction")
@@ -52,13 +52,6 @@ def one_night() -> Report:
     """The same, for tests that need only one."""
     with tempfile.TemporaryDirectory() as place, open_journal(Path(place)) as journal:
         return told(journal, eventful(journal))
-
-
-def told(journal: Journal, stories: object) -> Report:
-    """The report of the newest run."""
-    run = journal.latest_run()
-    assert run is not None
-    return build(journal, stories, run, Outside(project="shop"))  # type: ignore[arg-type]
 
 
 class Elements(HTMLParser):

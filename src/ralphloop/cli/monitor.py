@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.journal.reader import JournalReader
-from ralphloop.night.history import find_run
+from ralphloop.night.history import run_id
 from ralphloop.project import Project, find_project
 
 _ONLY_ASCII = ("linux", "dumb", "vt100", "vt220")
@@ -31,9 +30,7 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
     """
     project = find_project(Path.cwd())
     if run is not None:
-        with JournalReader.open(project.journal) as journal:
-            found = find_run(journal, run)
-        run = found.id if found else None
+        run = run_id(project, run)
     in_ascii = (
         in_ascii or os.environ.get("TERM") in _ONLY_ASCII or not output.speaks_unicode(sys.stdout)
     )

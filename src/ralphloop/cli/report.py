@@ -37,15 +37,12 @@ def report(run: str | None, form: str, open_it: bool) -> None:
 
 
 def _report(project: Project, wanted: str | None) -> Report:
-    from ralphloop.journal.reader import JournalReader
-    from ralphloop.night.history import find_run
     from ralphloop.ui.report import gather
 
-    with JournalReader.open(project.journal) as journal:
-        run = find_run(journal, wanted)
-        if run is None:
-            raise RepositoryError("no run has been recorded here yet", "ralph run")
-        return gather(project, journal, run)
+    found = gather(project, wanted)
+    if found is None:
+        raise RepositoryError("no run has been recorded here yet", "ralph run")
+    return found
 
 
 def _rendered(found: Report, form: str) -> str:

@@ -164,8 +164,8 @@ def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
     from ralphloop.loop.ending import after_run
     from ralphloop.ui.report import write_report
 
+    reports = write_report(setup.project, ended.run)
     with JournalReader.open(setup.project.journal) as journal:
-        reports = write_report(setup.project, journal, ended.run)
         tidy(setup.project, journal)
     after_run(setup, ended)
     if as_json:

@@ -115,7 +115,7 @@ class Turn(msgspec.Struct):
 
         publish_learned(self.runner, lambda _: None)
         end_run(self.runner, decision)
-        write_report(self.runner.setup.project, self.runner.journal, self.runner.run)
+        write_report(self.runner.setup.project, self.runner.run)
         self.over = True
 
     @property

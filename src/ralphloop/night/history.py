@@ -47,6 +47,13 @@ def all_iterations(project: Project, run: str) -> Iterator[IterationRecord]:
             after = page[-1].n
 
 
+def run_id(project: Project, wanted: str) -> str | None:
+    """The id of the run whose id is, begins or ends like that."""
+    with JournalReader.open(project.journal) as journal:
+        found = find_run(journal, wanted)
+    return found.id if found else None
+
+
 def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
     """The newest run, or the one whose id is, begins or ends like that."""
     if wanted is None:

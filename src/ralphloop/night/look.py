@@ -36,17 +36,16 @@ def look(project: Project, *, now: float) -> Night:
     with JournalReader.open(project.journal) as journal, journal.snapshot():
         latest = journal.latest_run()
         begun = holder is None or (latest is not None and latest.id == holder.run)
-        run = latest if begun else None
-        config = config_of(project, run)
-        return night_of(
-            project,
-            journal,
-            run,
-            now=now,
-            holder=holder,
-            config=config,
-            listed=listed(project, run, config),
-        )
+        return look_at(project, journal, latest if begun else None, now=now, holder=holder)
+
+
+def look_at(
+    project: Project, journal: Queries, run: RunRecord | None, *, now: float, holder: Holder | None
+) -> Night:
+    """Look at one run of a project."""
+    config = config_of(project, run)
+    stories = listed(project, run, config)
+    return night_of(project, journal, run, now=now, holder=holder, config=config, listed=stories)
 
 
 def night_of(

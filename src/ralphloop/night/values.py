@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -61,8 +62,8 @@ class StoryLook:
     @property
     def bring_back(self) -> str:
         """The command that brings the leftovers of a story set aside back."""
-        ref = self.state.saved_ref
-        return f"git cherry-pick --no-commit {ref}" if ref and not self.story.passes else ""
+        ref = "" if self.story.passes else self.state.saved_ref
+        return f"git cherry-pick --no-commit {shlex.quote(ref)}" if ref else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,9 +152,17 @@ class Night:
         return policy_of(self.config)
 
     @property
+    def passed(self) -> int:
+        return self.count(Standing.PASSED)
+
+    @property
+    def total(self) -> int:
+        return len(self.counted)
+
+    @property
     def grades(self) -> dict[str, int]:
         """How many stories passed with which grade, best first."""
-        counts = Counter(look.grade for look in self.stories if look.is_listed)
+        counts = Counter(look.grade for look in self.counted)
         return {str(grade): counts[grade] for grade in Grade if counts[grade]}
 
     @property
@@ -169,6 +178,12 @@ class Night:
         """Why the last decision was taken."""
         return list(self.last.record.decision.reasons) if self.last else []
 
+    @property
+    def counted(self) -> tuple[StoryLook, ...]:
+        """The stories of the list; where it cannot be read, those the journal remembers."""
+        listed = tuple(look for look in self.stories if look.is_listed)
+        return listed or tuple(look for look in self.stories if look.story.id)
+
     def count(self, standing: Standing) -> int:
-        """How many stories of the list stand like that."""
-        return sum(look.is_listed and look.standing is standing for look in self.stories)
+        """How many stories stand like that."""
+        return sum(look.standing is standing for look in self.counted)

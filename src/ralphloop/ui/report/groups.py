@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.grading import Grade
-from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import Standing
+from ralphloop.night.values import Night, StoryLook
 from ralphloop.text.plain import counted
 from ralphloop.ui.report.tally import StoryTally, Tally
 from ralphloop.ui.report.values import Group, Step, StoryLine
 from ralphloop.ui.report.words import Teller
 
 MOST_STORIES = 500
-PASSED = ("review", "claimed", "checked", "verified", "by_hand", "earlier")
 ALWAYS = ("verified", "checked", "claimed", "review", "failed", "waiting")  # even with none
 _MOST_STEPS = 5
-_HEX = re.compile(r"[0-9a-f]{7,64}")
 # In the order a person should look at them.
 _GROUPS = (
     ("waiting", "Waiting for you", "?", "Only a person can answer what is asked here."),
@@ -32,7 +30,7 @@ _GROUPS = (
     ("open", "Not finished", "○", "Not begun, or not done yet."),
     ("earlier", "Passed before this run", "·", "Nothing was done about them in this run."),
 )
-_GRADES = {
+_GRADES: dict[str, str] = {
     Grade.NEEDS_REVIEW: "review",
     Grade.BY_HAND: "by_hand",
     Grade.CLAIMED: "claimed",
@@ -44,89 +42,57 @@ _GRADES = {
 class Librarian:
     """Knows where each story stands."""
 
-    def __init__(
-        self,
-        say: Teller,
-        tally: Tally,
-        *,
-        states: Mapping[str, Mapping[str, Any]],
-        checks: Iterable[Iterable[str]],
-        commits: Mapping[int, str],
-    ) -> None:
+    def __init__(self, say: Teller, tally: Tally, night: Night) -> None:
         self._say = say
         self._tally = tally
-        self._states = states
-        self._checks = [shlex.join(argv) for argv in checks]
-        self._commits = commits
+        self._stories = night.stories
+        self._checks = [shlex.join(argv) for argv in night.session.frozen.checks]
 
-    def groups(self, stories: StoryList | None) -> tuple[Group, ...]:
+    def groups(self) -> tuple[Group, ...]:
         """All groups that have stories, and those a reader always looks for."""
-        sorted_in: dict[str, list[Story]] = {key: [] for key, *_ in _GROUPS}
-        for story in self._known(stories):
-            sorted_in[self._key(story)].append(story)
+        sorted_in: dict[str, list[StoryLook]] = {key: [] for key, *_ in _GROUPS}
+        for look in self._stories:
+            sorted_in[self._key(look)].append(look)
         room, found = MOST_STORIES, []
         for key, title, mark, meaning in _GROUPS:
             members = sorted_in[key]
             if not members and key not in ALWAYS:
                 continue
-            shown = tuple(self._line(story, key) for story in members[:room])
+            shown = tuple(self._line(look, key) for look in members[:room])
             room -= len(shown)
             rest = len(members) - len(shown)
             found.append(Group(key, title, mark, meaning, len(members), shown, rest))
         return tuple(found)
 
-    def _known(self, stories: StoryList | None) -> Iterator[Story]:
-        """The list's stories, then those only the journal remembers."""
-        listed = stories.stories if stories else ()
-        yield from listed
-        ids = {story.id for story in listed}
-        for other in sorted(self._states.keys() - ids):
-            if other or not listed:
-                yield Story(
-                    id=other, title="no longer in the story list" if listed else "", index=0
-                )
+    def _spent(self, look: StoryLook) -> StoryTally:
+        return self._tally.stories.get(look.story.id, StoryTally())
 
-    def _key(self, story: Story) -> str:
-        state = self._states.get(story.id, {})
-        standing = state.get("standing", "open")
-        if standing == "passed":
-            key = _GRADES.get(state.get("grade", ""), "claimed")
-            here = story.id in self._tally.stories or key in ("review", "by_hand")
+    def _key(self, look: StoryLook) -> str:
+        if look.standing is Standing.PASSED:
+            key = _GRADES.get(look.grade, "claimed")
+            here = look.story.id in self._tally.stories or key in ("review", "by_hand")
             return key if here else "earlier"
-        if standing == "blocked":
+        if look.standing is Standing.BLOCKED:
             return "waiting"
-        if standing == "set_aside" or state.get("attempts", 0):
-            return "failed"
-        return "by_hand" if story.passes and not state else "open"
+        tried = look.state.attempts or self._spent(look).failed
+        return "failed" if look.standing is Standing.SET_ASIDE or tried else "open"
 
-    def _line(self, story: Story, key: str) -> StoryLine:
-        state = self._states.get(story.id, {})
-        spent = self._tally.stories.get(story.id, StoryTally())
-        saved = self._say(state.get("saved_ref", ""), 200) if key == "failed" else ""
+    def _line(self, look: StoryLook, key: str) -> StoryLine:
+        spent = self._spent(look)
         return StoryLine(
-            id=self._say(story.id, 60) or "the prompt",
-            title=self._say(story.title, 200),
-            reason=self._say(state.get("reason", "") or _default_reason(key, spent)),
-            attempts=int(state.get("attempts", 0)),
+            id=self._say(look.story.id, 60) or "the prompt",
+            title=self._say(look.story.title, 200) if look.story.id else "",
+            reason=self._say(look.state.reason or _default_reason(key, spent)),
+            attempts=spent.failed,
             iterations=spent.iterations,
             cost_usd=spent.cost_usd,
+            unpriced=spent.unpriced,
             tokens=spent.tokens,
             seconds=spent.seconds,
-            unpriced=spent.unpriced,
-            look=self._look(state, spent),
-            proof=tuple(self._proof(story, spent)),
-            bring_back=f"git cherry-pick --no-commit {shlex.quote(saved)}" if saved else "",
+            look=" && ".join(f"git show {commit}" for commit in spent.shows),
+            proof=tuple(self._proof(look.story, spent)),
+            bring_back=self._say(look.bring_back, 250) if key == "failed" else "",
         )
-
-    def _look(self, state: Mapping[str, Any], spent: StoryTally) -> str:
-        """The command that shows the story's commits; empty where there are none."""
-        first = str(state.get("start_head", ""))
-        last = self._commits.get(spent.passed_in) or str(state.get("end_head", ""))
-        if first == last or not _HEX.fullmatch(last):
-            return ""
-        if not _HEX.fullmatch(first):
-            return f"git show {last[:10]}"
-        return f"git diff {first[:10]}..{last[:10]}"
 
     def _proof(self, story: Story, spent: StoryTally) -> Iterator[str]:
         for name in spent.checks:

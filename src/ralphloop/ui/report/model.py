@@ -1,22 +1,16 @@
-"""`build`: a journal, a story list and what git knows become one frozen `Report`.
-
-It only reads the journal, in short pages, and nothing else: the same journal gives the same report.
-"""
+"""`build`: what is recorded of a run becomes one frozen `Report`.  Pure, apart from the reading."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
 
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision
-from ralphloop.core.story import StoryList
-from ralphloop.errors import RalphError
-from ralphloop.journal.circuit import load_circuit
-from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import Event, RunRecord, Wait
+from ralphloop.night.record import Record
+from ralphloop.night.values import Night
 from ralphloop.text.plain import counted
-from ralphloop.ui.report.groups import PASSED, Librarian, next_steps
+from ralphloop.ui.report.groups import Librarian, next_steps
 from ralphloop.ui.report.tally import Move, Tally
 from ralphloop.ui.report.values import (
     MOST_SPANS,
@@ -35,70 +29,44 @@ MOST_DECISIONS = 60
 MOST_BARS = 100
 MOST_POINTS = 300
 MOST_STORY_BARS = 12
-_PAGE = 250
-_EVENT_PAGE = 2_000
-_MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
 _WORST = [str(state) for state in Circuit]
 _TOLD_ALREADY = (ExitDecision.PROJECT_COMPLETE, ExitDecision.BLOCKED)  # by the counts
 
 
-class Outside(NamedTuple):
-    """What the journal does not know."""
-
-    project: str = ""
-    commits: Mapping[int, str] = {}  # iteration → the commit we made for it
-    learnings: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = ()
-
-
-NOTHING = Outside()
-
-
-def build(
-    journal: Queries, stories: StoryList | None, run: RunRecord, outside: Outside = NOTHING
-) -> Report:
+def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
     """Everything there is to say about a run."""
-    say = Teller(outside.secrets)
-    tally = _tallied(journal, run, say)
-    events = _Events(_events(journal, run.id), say)
-    waits = list(reversed(journal.waits(run.id, MOST_SPANS)))
-    moves = _moves(journal, run, tally)
-    frozen = journal.meta(f"frozen:{run.id}") or {}
-    extra = (journal.meta(f"desk:{run.id}") or {}).get("extra", {})  # what a person added
-    librarian = Librarian(
-        say,
-        tally,
-        states=journal.story_states(run.id),
-        checks=frozen.get("checks", ()),
-        commits=outside.commits,
-    )
-    groups = librarian.groups(stories)
-    passed = sum(group.count for group in groups if group.key in PASSED)
-    total = sum(group.count for group in groups)
+    night, run, say = record.night, record.run, Teller(secrets)
+    tally = Tally(say, record.commits)
+    for iteration in record.iterations():
+        tally.see(iteration)
+    events = _Events(record.events(), say)
+    waits = record.waits(MOST_SPANS)
+    moves = _moves(night, run, tally)
+    groups = Librarian(say, tally, night).groups()
     decisions = _decisions(run, tally, events, waits, moves, say)
     return Report(
         run=run.id,
-        project=say(outside.project, 100),
+        project=say(night.project.root.name, 100),
         branch=say(run.branch, 100),
-        agent=_agent(run),
+        agent=f"{night.config.agent.name} {night.config.agent.model}".strip(),
         started_at=run.started_at,
         ended_at=run.ended_at,
         as_of=_last_sign(run),
         decision=run.decision,
         reason=say(run.reason, 500),
-        headline=_headline(run, groups, passed, total if run.prd_path else 0),
-        passed=passed,
-        total=total,
+        headline=_headline(night, run, groups),
+        passed=night.passed,
+        total=night.total,
         groups=groups,
         next_steps=next_steps(groups, run.decision),
-        spending=_spending(run, extra, len(tally.passes)),
-        times=_times(run, extra, tally),
+        spending=_spending(night, len(tally.passes)),
+        times=_times(night, tally),
         decisions=tuple(decisions[-MOST_DECISIONS:]),
         decisions_left_out=max(0, len(decisions) - MOST_DECISIONS),
         near_misses=tally.near_misses(),
         tampering=tuple(tally.tampering),
         tampering_left_out=tally.tampering_count - len(tally.tampering),
-        learnings=tuple(say(words) for words in outside.learnings[:MOST_DECISIONS]),
+        learnings=tuple(say(words) for words in record.learnings[:MOST_DECISIONS]),
         warnings=events.warnings,
         series=_series(tally, moves, waits, events.first_circuit, run),
     )
@@ -124,22 +92,6 @@ def _last_sign(run: RunRecord) -> float:
     return run.ended_at or run.last_activity
 
 
-def _tallied(journal: Queries, run: RunRecord, say: Teller) -> Tally:
-    tally, after = Tally(say), 0
-    while page := journal.iterations(run.id, after=after, limit=_PAGE):
-        for iteration in page:
-            tally.see(iteration)
-        after = page[-1].n
-    return tally
-
-
-def _events(journal: Queries, run: str) -> Iterator[Event]:
-    seq = seen = 0
-    while seen < _MOST_EVENTS and (page := journal.events_since(seq, _EVENT_PAGE, run=run)):
-        yield from page
-        seq, seen = page[-1].seq, seen + len(page)
-
-
 class _Events:
     """The few things only the event stream knows; it may be pruned, then they are missing."""
 
@@ -162,15 +114,11 @@ class _Events:
         self.warnings = tuple(warnings)[:MOST_DECISIONS]
 
 
-def _moves(journal: Queries, run: RunRecord, tally: Tally) -> list[Move]:
+def _moves(night: Night, run: RunRecord, tally: Tally) -> list[Move]:
     """The circuit's changes during the run, resets and handing back included, in order."""
-    try:
-        history = load_circuit(journal).history
-    except RalphError:
-        history = ()  # the iterations still tell most of it
     end = _last_sign(run)
     found = {(move.at, move.before, move.after): move for move in tally.moves}
-    for entry in history:
+    for entry in night.circuit.history:
         if entry.at is not None and run.started_at <= entry.at <= end:
             before, after = str(entry.before), str(entry.after)
             move = Move(entry.at, before, after, tally.say(entry.reason))
@@ -198,9 +146,10 @@ def _at(item: Note | Move) -> float:
     return item.at or 0.0
 
 
-def _headline(run: RunRecord, groups: tuple[Group, ...], passed: int, total: int) -> str:
+def _headline(night: Night, run: RunRecord, groups: tuple[Group, ...]) -> str:
     counts = {group.key: group.count for group in groups}
-    parts = [f"{passed} of {counted(total, 'story')} passed" if total else "a plain loop"]
+    stories = f"{night.passed} of {counted(night.total, 'story')} passed"
+    parts = [stories if night.total and run.prd_path else "a plain loop"]
     if waiting := counts["waiting"]:
         parts.append(f"{waiting} {'waits' if waiting == 1 else 'wait'} for you")
     if failed := counts["failed"]:
@@ -208,41 +157,33 @@ def _headline(run: RunRecord, groups: tuple[Group, ...], passed: int, total: int
     if review := counts["review"]:
         parts.append(f"{review} to review")
     if run.ended_at is None:
-        parts.append("still running")
+        parts.append("its process is gone" if night.died else "still running")
     elif run.decision in ENDINGS and run.decision not in _TOLD_ALREADY:
         parts.append(ENDINGS[run.decision].words)
     return ", ".join(parts)
 
 
-def _agent(run: RunRecord) -> str:
-    agent = run.config.get("agent", {})
-    return f"{agent.get('name', '')} {agent.get('model', '')}".strip()
-
-
-def _spending(run: RunRecord, extra: Mapping[str, Any], passes: int) -> Spending:
-    totals, limits = run.totals, run.config.get("limits", {})
-    most = float(limits.get("max_cost_usd", 0.0))
-    most += float(extra.get("cost_usd", 0.0)) if most else 0.0
+def _spending(night: Night, passes: int) -> Spending:
+    totals, most = night.totals, night.limits.max_cost_usd
     return Spending(
         totals=totals,
         total_tokens=totals.total_tokens,
         max_cost_usd=most,
         cost_share=totals.cost_usd / most if most and not totals.unpriced else None,
-        max_iterations=int(limits.get("max_iterations", 0)),
+        max_iterations=night.limits.max_iterations,
         cost_per_pass_usd=totals.cost_usd / passes if passes and not totals.unpriced else None,
     )
 
 
-def _times(run: RunRecord, extra: Mapping[str, Any], tally: Tally) -> Times:
-    total, waiting = run.totals.active_s, run.totals.waited_s
-    most = float(run.config.get("limits", {}).get("max_time", 0.0))
+def _times(night: Night, tally: Tally) -> Times:
+    total, waiting = night.active_s, night.totals.waited_s
     return Times(
         working_s=tally.working_s,
         checking_s=tally.checking_s,
         waiting_s=waiting,
         other_s=max(0.0, total - waiting - tally.working_s - tally.checking_s),
         total_s=total,
-        max_s=most + float(extra.get("time_s", 0.0)) if most else 0.0,
+        max_s=night.limits.max_time,
     )
 
 

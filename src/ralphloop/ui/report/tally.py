@@ -6,12 +6,14 @@ kept, so a night of ten thousand costs megabytes, not gigabytes.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ralphloop.core.effects import SetAside
 from ralphloop.core.model import Circuit, ExitDecision, Outcome
+from ralphloop.core.story_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
 from ralphloop.ui.report.values import Cost, NearMiss, Note, Passed
 from ralphloop.ui.report.words import Teller
@@ -19,6 +21,7 @@ from ralphloop.ui.report.words import Teller
 MOST_EXAMPLES = 5
 MOST_TAMPERING = 20
 _SHORT = 200
+_HEX = re.compile(r"[0-9a-f]{7,64}")
 
 
 @dataclass
@@ -30,7 +33,8 @@ class StoryTally:
     unpriced: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    passed_in: int = 0  # the iteration
+    failed: int = 0  # attempts
+    shows: list[str] = field(default_factory=list)  # what `git show` takes for its own commits
     checks: tuple[str, ...] = ()  # names of those that ran last
 
 
@@ -49,6 +53,7 @@ class Tally:
     """Everything the report needs from the iterations of a run."""
 
     say: Teller
+    commits: Mapping[int, str] = field(default_factory=dict)  # iteration → the commit it made
     working_s: float = 0.0
     checking_s: float = 0.0
     stories: dict[str, StoryTally] = field(default_factory=dict)
@@ -58,6 +63,7 @@ class Tally:
     decisions: list[Note] = field(default_factory=list)
     tampering: list[Note] = field(default_factory=list)
     tampering_count: int = 0
+    _row: tuple[str, str, bool] = ("", "", False)  # story, HEAD before it, did the agent commit
     _near: dict[str, list[Note]] = field(default_factory=dict)
     _near_counts: Counter[str] = field(default_factory=Counter)
 
@@ -67,6 +73,7 @@ class Tally:
             return
         self._spend(it)
         self._judge(it)
+        self._see_commit(it)
         for key, _, rule in _RULES:
             for words in rule(it):
                 self._near_counts[key] += 1
@@ -105,10 +112,23 @@ class Tally:
         self.checking_s += sum(check.duration_s for check in it.checks)
         self.spent.append(Cost(str(it.n), it.cost_usd, it.total_tokens, it.unpriced))
 
+    def _see_commit(self, it: IterationRecord) -> None:
+        """A story's own commit, with those the agent made while it worked on nothing else."""
+        story, head, own = self._row
+        if story != (it.story or ""):
+            story, head, own = it.story or "", it.head, False
+        own = own or it.commits > 0
+        if commit := self.commits.get(it.n):
+            first = f"{head[:10]}.." if own and _HEX.fullmatch(head) else ""
+            self.stories[story].shows.append(f"{first}{commit[:10]}")
+            head, own = commit, False
+        self._row = (story, head, own)
+
     def _judge(self, it: IterationRecord) -> None:
         verdict, at = it.record.verdict, it.finished_at or it.started_at
+        failed = is_failed_attempt(it.record.analysis, passed=verdict.passed)
+        self.stories[it.story or ""].failed += failed and not _is_outage(it)
         if verdict.passed:
-            self.stories[it.story or ""].passed_in = it.n
             grade = str(verdict.grade or "")
             self.passes.append(
                 Passed(at=at, count=len(self.passes) + 1, story=self.say(it.story, 60), grade=grade)
