@@ -26,7 +26,7 @@ import msgspec
 import psutil
 
 from ralphloop.core.iteration import Iteration
-from ralphloop.core.spending import Spent
+from ralphloop.core.totals import Spent
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun
 from ralphloop.journal.store import Journal

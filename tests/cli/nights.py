@@ -13,8 +13,8 @@ import msgspec
 
 from ralphloop.config.load import load_config
 from ralphloop.core.iteration import Iteration
-from ralphloop.core.spending import Spent
 from ralphloop.core.story_state import StoryState
+from ralphloop.core.totals import Spent
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, RunStatus
 from ralphloop.journal.store import Journal

@@ -18,8 +18,8 @@ from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.session import Desk
-from ralphloop.core.spending import Spent
 from ralphloop.core.story_state import Standing
+from ralphloop.core.totals import Spent
 from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.lock import hook_turn
 from ralphloop.journal.records import RunStatus

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ralphloop.core.analyzer import analyze
-from ralphloop.core.model import Analysis, Evidence, Outcome, Response, StoryFacts
+from ralphloop.core.analyzer import analyze, claim_of
+from ralphloop.core.model import Analysis, Evidence, Outcome, Response
 from ralphloop.core.progress import Memory, assess
 from ralphloop.text.status import StatusBlock
 
@@ -24,7 +24,7 @@ def analysis(block: StatusBlock | None, evidence: Evidence) -> Analysis:
     return analyze(
         response,
         evidence,
-        StoryFacts(),
+        claim_of(response),
         iteration=1,
         outcome=Outcome.COMPLETED,
         progress=assess(evidence, block, Memory()),

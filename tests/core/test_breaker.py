@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ralphloop.core import breaker
-from ralphloop.core.breaker import BreakerState, Observation
+from ralphloop.core.breaker import BreakerInput, BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy, Preset
 
@@ -23,10 +23,10 @@ def run(*seen: str, policy: Policy = STANDARD, state: BreakerState | None = None
     return state
 
 
-def observe(word: str, number: int) -> Observation:
+def observe(word: str, number: int) -> BreakerInput:
     """One happening in short: its kind, and the error after a colon."""
     kind, _, error = word.partition(":")
-    return Observation(
+    return BreakerInput(
         iteration=number,
         progress="work" in kind or "pass" in kind or kind == "error",
         infrastructure="infra" in kind,
@@ -247,7 +247,7 @@ class BreakerMachine(RuleBasedStateMachine):
         before = self.state
         self.state = breaker.step(
             before,
-            Observation(
+            BreakerInput(
                 iteration=self.number,
                 progress=progress,
                 infrastructure=infrastructure,

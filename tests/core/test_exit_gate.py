@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ralphloop.core.exit_gate import Situation, decide
+from ralphloop.core.exit_gate import GateInput, decide
 from ralphloop.core.model import Analysis, ExitDecision, Indicators, Outcome
 from ralphloop.core.policy import Policy
 from ralphloop.text.status import Status, StatusBlock
 
-QUIET = Situation(
+QUIET = GateInput(
     analysis=Analysis(iteration=1, outcome=Outcome.COMPLETED),
     policy=Policy(),
     total=3,
@@ -19,7 +19,7 @@ QUIET = Situation(
 )
 
 
-def at(**more: object) -> Situation:
+def at(**more: object) -> GateInput:
     """A quiet situation, in which a run goes on, with one thing changed."""
     return msgspec.structs.replace(QUIET, **more)
 

@@ -18,7 +18,7 @@ from ralphloop.core.limits import (
     time_left,
 )
 from ralphloop.core.model import ExitDecision
-from ralphloop.core.spending import Totals
+from ralphloop.core.totals import Totals
 from ralphloop.readers.resets import JUST_PAST
 
 NOW = 1_794_775_000.0

@@ -6,8 +6,11 @@ import msgspec
 import pytest
 
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.interventions import Reopened, intervene
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit
-from ralphloop.core.session import Frozen, Session, first_state, reopen_waiting, reopened
+from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import RunState
+from ralphloop.core.session import Frozen, Session, first_state
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, StoryState
 
@@ -15,6 +18,11 @@ TIRED = {
     standing.value: StoryState(standing=standing, attempts=2, second_chance=True, reason="why")
     for standing in Standing
 }
+
+
+def reopened(stories: dict[str, StoryState], change: Reopened) -> dict[str, StoryState]:
+    """The stories after a person started again."""
+    return intervene(RunState(stories=stories), change, Policy()).stories
 
 
 def test_the_first_state_knows_what_was_found() -> None:
@@ -40,14 +48,14 @@ def test_a_person_who_starts_a_run_opens_what_waited(
     standing: Standing, after: Standing, fresh: bool
 ) -> None:
     """What waited is open, what was set aside has its second chance, the rest is as it was."""
-    state = reopened(TIRED)[standing.value]
+    state = reopened(TIRED, Reopened())[standing.value]
     assert state.standing is after
     assert (state.attempts, state.second_chance) == ((0, False) if fresh else (2, True))
 
 
 def test_going_on_opens_only_what_waited_for_a_person() -> None:
     """A story set aside stays so, with its attempts."""
-    after = reopen_waiting(TIRED)
+    after = reopened(TIRED, Reopened(waiting_only=True))
     assert after["set_aside"] == TIRED["set_aside"]
     assert after["blocked"].standing is Standing.OPEN
     assert after["open"] == TIRED["open"]
@@ -56,12 +64,12 @@ def test_going_on_opens_only_what_waited_for_a_person() -> None:
 def test_what_a_passed_story_took_away_is_asked_once() -> None:
     """A new run does not ask again for stories that a person has seen go."""
     seen = StoryState(standing=Standing.PASSED, asked=(Story(id="US-9", title="Gone", index=8),))
-    assert reopened({"a": seen})["a"].asked == ()
+    assert reopened({"a": seen}, Reopened())["a"].asked == ()
 
 
 def test_stories_are_counted_by_standing() -> None:
     """One of each, and a story nobody worked on is open and fresh."""
-    session = Session(run="r", stories=TIRED)
+    session = Session(run="r", state=RunState(stories=TIRED))
     assert [session.count(standing) for standing in Standing] == [1] * len(Standing)
     assert session.story("nobody's") == session.story(None) == StoryState()
     assert session.story("blocked") == msgspec.structs.replace(TIRED["blocked"])

@@ -15,8 +15,9 @@ from ralphloop.core.model import (
     Response,
     Usage,
 )
-from ralphloop.core.spending import Amounts, Totals, conversation, cost_of, spent, used
+from ralphloop.core.spending import conversation, cost_of, spent, used
 from ralphloop.core.story_state import StoryState
+from ralphloop.core.totals import Amounts, Totals
 from ralphloop.text.status import StatusBlock
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralphloop.core.stuck import (
-    Glimpse,
+    WindowEntry,
     detect_stuck_loop,
     normalise_reply,
     output_decline,
@@ -13,19 +13,19 @@ from ralphloop.core.stuck import (
 )
 
 
-def names(*window: Glimpse) -> list[str]:
+def names(*window: WindowEntry) -> list[str]:
     """The patterns seen in a window."""
     return [pattern.name for pattern in detect_stuck_loop(window)]
 
 
-def error(text: str | None, *, progress: bool = True) -> Glimpse:
+def error(text: str | None, *, progress: bool = True) -> WindowEntry:
     """An iteration that ended in this error."""
-    return Glimpse(error=text, progress=progress)
+    return WindowEntry(error=text, progress=progress)
 
 
-def reply(text: str, *, progress: bool = False) -> Glimpse:
+def reply(text: str, *, progress: bool = False) -> WindowEntry:
     """An iteration that answered this."""
-    return Glimpse(reply=normalise_reply(text), progress=progress)
+    return WindowEntry(reply=normalise_reply(text), progress=progress)
 
 
 def test_S02_AC9_the_same_error_three_times_is_stuck_even_with_progress() -> None:
@@ -90,23 +90,23 @@ def test_how_much_of_a_reply_may_differ(changed: tuple[int, ...], alike: bool) -
 
 def test_alternation_between_two_trees_is_seen_at_the_fourth() -> None:
     """A B A B without new progress is going in circles."""
-    row = [Glimpse(tree=tree) for tree in "ABAB"]
+    row = [WindowEntry(tree=tree) for tree in "ABAB"]
     assert names(*row) == ["alternation"]
     assert names(*row[:3]) == []
-    assert names(Glimpse(tree="A", progress=True), *row[1:]) == []
+    assert names(WindowEntry(tree="A", progress=True), *row[1:]) == []
 
 
 def test_red_green_refactor_is_no_alternation() -> None:
     """Alternating errors with progress every time is honest work."""
-    row = [Glimpse(error=e, tree=str(n), progress=True) for n, e in enumerate("ABAB")]
+    row = [WindowEntry(error=e, tree=str(n), progress=True) for n, e in enumerate("ABAB")]
     assert names(*row) == []
 
 
 def test_three_revisits_in_a_row_are_stuck() -> None:
     """Going back to trees seen before, three times in a row."""
-    revisit = Glimpse(tree="A", revisited=True)
+    revisit = WindowEntry(tree="A", revisited=True)
     assert names(revisit, revisit, revisit) == ["state_revisit"]
-    assert names(revisit, Glimpse(tree="N", progress=True), revisit) == []
+    assert names(revisit, WindowEntry(tree="N", progress=True), revisit) == []
 
 
 def test_SKILL_stuck_output_declining_by_seventy_percent() -> None:

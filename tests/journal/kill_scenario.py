@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers, write_atomic
 from ralphloop.core.effects import Progress
-from ralphloop.core.spending import Spent
+from ralphloop.core.totals import Spent
 from ralphloop.journal import schema
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from ralphloop.core.effects import AnyEffect, Mark
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Analysis
-from ralphloop.core.spending import Spent
+from ralphloop.core.totals import Spent
 from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
 from ralphloop.journal.store import Journal
 

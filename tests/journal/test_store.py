@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ralphloop.core.effects import Commit, Mark
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Analysis
-from ralphloop.core.spending import Spent
+from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.records import NewEvent, NewIteration, RequestStatus, RunStatus
 from ralphloop.journal.store import Journal, new_run_id

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.core import breaker
-from ralphloop.core.breaker import BreakerState, Observation
+from ralphloop.core.breaker import BreakerInput, BreakerState
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.policy import Policy
-from ralphloop.core.spending import Totals
+from ralphloop.core.totals import Totals
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
@@ -133,7 +133,7 @@ def test_the_circuit_view_is_bounded() -> None:
     """However often the circuit moved, fifty changes stay, none longer than a paragraph."""
     state = BreakerState(last_error="e" * 100_000)
     for n in range(80):
-        failed = Observation(iteration=n, progress=False, error="x" * 9_000)
+        failed = BreakerInput(iteration=n, progress=False, error="x" * 9_000)
         state = breaker.step(breaker.reset(state, iteration=n, at=None), failed, OPENS_AT_ONCE)
     view = circuit_view(state, Policy())
     assert [change["iteration"] for change in view["history"]][-1] == 79

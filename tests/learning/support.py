@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ralphloop.core.spending import Spent
 from ralphloop.core.story import Story
+from ralphloop.core.totals import Spent
 from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
 from ralphloop.journal.store import Journal
 from ralphloop.learning import store

@@ -7,8 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from ralphloop.core.analyzer import final_words
+from ralphloop.core.iteration import Result, Start
+from ralphloop.core.model import Evidence
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import Happening, RunState, advance
+from ralphloop.core.run_state import RunState
+from ralphloop.core.step import step
 from ralphloop.readers import read
 from ralphloop.text.signatures import error_signature
 from tests.text.blocks import TEMPLATE, block
@@ -38,7 +41,7 @@ def judge(text: str) -> None:
     response = read(text.encode(), agent="auto")
     words = final_words(response)
     error_signature(words)
-    advance(RunState(), Happening(response=response), Policy())
+    step(RunState(), Start(), Result(response=response), Evidence(), Policy())
 
 
 @pytest.mark.parametrize("name", GENERATORS)

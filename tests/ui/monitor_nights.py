@@ -15,7 +15,7 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.run_state import RunState
-from ralphloop.core.spending import Spent
+from ralphloop.core.totals import Spent
 from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, RunStatus

@@ -14,8 +14,10 @@ from ralphloop.cli import output
 from ralphloop.config.load import load_config
 from ralphloop.config.policy import policy_of
 from ralphloop.core.analysis_json import analysis_object
-from ralphloop.core.model import Analysis, Decision, ProcessEnd, Response
-from ralphloop.core.run_state import Happening, RunState, advance
+from ralphloop.core.iteration import Result, Start
+from ralphloop.core.model import Analysis, Decision, Evidence, ProcessEnd, Response
+from ralphloop.core.run_state import RunState
+from ralphloop.core.step import step
 from ralphloop.errors import InputError
 from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.reader import JournalReader
@@ -49,14 +51,14 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     response = reader.finish(exit_code=exit_code, now=local_time(now, os.environ))
     project = find_project(Path.cwd())
     policy = policy_of(load_config(project.root, env=os.environ).config)
-    happening = Happening(response=response, end=ProcessEnd(exit_code=exit_code), at=now)
-    step = advance(_known_state(project), happening, policy)
+    result = Result(response=response, end=ProcessEnd(exit_code=exit_code))
+    taken = step(_known_state(project), Start(), result, Evidence(at=now), policy)
     if as_json:
         output.emit_json(
-            analysis_object(step.analysis, step.decision, response, timestamp=iso(now))
+            analysis_object(taken.analysis, taken.decision, response, timestamp=iso(now))
         )
     else:
-        output.emit_lines(_summary(step.analysis, step.decision, response))
+        output.emit_lines(_summary(taken.analysis, taken.decision, response))
 
 
 def _known_state(project: Project) -> RunState:

@@ -6,8 +6,8 @@ ever added to.
 
 from __future__ import annotations
 
-from ralphloop.core.spending import Totals
 from ralphloop.core.story_state import Standing
+from ralphloop.core.totals import Totals
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import JsonObject, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view

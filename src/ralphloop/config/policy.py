@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralphloop.config.model import Config, LimitsSection
+from ralphloop.config.model import CommitPolicy, Config, LimitsSection
 from ralphloop.core.limits import Limits
 from ralphloop.core.policy import Mode, Policy
 
@@ -18,7 +18,8 @@ def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
         output_decline_percent=circuit.output_decline_percent,
         cooldown_minutes=circuit.cooldown_minutes,
         test_saturation=circuit.test_saturation,
-        max_iterations=config.limits.max_iterations,
+        limits=limits_of(config.limits),
+        commits=config.git.commit is CommitPolicy.STORY,
         on_usage_limit=config.limits.on_usage_limit,
         mode=mode,
     )

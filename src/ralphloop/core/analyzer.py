@@ -35,17 +35,15 @@ class Claim(Value, kw_only=True):
 def analyze(
     response: Response,
     evidence: Evidence,
-    facts: StoryFacts,
+    claim: Claim,
     *,
     iteration: int,
     outcome: Outcome,
     progress: Progress,
-    passes_set: bool = False,
 ) -> Analysis:
     """Everything one iteration says, before history is added."""
-    block = response.status
+    block, facts = response.status, evidence.stories
     words = final_words(response)
-    claim = claim_of(response, passes_set=passes_set)
     return Analysis(
         iteration=iteration,
         outcome=outcome,
@@ -183,7 +181,7 @@ def _warnings(
 def _claim_warnings(block: StatusBlock | None, evidence: Evidence) -> list[str]:
     if block is None:
         warnings = ["no status block (RALPH_STATUS) in the answer; its words were used instead"]
-        if evidence == Evidence():
+        if evidence.is_empty:
             warnings.append("no evidence either: nothing was measured and nothing was reported")
         return warnings
     warnings = []

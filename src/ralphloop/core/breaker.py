@@ -31,7 +31,7 @@ class BreakerState(Value, kw_only=True):
     history: tuple[Transition, ...] = ()
 
 
-class Observation(Value, kw_only=True):
+class BreakerInput(Value, kw_only=True):
     """What one iteration showed, as far as the breaker cares."""
 
     iteration: int
@@ -44,7 +44,7 @@ class Observation(Value, kw_only=True):
     at: float | None = None
 
 
-def step(state: BreakerState, seen: Observation, policy: Policy) -> BreakerState:
+def step(state: BreakerState, seen: BreakerInput, policy: Policy) -> BreakerState:
     """The state after an iteration; a change is the last entry of its history."""
     state = cool_down(state, iteration=seen.iteration, at=seen.at, policy=policy)
     if state.circuit is Circuit.OPEN:
@@ -103,7 +103,7 @@ def moves(before: BreakerState, after: BreakerState) -> tuple[Transition, ...]:
     return tuple(entry for entry in new if not entry.is_note)
 
 
-def _count(state: BreakerState, seen: Observation) -> BreakerState:
+def _count(state: BreakerState, seen: BreakerInput) -> BreakerState:
     no_progress = 0 if seen.progress else state.no_progress + (not seen.waits)
     if seen.infrastructure:  # only its progress counts
         return msgspec.structs.replace(state, no_progress=no_progress)
@@ -115,7 +115,7 @@ def _count(state: BreakerState, seen: Observation) -> BreakerState:
     )
 
 
-def _same_error(state: BreakerState, seen: Observation) -> int:
+def _same_error(state: BreakerState, seen: BreakerInput) -> int:
     if seen.error is None:
         return 0
     if seen.relieved or seen.error != state.last_error:
@@ -123,7 +123,7 @@ def _same_error(state: BreakerState, seen: Observation) -> int:
     return state.same_error + 1
 
 
-def _target(state: BreakerState, seen: Observation, policy: Policy) -> tuple[Circuit, str]:
+def _target(state: BreakerState, seen: BreakerInput, policy: Policy) -> tuple[Circuit, str]:
     """Where the counts lead, and why."""
     if not seen.infrastructure and 0 < policy.same_error_threshold <= state.same_error:
         return Circuit.OPEN, f"same error {state.same_error} times in a row: {state.last_error}"

@@ -28,7 +28,7 @@ from ralphloop.core.policy import (
 from ralphloop.text.status import Status, TestsStatus
 
 
-class Situation(Value, kw_only=True):
+class GateInput(Value, kw_only=True):
     """Everything the gate looks at."""
 
     analysis: Analysis
@@ -53,7 +53,7 @@ class Situation(Value, kw_only=True):
     fallback: bool = False  # another agent can take over
 
 
-def decide(at: Situation) -> Decision:
+def decide(at: GateInput) -> Decision:
     """What to do next."""
     if at.was_open:
         return _decision(ExitDecision.CIRCUIT_OPEN, "the circuit is OPEN until it is reset")
@@ -63,7 +63,7 @@ def decide(at: Situation) -> Decision:
     return _continue(at)
 
 
-def veto(at: Situation) -> str | None:
+def veto(at: GateInput) -> str | None:
     """Why the project cannot be complete, whatever EXIT_SIGNAL says."""
     block = at.analysis.status
     if at.checks_failed:
@@ -77,7 +77,7 @@ def veto(at: Situation) -> str | None:
     return None
 
 
-def _error(at: Situation) -> Decision | None:
+def _error(at: GateInput) -> Decision | None:
     if at.analysis.outcome is Outcome.FATAL and not at.fallback:
         return _decision(ExitDecision.ERROR, at.fatal_reason or "the agent cannot work")
     if at.analysis.outcome is Outcome.STARTUP_ERROR and at.startup_errors >= STARTUP_ERRORS:
@@ -92,13 +92,13 @@ def _error(at: Situation) -> Decision | None:
     return None
 
 
-def _circuit(at: Situation) -> Decision | None:
+def _circuit(at: GateInput) -> Decision | None:
     if at.circuit is not Circuit.OPEN:
         return None
     return _decision(ExitDecision.CIRCUIT_OPEN, at.circuit_reason)
 
 
-def _blocked(at: Situation) -> Decision | None:
+def _blocked(at: GateInput) -> Decision | None:
     """No story can run any more; the run waits for a person, or for nothing."""
     if at.total is None:
         block = at.analysis.status
@@ -116,7 +116,7 @@ def _blocked(at: Situation) -> Decision | None:
     return _decision(ExitDecision.NO_RUNNABLE_STORY, "every open story is set aside")
 
 
-def _complete(at: Situation) -> Decision | None:
+def _complete(at: GateInput) -> Decision | None:
     if _is_infrastructure(at) or veto(at):
         return None
     if at.may_end_run:
@@ -135,7 +135,7 @@ def _complete(at: Situation) -> Decision | None:
     )
 
 
-def _saturation(at: Situation) -> Decision | None:
+def _saturation(at: GateInput) -> Decision | None:
     if not at.saturated or (at.total is not None and at.runnable > 0):
         return None
     return _decision(
@@ -144,22 +144,22 @@ def _saturation(at: Situation) -> Decision | None:
     )
 
 
-def _limits(at: Situation) -> Decision | None:
+def _limits(at: GateInput) -> Decision | None:
     stops = at.policy.on_usage_limit is OnUsageLimit.STOP and not at.fallback
     if stops and at.analysis.outcome is Outcome.USAGE_LIMIT:
         return _decision(ExitDecision.USAGE_LIMIT, "the usage limit is reached")
-    if 0 < at.policy.max_iterations <= at.iterations:
+    if 0 < at.policy.limits.max_iterations <= at.iterations:
         return _decision(
             ExitDecision.MAX_ITERATIONS, f"{at.iterations} iterations were allowed and are used"
         )
     return at.limit
 
 
-def _continue(at: Situation) -> Decision:
+def _continue(at: GateInput) -> Decision:
     return _decision(ExitDecision.CONTINUE, _why_go_on(at))
 
 
-def _why_go_on(at: Situation) -> str:
+def _why_go_on(at: GateInput) -> str:
     analysis, count = at.analysis, at.analysis.indicators.count
     if _is_infrastructure(at):
         return f"the start ended {analysis.outcome}, which says nothing about the work"
@@ -184,7 +184,7 @@ def _named(indicators: Indicators) -> str:
     return ", ".join(name for name, fact in names.items() if fact)
 
 
-def _is_infrastructure(at: Situation) -> bool:
+def _is_infrastructure(at: GateInput) -> bool:
     return at.analysis.outcome.is_infrastructure
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from ralphloop.core.model import Decision, ExitDecision, Value
-from ralphloop.core.spending import Totals
+from ralphloop.core.totals import Totals
 from ralphloop.text.durations import format_duration
 
 BACKOFF_CEILING_S = 300.0

@@ -13,17 +13,15 @@ handed in by the caller.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import dataclass_transform
 
 import msgspec
 
-from ralphloop.text.status import StatusBlock
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class Value(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Base of all values: immutable, compared by content, JSON without its defaults."""
-
+from ralphloop.core.story import Story
+from ralphloop.core.totals import TOKENS as TOKENS  # noqa: PLC0414 - a home for them too
+from ralphloop.core.totals import Totals
+from ralphloop.core.totals import Usage as Usage  # noqa: PLC0414
+from ralphloop.core.value import Value as Value  # noqa: PLC0414
+from ralphloop.text.status import Status, StatusBlock
 
 # --- words -----------------------------------------------------------------------------------
 
@@ -103,43 +101,6 @@ class CheckStatus(StrEnum):
 # --- claims ----------------------------------------------------------------------------------
 
 
-TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-
-
-class Usage(Value, kw_only=True):
-    """Tokens and money of one start; `cost_usd` is None where the agent names no price."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_usd: float | None = None
-    estimated: bool = False  # summed from the stream because no result reported it
-    cumulative: bool = False  # cost covers the whole resumed conversation, not this start alone
-
-    @property
-    def total_tokens(self) -> int:
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.cache_read_tokens
-            + self.cache_write_tokens
-        )
-
-    def __add__(self, other: Usage) -> Usage:
-        """Both together; the price is unknown only where neither names one."""
-        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            cost_usd=sum(costs) if costs else None,
-            estimated=self.estimated or other.estimated,
-            cumulative=self.cumulative or other.cumulative,
-        )
-
-
 class ToolCall(Value, kw_only=True):
     name: str
     summary: str = ""  # file, command or pattern, one bounded line
@@ -208,8 +169,37 @@ class CheckResult(Value, kw_only=True):
     failing_tests: tuple[str, ...] = ()
 
 
+class Comparison(Value, frozen=True, kw_only=True):
+    """What a run of the checks says, seen against the one before any work was done."""
+
+    tolerated: tuple[str, ...] = ()  # checks that fail only as they did before
+    tolerated_failures: tuple[str, ...] = ()  # the tests behind them, by name
+    turned_green: tuple[str, ...] = ()  # checks and named tests that were red
+
+
+class ChangedFiles(Value, kw_only=True):
+    """The size of what changed."""
+
+    count: int = 0
+    insertions: int | None = None  # None: too many to count, or no git
+    deletions: int | None = None
+    subjects: tuple[str, ...] = ()  # of the agent's own commits
+
+
+class StoryFacts(Value, kw_only=True):
+    """The story list around an iteration; None total: there is no list."""
+
+    total: int | None = None
+    passed: int = 0
+    current: str | None = None  # id of the story this iteration works on
+    about_tests: bool = False
+    exit_signal: bool = False  # tasks.yaml: passing this task may end the run
+    others: int | None = None  # other stories that can run; None: from the totals
+    others_if_passed: int = 0  # the same once this one has passed
+
+
 class Evidence(Value, kw_only=True):
-    """What we measured after an iteration; None means nobody could measure it."""
+    """What we measured after an iteration; None means nobody could measure it, or has yet."""
 
     files_changed: int | None = None
     commits: int | None = None
@@ -217,6 +207,27 @@ class Evidence(Value, kw_only=True):
     checks: tuple[CheckResult, ...] | None = None
     stories_passed: int | None = None
     work_files: tuple[str, ...] | None = None
+    head: str = ""
+    changed: ChangedFiles = ChangedFiles()
+    comparison: Comparison = Comparison()
+    checks_cut: bool = False  # stopped before all of them had run
+    doubts: tuple[str, ...] | None = None  # what the story did to tests, stories and history
+    tests_added: bool = False
+    remarks: tuple[str, ...] = ()  # what was put right while the agent ran
+    unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere
+    passes_set: bool = False  # the agent flipped this story's `passes` itself
+    asked: tuple[Story, ...] = ()  # stories as they were before an agent asked for less
+    lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch
+    stories: StoryFacts = StoryFacts()
+    used: Totals | None = None  # by the run before this start; None: what the state has summed up
+    fallback: bool = False  # another agent can take over
+    at: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing at all was measured."""
+        measured = (self.files_changed, self.commits, self.tree, self.checks, self.work_files)
+        return all(value is None for value in measured) and not self.stories_passed
 
 
 class ProcessEnd(Value, kw_only=True):
@@ -227,19 +238,6 @@ class ProcessEnd(Value, kw_only=True):
     stalled: bool = False
     interrupted: bool = False  # a person asked us to stop
     duration_s: float = 0.0
-
-
-# --- context ---------------------------------------------------------------------------------
-
-
-class StoryFacts(Value, kw_only=True):
-    """The story list as it stands before an iteration; None total: there is no list."""
-
-    total: int | None = None
-    passed: int = 0
-    current: str | None = None  # id of the story this iteration works on
-    about_tests: bool = False
-    exit_signal: bool = False  # tasks.yaml: passing this task may end the run
 
 
 # --- verdicts --------------------------------------------------------------------------------
@@ -313,6 +311,18 @@ class Analysis(Value, kw_only=True):
     @property
     def stuck_loop_detected(self) -> bool:
         return bool(self.stuck)
+
+    @property
+    def is_blocked(self) -> bool:
+        """The agent says that only a person can go on."""
+        if self.outcome.is_infrastructure or self.status is None:
+            return False
+        return self.status.status is Status.BLOCKED
+
+    @property
+    def leaves_a_trace(self) -> bool:
+        """Worth an entry even where the model never answered."""
+        return self.progress or not self.outcome.is_infrastructure
 
 
 class Decision(Value, kw_only=True):

@@ -1,4 +1,4 @@
-"""Which story is worked on next.
+"""Which story is worked on next, and how a run ends when none can be.
 
 A story is ready when it is open, not unavailable (set aside, waiting for a person) and everything
 it depends on has passed.  Among the ready ones the lowest priority number comes first, stories
@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ralphloop.core.model import Value
+from ralphloop.core.model import Decision, ExitDecision, StoryFacts, Value
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, StoryState
+from ralphloop.text.status import StatusBlock
+
+_BY_STORIES = (
+    ExitDecision.BLOCKED,
+    ExitDecision.NO_RUNNABLE_STORY,
+    ExitDecision.MAX_ITERATIONS,
+    ExitDecision.BUDGET_EXHAUSTED,
+)
 
 
 def ready(stories: StoryList, *, unavailable: Collection[str] = ()) -> list[Story]:
@@ -81,3 +89,112 @@ def _blocked(states: States) -> set[str]:
 
 def _wanted(story: Story, only: str | None) -> bool:
     return only is None or story.id == only
+
+
+# --- when nothing can run --------------------------------------------------------------------
+
+
+def facts_of(
+    stories: StoryList | None, states: States, story: Story | None, *, only: str | None
+) -> StoryFacts:
+    """What a decision has to know of the list."""
+    if stories is None:
+        return StoryFacts()
+    others = others_if_passed = 0
+    if only is None:
+        name = story.id if story else None
+        others = runnable_besides(stories, states, name)
+        done = stories.with_passes({story.id: True}) if story else stories
+        others_if_passed = runnable_besides(done, states, name)
+    return StoryFacts(
+        total=stories.total,
+        passed=stories.passed,
+        current=story.id if story else None,
+        about_tests=bool(story and story.about_tests),
+        exit_signal=bool(story and story.exit_signal),
+        others=others,
+        others_if_passed=others_if_passed,
+    )
+
+
+def marked_by_hand(stories: StoryList, states: States) -> dict[str, bool]:
+    """Marks that changed while no agent ran: a person's word."""
+    return {
+        story.id: story.passes
+        for story in stories.stories
+        if story.passes != (_state(states, story.id).standing is Standing.PASSED)
+    }
+
+
+def ending(
+    decision: Decision,
+    stories: StoryList | None,
+    states: States,
+    *,
+    only: str | None = None,
+    last: StatusBlock | None = None,
+) -> Decision:
+    """The same decision with the stories by name; a limit met with the last story is no end."""
+    if stories is None or decision.word not in _BY_STORIES:
+        return decision
+    is_limit = decision.word in (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED)
+    if is_limit and _open(stories, only):
+        return decision
+    return nothing_to_run(stories, states, only=only, last=last)
+
+
+def nothing_to_run(
+    stories: StoryList,
+    states: States,
+    *,
+    only: str | None = None,
+    last: StatusBlock | None = None,
+) -> Decision:
+    """No story can be worked on: done, waiting for a person, or stuck."""
+    left = _open(stories, only)
+    if not left:
+        return _complete(stories, only, last)
+    waiting = [story for story in left if _state(states, story.id).standing is Standing.BLOCKED]
+    if waiting:
+        words = tuple(
+            f"{story.id} waits for a person: {_state(states, story.id).reason}" for story in waiting
+        )
+        return Decision(word=ExitDecision.BLOCKED, reasons=words)
+    names = ", ".join(story.id for story in left[:5])
+    return Decision(
+        word=ExitDecision.NO_RUNNABLE_STORY,
+        reasons=(f"every open story is set aside or waits on one that is: {names}",),
+    )
+
+
+def unless_taken_away(decision: Decision, stories: StoryList | None, states: States) -> Decision:
+    """A list that an agent made shorter is not complete before a person says so."""
+    if decision.word is not ExitDecision.PROJECT_COMPLETE or stories is None:
+        return decision
+    asked = (story for state in states.values() for story in state.asked)
+    gone = {story.id for story in asked if not story.passes and stories.get(story.id) is None}
+    words = tuple(
+        f"{story} waits for a person: it was removed from the list while an agent worked;"
+        " put it back, or go on without it"
+        for story in sorted(gone)
+    )
+    return Decision(word=ExitDecision.BLOCKED, reasons=words) if words else decision
+
+
+def _complete(stories: StoryList, only: str | None, last: StatusBlock | None) -> Decision:
+    everything = "the only story has" if stories.total == 1 else f"all {stories.total} stories have"
+    reasons = [f"{everything} passed"]
+    if (rest := stories.total - stories.passed) > 0:
+        reasons = [f"{only} has passed, {rest} other stories are open"]
+    if last and not last.exit_signal:
+        words = last.recommendation or "no reason given"
+        reasons.append(f"the agent would have gone on: {words}")
+    return Decision(word=ExitDecision.PROJECT_COMPLETE, reasons=tuple(reasons))
+
+
+def _open(stories: StoryList, only: str | None) -> list[Story]:
+    return [story for story in stories.stories if not story.passes and only in (None, story.id)]
+
+
+def _state(states: States, story: str) -> StoryState:
+    return states.get(story, StoryState())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from ralphloop.core.limits import Limits
 from ralphloop.core.model import Value
 
 
@@ -41,7 +42,8 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     output_decline_percent: int = 70
     cooldown_minutes: float = 0
     test_saturation: int = 3
-    max_iterations: int = 0
+    limits: Limits = Limits()
+    commits: bool = True  # a passed story gets a commit of its own
     on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
     mode: Mode = Mode.SCRIPT
 

@@ -1,4 +1,4 @@
-"""What starts cost: the values, and how one start is counted.
+"""How one start is counted.
 
 Some agents count a resumed conversation as a whole; then what was known of it is taken off.  What
 no result reports is estimated from the stream by the reader.
@@ -10,46 +10,8 @@ import msgspec
 
 from ralphloop.core.model import TOKENS, Analysis, Evidence, Response, Usage
 from ralphloop.core.story_state import StoryState
+from ralphloop.core.totals import Spent
 from ralphloop.text.status import StatusBlock
-
-
-class Amounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is summed up: money, tokens and work."""
-
-    cost_usd: float = 0.0
-    cost_estimated: bool = False  # at least a part of the cost is an estimate
-    unpriced: int = 0  # starts that reached the model and whose cost nobody knows
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    tasks_completed: int = 0
-    files_modified: int = 0
-    commits: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.cache_read_tokens
-            + self.cache_write_tokens
-        )
-
-
-class Spent(Amounts, frozen=True, kw_only=True):
-    """What one iteration adds to the totals of its run."""
-
-    counted: bool = True  # False: a start without model output is no iteration
-
-
-class Totals(Amounts, frozen=True, kw_only=True):
-    """Sums over a run's iterations, kept by the same transactions that write them."""
-
-    starts: int = 0
-    iterations: int = 0
-    active_s: float = 0.0  # wall clock while a process carried the run, waits included
-    waited_s: float = 0.0
 
 
 def used(response: Response, before: StoryState) -> Usage:

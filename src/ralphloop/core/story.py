@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from ralphloop.core.model import Value
+from ralphloop.core.value import Value
 
 Kind = Literal["prd", "tasks"]
 

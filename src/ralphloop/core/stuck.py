@@ -26,7 +26,7 @@ _SIMILAR = 0.85
 _NOISE = re.compile(r"\d+|[^\w\s]+")
 
 
-class Glimpse(Value, kw_only=True):
+class WindowEntry(Value, kw_only=True):
     """What the window keeps of one iteration."""
 
     error: str | None = None
@@ -42,7 +42,7 @@ def normalise_reply(prose: str) -> str:
     return " ".join(_NOISE.sub(" ", f"{head} {tail}").lower().split())
 
 
-def detect_stuck_loop(window: Sequence[Glimpse]) -> tuple[StuckPattern, ...]:
+def detect_stuck_loop(window: Sequence[WindowEntry]) -> tuple[StuckPattern, ...]:
     """All patterns that the newest iterations show."""
     patterns = (_same_error(window), _same_reply(window), _alternation(window), _revisit(window))
     return tuple(pattern for pattern in patterns if pattern)
@@ -64,30 +64,30 @@ def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPat
     )
 
 
-def _same_error(window: Sequence[Glimpse]) -> StuckPattern | None:
+def _same_error(window: Sequence[WindowEntry]) -> StuckPattern | None:
     """Three iterations with the same error; progress in between does not excuse it."""
     error = window[-1].error if window else None
-    row = list(takewhile(lambda glimpse: glimpse.error == error, reversed(window)))
+    row = list(takewhile(lambda entry: entry.error == error, reversed(window)))
     if error is None or len(row) < STUCK_ERRORS:
         return None
     return StuckPattern(name="same_error", detail=f"the same error {len(row)} times: {error}")
 
 
-def _same_reply(window: Sequence[Glimpse]) -> StuckPattern | None:
+def _same_reply(window: Sequence[WindowEntry]) -> StuckPattern | None:
     last = window[-STUCK_REPLIES:]
     if len(last) < STUCK_REPLIES or any(g.progress or not g.reply for g in last):
         return None
-    if not all(similar(last[-1].reply, glimpse.reply) for glimpse in last[:-1]):
+    if not all(similar(last[-1].reply, entry.reply) for entry in last[:-1]):
         return None
     return StuckPattern(
         name="same_reply", detail=f"nearly the same reply {len(last)} times: {last[-1].reply[:80]}"
     )
 
 
-def _alternation(window: Sequence[Glimpse]) -> StuckPattern | None:
+def _alternation(window: Sequence[WindowEntry]) -> StuckPattern | None:
     """A B A B in trees, errors or replies, none of the four with progress."""
     last = window[-STUCK_ALTERNATION:]
-    if len(last) < STUCK_ALTERNATION or any(glimpse.progress for glimpse in last):
+    if len(last) < STUCK_ALTERNATION or any(entry.progress for entry in last):
         return None
     views: tuple[tuple[str, list[str | None]], ...] = (
         ("states of the work tree", [g.tree for g in last]),
@@ -100,7 +100,7 @@ def _alternation(window: Sequence[Glimpse]) -> StuckPattern | None:
     return None
 
 
-def _revisit(window: Sequence[Glimpse]) -> StuckPattern | None:
+def _revisit(window: Sequence[WindowEntry]) -> StuckPattern | None:
     last = window[-STUCK_REVISITS:]
     if len(last) < STUCK_REVISITS or not all(g.revisited and not g.progress for g in last):
         return None

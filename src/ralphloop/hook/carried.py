@@ -30,7 +30,7 @@ from ralphloop.journal.session import load_session
 from ralphloop.journal.store import Journal
 from ralphloop.loop.ending import end_run
 from ralphloop.loop.events import Bus
-from ralphloop.loop.iteration import Begun, Worked, begin, begun_again, measured
+from ralphloop.loop.iteration import Begun, Measured, begin, begun_again, measured
 from ralphloop.loop.memory import publish_learned
 from ralphloop.loop.run import choose_next, saw_verify
 from ralphloop.loop.runner import Runner, measure_of
@@ -90,7 +90,7 @@ class Turn(msgspec.Struct):
             begun = msgspec.structs.replace(begun, list_bytes=copy.read_bytes())
         return begun
 
-    def worked(self, cut: IterationRecord, finished: Finished) -> Worked:
+    def measured(self, cut: IterationRecord, finished: Finished) -> Measured:
         """The same, measured."""
         self.runner.settings = self.ledger.settings
         return measured(self.runner, self.begun(cut), finished)

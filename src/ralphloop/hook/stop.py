@@ -63,14 +63,13 @@ def finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, D
     if cut is None:
         return None, None
     end = ProcessEnd(exit_code=0, duration_s=max(0.0, call.now - cut.started_at))
-    worked = turn.worked(cut, Finished(end=end, response=response))
-    judged = in_turn(judge(runner, worked))
+    judged = in_turn(judge(runner, turn.measured(cut, Finished(end=end, response=response))))
     step = record(runner, judged)
     in_turn(apply_effects(runner, cut.n))
-    if judged.verdict.passed:
+    if step.verdict.passed:
         learn_from(runner, judged)
     if not runner.committed:
-        runner.seen = judged.worked.after  # nothing was written since but files of our own
+        runner.seen = judged.after  # nothing was written since but files of our own
     return judged, concluded(runner, judged, step)
 
 
@@ -148,7 +147,7 @@ def _hold_on(call: Call, turn: Turn, judged: Judged | None) -> Decision | None:
     turn.note(idle_row=row)
     if row < _cap() - 1 and not call.given.get("stop_hook_active"):
         return None
-    story = judged.worked.begun.story
+    story = judged.begun.story
     state = turn.runner.session.story(story.id if story else None)
     if story is not None and state.standing is Standing.BLOCKED:
         return Decision(word=ExitDecision.BLOCKED, reasons=(f"{story.id}: {state.reason}",))
@@ -176,11 +175,11 @@ def _not_now(turn: Turn) -> Decision | None:
 
 def _became(turn: Turn, judged: Judged | None) -> str:
     """What the iteration that ended was worth, in a few words."""
-    story = judged.worked.begun.story if judged else None
+    story = judged.begun.story if judged else None
     if judged is None or story is None:
         return ""
-    if not judged.verdict.passed:
+    if not judged.step.verdict.passed:
         claimed = judged.step.analysis.story_claimed
-        return f"{story.id} did not pass ({judged.verdict.reasons[0]}). " if claimed else ""
+        return f"{story.id} did not pass ({judged.step.verdict.reasons[0]}). " if claimed else ""
     grade = turn.runner.session.story(story.id).grade
     return f"{story.id} passed ({grade or 'then its commit was refused'}). "

@@ -16,12 +16,14 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from ralphloop.core.effects import AnyEffect
+from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import Iteration
-from ralphloop.core.spending import Totals
+from ralphloop.core.totals import Totals
 from ralphloop.journal.database import Database
 from ralphloop.journal.encoding import readable
 from ralphloop.journal.records import (
     Event,
+    InterventionRecord,
     IterationRecord,
     JsonObject,
     Passing,
@@ -202,6 +204,11 @@ class Queries:
 
     # --- stories, meta, waits, requests, events ----------------------------------------------
 
+    def interventions(self, run: str) -> list[InterventionRecord]:
+        """What changed the run between iterations, in order."""
+        sql = "SELECT after, at, change FROM interventions WHERE run = ? ORDER BY seq"
+        return _records(self._db.rows(sql, (run,)), InterventionRecord)
+
     def story_states(self, run: str) -> dict[str, JsonObject]:
         """What is remembered of each story in this run."""
         rows = self._db.rows("SELECT story, state FROM stories WHERE run = ?", (run,))
@@ -274,6 +281,8 @@ def _values(row: sqlite3.Row) -> Iterator[tuple[str, Any]]:
             value = _kept(value)
         elif name == "effects":
             value = msgspec.json.decode(value, type=tuple[AnyEffect, ...])
+        elif name == "change":
+            value = msgspec.json.decode(value, type=AnyIntervention)
         yield name, value
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.effects import AnyEffect
+from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import CheckResult
-from ralphloop.core.spending import Spent, Totals
+from ralphloop.core.totals import Spent, Totals
 
 JsonObject = dict[str, Any]
 
@@ -159,6 +160,14 @@ class Passing(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     n: int
     commits: bool  # the effects it owed, which are done, had a commit among them
+
+
+class InterventionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed a run, and the iteration it came after."""
+
+    after: int
+    at: float
+    change: AnyIntervention
 
 
 class SavedState(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,7 +63,16 @@ def m002_unpriced(connection: sqlite3.Connection) -> None:
         connection.execute(f"ALTER TABLE {table} ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_unpriced)
+def m003_interventions(connection: sqlite3.Connection) -> None:
+    """What changed a run between two iterations, in order, for whoever replays it."""
+    connection.execute(
+        "CREATE TABLE interventions (seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL,"
+        " after INTEGER NOT NULL, at REAL NOT NULL, change TEXT NOT NULL)"
+    )
+    connection.execute("CREATE INDEX interventions_run ON interventions (run, seq)")
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_unpriced, m003_interventions)
 
 _INITIAL = (
     """

@@ -24,9 +24,25 @@ def save_frozen(journal: Journal, session: Session) -> None:
     journal.set_meta(_key(session.run, "frozen"), session.frozen)
 
 
+def save_beginning(journal: Journal, session: Session) -> None:
+    """Keep the state a run begins with, for whoever replays it."""
+    journal.set_meta(_key(session.run, "beginning"), session.state)
+
+
+def load_beginning(journal: Queries, run: str) -> RunState | None:
+    """The state a run began with; None where an older version began it."""
+    saved = journal.meta(_key(run, "beginning"))
+    return None if saved is None else msgspec.convert(saved, type=RunState)
+
+
 def save_desk(journal: Journal, session: Session) -> None:
     """Keep what a person changed, for a successor."""
     journal.set_meta(_key(session.run, "desk"), session.desk)
+
+
+def encoded_state(state: RunState) -> bytes:
+    """The folded state as it is stored; the stories have a table of their own."""
+    return msgspec.json.encode(msgspec.structs.replace(state, stories={}))
 
 
 def load_session(journal: Queries, run: str) -> Session:
@@ -52,15 +68,15 @@ class _Read(Protocol):
 def _session(journal: Queries, run: str, read: _Read) -> Session:
     saved = journal.saved_state(run)
     frozen = read(journal.meta(_key(run, "frozen")) or {}, Frozen)
-    state = first_state(frozen, load_circuit(journal))
+    states = journal.story_states(run).items()
+    stories = {story: read(written, StoryState) for story, written in states}
+    state = first_state(frozen, load_circuit(journal), stories)
     if saved is not None:
         kept = read(msgspec.json.decode(saved.state), RunState)
-        state = msgspec.structs.replace(kept, breaker=state.breaker)
-    states = journal.story_states(run).items()
+        state = msgspec.structs.replace(kept, breaker=state.breaker, stories=stories)
     return Session(
         run=run,
         state=state,
-        stories={story: read(written, StoryState) for story, written in states},
         frozen=frozen,
         desk=read(journal.meta(_key(run, "desk")) or {}, Desk),
         number=journal.next_number(run) - 1,

@@ -22,7 +22,8 @@ from typing import Self
 import msgspec
 
 from ralphloop import atomic
-from ralphloop.core.spending import Spent
+from ralphloop.core.interventions import AnyIntervention
+from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_writing
 from ralphloop.journal.encoding import count, json_text, money, text, texts
@@ -190,6 +191,31 @@ class Journal(Queries):
         with self._db.write("put_story") as db:
             for story, state in states.items():
                 _put_story(db, run, story, state)
+
+    def intervene(
+        self,
+        run: str,
+        change: AnyIntervention,
+        *,
+        after: int,
+        now: float,
+        state: bytes,
+        stories: Mapping[str, object],
+        meta: Mapping[str, object],
+    ) -> None:
+        """Write down what changed the run after that iteration, with all that it changed."""
+        with self._db.write("intervene") as db:
+            _insert(
+                db,
+                "interventions",
+                {"run": run, "after": after, "at": now, "change": json_text(change)},
+            )
+            sql = "INSERT OR REPLACE INTO states (run, after, state) VALUES (?, ?, ?)"
+            db.run(sql, (run, after, state))
+            for story, one in stories.items():
+                _put_story(db, run, story, one)
+            for key, value in meta.items():
+                _set_meta(db, key, value)
 
     def set_meta(self, key: str, value: object) -> None:
         """Remember a value that outlives runs."""

@@ -8,28 +8,21 @@ from __future__ import annotations
 
 from functools import partial
 
-import msgspec
-
 from ralphloop.atomic import kill_point
-from ralphloop.core import breaker
 from ralphloop.core.effects import AnyEffect, Commit, Mark, Progress, SetAside
-from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
-from ralphloop.journal.circuit import save_circuit
+from ralphloop.core.interventions import CommitRefused, Committed, LeftoversSaved
+from ralphloop.core.planning import facts_of
+from ralphloop.core.story_after import failure_text
+from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
-from ralphloop.loop.circuit import tell_circuit
-from ralphloop.loop.judging import failure_text
-from ralphloop.loop.recording import others_can_run
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
-from ralphloop.text.plain import one_line
 from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.own_files import OwnFiles, never_committed, project_prefix
 from ralphloop.workspace.repo import Repository
 from ralphloop.workspace.snapshot import Snapshotter
-
-MOST_REFUSED = 2  # stories in a row
 
 
 def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> Steps[None]:
@@ -113,9 +106,7 @@ def _set_aside(runner: Runner, record: IterationRecord, effect: SetAside) -> Ste
         dirty_at_start=bool(frozen.dirty),
     )
     saved = yield from aside(lambda _: work())
-    state = runner.session.story(story)
-    state = msgspec.structs.replace(state, saved_ref=saved.ref, start_tree="")
-    runner.keep_stories({story: state})
+    runner.intervene(LeftoversSaved(story=story, ref=saved.ref))
     if still_there := "; ".join(filter(None, (saved.problem, *saved.left))):
         add_note(runner, f"changes of {story}, set aside, are still there: {still_there}")
 
@@ -137,17 +128,12 @@ def _commit(runner: Runner, record: IterationRecord, effect: Commit) -> Steps[No
         paths=PathsPolicy(own=_private(runner, repo), leave=_not_ours(runner)),
     )
     result = yield from aside(lambda _: work())  # hooks may take minutes
-    commitless = result.status is CommitStatus.NOTHING
-    if result.notes or commitless:
-        state = runner.session.story(effect.story)
-        reason = "; ".join(filter(None, (state.reason, *result.notes)))
-        state = msgspec.structs.replace(state, reason=reason, commitless=commitless)
-        runner.keep_stories({effect.story: state})
     if result.status is CommitStatus.REFUSED:
         said = f"the commit was refused: {result.feedback}"
         yield from _reopen(runner, record, effect.story, said)
         return
-    runner.session.refused = 0
+    commitless = result.status is CommitStatus.NOTHING
+    runner.intervene(Committed(story=effect.story, notes=result.notes, commitless=commitless))
     if result.rewritten and (failure := (yield from _recheck(runner))):
         said = f"a commit hook changed files; then:\n{failure}"
         yield from _reopen(runner, record, effect.story, said)
@@ -180,42 +166,16 @@ def _reopen(runner: Runner, record: IterationRecord, story: str, failure: str) -
     file = runner.stories()
     if file is not None and file.list.get(story) is not None:
         file.mark(story, passes=False)
-    state = runner.session.story(story)
-    if state.standing is not Standing.PASSED:
-        return  # a predecessor came this far
-    state = msgspec.structs.replace(
-        state,
-        standing=Standing.OPEN,
-        grade="",
-        attempts=state.attempts + 1,
-        failure=failure[-MAX_FAILURE_CHARS:],
-        reason=one_line(failure, 160),
+    facts = facts_of(
+        runner.story_list(),
+        runner.session.stories,
+        runner.story(story),
+        only=runner.setup.options.only,
     )
-    state = _worn_out(runner, story, state)
-    runner.keep_stories({story: state})
-    if state.standing is Standing.SET_ASIDE:
-        _open_if_always_refused(runner, state.reason)
+    before = runner.session.story(story).standing
+    others, now = bool(facts.others), runner.clock()
+    runner.intervene(CommitRefused(story=story, failure=failure, others=others, at=now))
+    state = runner.session.story(story)
+    if before is Standing.PASSED and state.standing is Standing.SET_ASIDE:
         leftovers = SetAside(story=story, tree=state.start_tree, head=state.start_head)
         yield from _set_aside(runner, record, leftovers)
-
-
-def _open_if_always_refused(runner: Runner, reason: str) -> None:
-    """A second story in a row that cannot be committed: no third one could be, so stop paying."""
-    runner.session.refused += 1
-    if runner.session.refused < MOST_REFUSED:
-        return
-    state = runner.session.state
-    words = f"two stories in a row could not be committed; the last: {reason}"
-    opened = breaker.open_now(state.breaker, words, iteration=state.starts, at=runner.clock())
-    runner.session.state = msgspec.structs.replace(state, breaker=opened)
-    save_circuit(runner.journal, opened)
-    tell_circuit(runner, state.breaker)
-
-
-def _worn_out(runner: Runner, story: str, state: StoryState) -> StoryState:
-    """The attempts a story has are counted here too."""
-    most, stories = runner.config.limits.max_attempts, runner.story_list()
-    if stories is None or not 0 < most <= state.attempts:
-        return state
-    others = others_can_run(runner, stories, story)
-    return state.put_aside(f"{state.attempts} attempts failed", others=others)

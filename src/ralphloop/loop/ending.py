@@ -9,8 +9,8 @@ import msgspec
 
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Decision, ExitDecision, Value
-from ralphloop.core.spending import Totals
 from ralphloop.core.story_state import Standing
+from ralphloop.core.totals import Totals
 from ralphloop.errors import ExitCode
 from ralphloop.journal.records import RunStatus
 from ralphloop.loop import events

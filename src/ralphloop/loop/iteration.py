@@ -1,6 +1,6 @@
 """One start of the agent: write ahead, run, measure.
 
-What comes out of it is a `Worked`: the response, the evidence and what happened to the story list.
+What comes out of it is a `Measured`: the response, the evidence, what happened to the story list.
 Judging it is `judging`, writing it down is `recording`.
 """
 
@@ -16,8 +16,9 @@ import msgspec
 
 from ralphloop.agents.finished import Finished
 from ralphloop.config.model import Context
+from ralphloop.core.iteration import LearningShare, PromptSize, Result, Start
 from ralphloop.core.limits import money_left
-from ralphloop.core.model import AgentEvent, Value
+from ralphloop.core.model import AgentEvent, ChangedFiles, Evidence, Response, Value
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import RalphError
@@ -35,7 +36,7 @@ from ralphloop.loop.upheld import take_back, tell_taken_back
 from ralphloop.prompts import Prompt
 from ralphloop.room import new_file
 from ralphloop.stories.guard import Changes
-from ralphloop.workspace.measures import Changed, Commits, Snapshot
+from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.repo import Repository
 
 if TYPE_CHECKING:
@@ -56,28 +57,37 @@ class Begun(Value, kw_only=True):
     list_bytes: bytes  # the story file, to be put back should an agent break it
     carried: Carried = Carried()  # what the prompt brings of earlier learning
 
+    @property
+    def start(self) -> Start:
+        """What the decision knows of it."""
+        carried, prompt = self.carried, self.prompt
+        return Start(
+            number=self.number,
+            story=self.story,
+            state=self.state,
+            tree=self.before.tree,
+            head=self.before.head or "",
+            agent=self.member.name,
+            prompt=PromptSize(characters=len(prompt.text), left_out=prompt.left_out),
+            learning=LearningShare(
+                ids=carried.ids,
+                skills=carried.skills,
+                tokens=carried.tokens,
+                held_out=carried.held_out,
+            ),
+        )
 
-class Worked(Value, kw_only=True):
-    """An iteration after the agent ended, measured."""
+
+class Measured(Value, kw_only=True):
+    """An iteration after the agent ended."""
 
     begun: Begun
-    finished: Finished
+    result: Result
+    evidence: Evidence  # as far as it is known without running anything
     after: Snapshot
-    changed: Changed
-    commits: Commits
     changes: Changes  # of the story list
     stories: StoryList | None  # as it is now, claims put back
-    asked: tuple[Story, ...]  # stories as they were before an agent asked for less
-    lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch
     meddled: tuple[str, ...] = ()  # settings of ours that were changed, in words
-    findings: tuple[str, ...] = ()
-    unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere
-
-    @property
-    def passes_set(self) -> bool:
-        """The agent marked this story as passed itself."""
-        story = self.begun.story
-        return story is not None and self.changes.passes_flipped.get(story.id) is True
 
 
 def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Begun:
@@ -180,7 +190,7 @@ def state_before(runner: Runner, story: str | None, member: Member) -> StoryStat
     return state if resumes else state.fresh_conversation()
 
 
-def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
+def measured(runner: Runner, begun: Begun, finished: Finished) -> Measured:
     """What is different now that the agent has ended."""
     put_back_own_files(runner)
     elsewhere = back_on_the_branch(runner, begun.number, begun.before, begun.list_bytes)
@@ -192,18 +202,22 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
     tell_taken_back(runner, begun.number, gone)
     unfinished = left_open(runner) or elsewhere
     remarks, runner.remarks = runner.remarks, ()
-    return Worked(
-        begun=begun,
-        finished=_with_price(finished, begun),
-        after=after,
-        changed=runner.measure.diff(begun.before, after),
-        commits=runner.measure.commits(begun.before.head, after.head),
-        changes=listed.changes,
-        stories=_reopened(listed.stories, gone),
-        asked=listed.asked,
-        lost=lost,
-        meddled=meddled,
-        findings=(
+    changed = runner.measure.diff(begun.before, after)
+    commits = runner.measure.commits(begun.before.head, after.head)
+    flipped = listed.changes.passes_flipped
+    evidence = Evidence(
+        files_changed=changed.count,
+        commits=commits.count,
+        tree=after.tree,
+        work_files=changed.work_files(),
+        head=after.head or "",
+        changed=ChangedFiles(
+            count=changed.count,
+            insertions=changed.insertions,
+            deletions=changed.deletions,
+            subjects=commits.subjects,
+        ),
+        remarks=(
             *listed.findings,
             *meddled,
             *remarks,
@@ -211,6 +225,28 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Worked:
             *filter(None, [unfinished]),
         ),
         unfinished=unfinished,
+        passes_set=begun.story is not None and flipped.get(begun.story.id) is True,
+        asked=listed.asked,
+        lost=lost,
+    )
+    return Measured(
+        begun=begun,
+        result=_result(finished, begun),
+        evidence=evidence,
+        after=after,
+        changes=listed.changes,
+        stories=_reopened(listed.stories, gone),
+        meddled=meddled,
+    )
+
+
+def _result(finished: Finished, begun: Begun) -> Result:
+    return Result(
+        response=_with_price(finished.response, begun),
+        end=finished.end,
+        stopped_because=finished.stopped_because,
+        leftovers=finished.leftovers,
+        stderr_tail=finished.stderr_tail,
     )
 
 
@@ -257,16 +293,14 @@ async def run_agent(runner: Runner, begun: Begun) -> Finished:
         )
 
 
-def _with_price(finished: Finished, begun: Begun) -> Finished:
+def _with_price(response: Response, begun: Begun) -> Response:
     """The same with an estimate where the agent reports tokens and no money."""
-    response, model = finished.response, finished.response.model or begun.member.config.model
+    model = response.model or begun.member.config.model
     if not model or not response.usage.total_tokens:
-        return finished
+        return response
     from ralphloop.agents.prices import priced
 
-    usage = priced(response.usage, model)
-    priced_response = msgspec.structs.replace(response, usage=usage)
-    return msgspec.structs.replace(finished, response=priced_response)
+    return msgspec.structs.replace(response, usage=priced(response.usage, model))
 
 
 def request_for(runner: Runner, begun: Begun, *, budget_usd: float | None) -> AgentRequest:

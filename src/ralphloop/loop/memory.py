@@ -7,40 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from ralphloop.config.model import CommitPolicy
 from ralphloop.core.model import Outcome
 from ralphloop.core.story_state import Standing
 from ralphloop.loop.iteration import request_for
-from ralphloop.loop.judging import Judged, Noted
+from ralphloop.loop.judging import Judged
 from ralphloop.loop.runner import Runner
 
 
-async def ask_about(runner: Runner, judged: Judged) -> Noted:
+async def ask_about(runner: Runner, judged: Judged) -> Judged:
     """Ask the agent what an attempt taught, where that is wanted and paid for."""
-    config, begun = runner.config.learning, judged.worked.begun
+    config, begun = runner.config.learning, judged.begun
     analysis = judged.step.analysis
-    ended = judged.verdict.passed or analysis.story_claimed or not analysis.progress
+    ended = judged.step.verdict.passed or analysis.story_claimed or not analysis.progress
     unwanted = not (config.enabled and config.ask_agent) or begun.story is None
     if unwanted or not ended or analysis.outcome.is_infrastructure or runner.stop.requested:
-        return Noted()
+        return judged
     from ralphloop.learning.ask import ask
 
     asked = await ask(
         begun.member.agent,
         request_for(runner, begun, budget_usd=config.ask_budget_usd),
-        outcome="passed" if judged.verdict.passed else "failed",
-        said=judged.worked.finished.response.final_text or "",
-        checks=judged.checks,
+        outcome="passed" if judged.step.verdict.passed else "failed",
+        said=judged.result.response.final_text or "",
+        checks=judged.step.iteration.evidence.checks or (),
         transcript=begun.transcript.with_suffix(".ask.log"),
         stop=runner.stop,
     )
-    return Noted(notes=asked.notes, usage=asked.usage)
+    return msgspec.structs.replace(judged, notes=asked.notes, asking=asked.usage)
 
 
 def learn_from(runner: Runner, judged: Judged) -> None:
     """Write down what an attempt taught, and aggregate every few stories."""
-    config, begun = runner.config.learning, judged.worked.begun
-    silent = judged.step.analysis.outcome is Outcome.EMPTY and not judged.worked.changed.count
+    config, begun = runner.config.learning, judged.begun
+    silent = (
+        judged.step.analysis.outcome is Outcome.EMPTY and not judged.step.iteration.changed.count
+    )
     if not config.enabled or begun.story is None or silent:
         return
     from ralphloop.learning.capturing import capture
@@ -66,7 +70,7 @@ def _own_commit(runner: Runner, judged: Judged) -> str:
     """The commit made for the story, else the agent's last one for it; none before it passed."""
     from ralphloop.workspace.commit import find_commit
 
-    repo, begun = runner.setup.repo, judged.worked.begun
+    repo, begun = runner.setup.repo, judged.begun
     state = runner.session.story(begun.story.id if begun.story else None)
     if repo is None or state.standing is not Standing.PASSED:
         return ""

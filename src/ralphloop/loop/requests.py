@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
+from ralphloop.core.interventions import CircuitReset, StoryMoved
 from ralphloop.core.session import Desk
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import BY_AGENT, Request
 from ralphloop.journal.session import save_desk
 from ralphloop.loop import events
-from ralphloop.loop.circuit import reset_now
 from ralphloop.loop.runner import Runner
 from ralphloop.text.durations import format_duration, parse_duration
 from ralphloop.text.plain import counted, one_line
@@ -78,15 +78,15 @@ def _resume(runner: Runner, _: Request) -> str:
 
 
 def _skip(runner: Runner, request: Request) -> str:
-    return _move_story(runner, request, Standing.SET_ASIDE, "set aside by a person")
+    return _move_story(runner, request, "set aside by a person")
 
 
 def _retry(runner: Runner, request: Request) -> str:
-    return _move_story(runner, request, Standing.OPEN, "")
+    return _move_story(runner, request, "")
 
 
 def _reset(runner: Runner, _: Request) -> str:
-    reset_now(runner)
+    runner.intervene(CircuitReset(at=runner.clock()))
     return "the circuit is CLOSED"
 
 
@@ -148,27 +148,11 @@ def _change_desk(runner: Runner, **changes: Any) -> None:
     save_desk(runner.journal, runner.session)
 
 
-def _move_story(runner: Runner, request: Request, standing: Standing, reason: str) -> str:
+def _move_story(runner: Runner, request: Request, aside: str) -> str:
     story = str(request.payload.get("story", ""))
-    stories = runner.story_list()
-    if stories is None or stories.get(story) is None:
+    if runner.story(story) is None:
         raise _Refused(f"there is no story {one_line(story, 60)!r}")
-    before = runner.session.stories.get(story, StoryState())
-    if before.standing is Standing.PASSED:
+    if runner.session.story(story).standing is Standing.PASSED:
         raise _Refused(f"{story} has passed already")
-    state = msgspec.structs.replace(
-        before, standing=standing, reason=reason, attempts=0, second_chance=bool(reason)
-    )
-    runner.keep_stories({story: state})
-    runner.session.state = _forget(runner, story)
-    return f"{story} is {'set aside' if reason else 'open again'}"
-
-
-def _forget(runner: Runner, story: str) -> Any:
-    """The fold no longer counts the story as blocked or saturated."""
-    state = runner.session.state
-    return msgspec.structs.replace(
-        state,
-        blocked=tuple(other for other in state.blocked if other != story),
-        saturated=tuple(other for other in state.saturated if other != story),
-    )
+    runner.intervene(StoryMoved(story=story, aside=aside))
+    return f"{story} is {'set aside' if aside else 'open again'}"

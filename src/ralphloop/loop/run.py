@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.core.grading import Grade
+from ralphloop.core.interventions import MarkedByHand, SecondChance, VerifyRan
 from ralphloop.core.limits import reached
 from ralphloop.core.model import Decision, ExitDecision
-from ralphloop.core.planning import Choice, choose
-from ralphloop.core.run_state import Step
-from ralphloop.core.spending import cost_of
+from ralphloop.core.planning import choose, ending, marked_by_hand, nothing_to_run
+from ralphloop.core.step import Step
 from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import Standing, StoryState, VerifySeen, verify_was
+from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop import events
 from ralphloop.loop.ahead import write_end
@@ -90,7 +89,7 @@ def not_again(runner: Runner) -> Decision | None:
     if decision := stays_open(runner):
         return decision
     if decision := reached(runner.limits, runner.totals()):
-        return _unless_done(runner, decision)
+        return _ending(runner, decision)
     return None
 
 
@@ -107,10 +106,11 @@ def choose_next(runner: Runner) -> Chosen | Decision:
     if stories is not None:
         choice = choose(stories, runner.session.stories, only=runner.setup.options.only)
         if choice is None:
-            decision = nothing_to_run(runner, stories)
+            only, last = runner.setup.options.only, runner.last_block()
+            decision = nothing_to_run(stories, runner.session.stories, only=only, last=last)
             return choose_next(runner) if _not_upheld(runner, decision) else decision
         if choice.second_chance:
-            _give_second_chance(runner, choice)
+            runner.intervene(SecondChance(story=choice.story.id))
         story = choice.story
     return Chosen(story, stories)
 
@@ -124,8 +124,7 @@ def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
     status = seen[0].status if seen else None
     if status is not None:
         shown = VerifySeen(argv=story.verify or (), status=status)
-        state = runner.session.story(story.id)
-        runner.keep_stories({story.id: msgspec.structs.replace(state, verify_before=shown)})
+        runner.intervene(VerifyRan(story=story.id, seen=shown))
     return True
 
 
@@ -143,7 +142,7 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     judged = await beside(judge(runner, measured(runner, begun, finished)))
     if judged.cut_short:
         return _checks_owed(runner, judged)
-    judged = msgspec.structs.replace(judged, noted=await ask_about(runner, judged))
+    judged = await ask_about(runner, judged)
     step = record(runner, judged)
     await beside(apply_effects(runner, begun.number, settle=False))
     learn_from(runner, judged)
@@ -152,16 +151,15 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     outcome = step.analysis.outcome
     if not outcome.is_infrastructure or runner.stop.requested:
         return None
-    quota = judged.worked.finished.response.rate_limit
+    quota = judged.result.response.rate_limit
     return await wait_after(runner, outcome, quota.resets_at if quota else None)
 
 
 def _checks_owed(runner: Runner, judged: Judged) -> Decision:
     """Stopped among the checks: the iteration stays unfinished, for them to be run again."""
-    worked = judged.worked
-    runner.owed_usd = cost_of(worked.finished.response, worked.begun.state)
+    runner.owed_usd = judged.step.spent.cost_usd
     words = (
-        f"the checks of iteration {worked.begun.number} are still to be run:"
+        f"the checks of iteration {judged.begun.number} are still to be run:"
         " `ralph run --continue` runs them, and not the agent"
     )
     stopped = interrupted(runner)
@@ -170,20 +168,16 @@ def _checks_owed(runner: Runner, judged: Judged) -> Decision:
 
 def concluded(runner: Runner, judged: Judged, step: Step) -> Decision | None:
     """After an iteration whose effects are done: publish it, and say whether it was the last."""
-    begun, decision = judged.worked.begun, step.decision
-    runner.remember_head(judged.worked.after)
+    begun, decision = judged.begun, step.decision
+    runner.remember_head(judged.after)
     runner.publish_now_and_then()
-    if judged.verdict.passed and not _has_passed(runner, begun.story, begun.number):
+    if step.verdict.passed and not _has_passed(runner, begun.story, begun.number):
         return None if decision.word in _DECIDED_BY_STORIES else decision
-    if decision.word in (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY):
-        return _in_detail(runner, decision)
-    if decision.word in (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED):
-        return _unless_done(runner, decision)
     if decision.word is ExitDecision.INTERRUPTED and runner.stop.requested:
         return interrupted(runner)  # only we know whether it was a person or a signal
     if decision.word is ExitDecision.CONTINUE or _not_upheld(runner, decision):
         return None
-    return decision
+    return _ending(runner, decision)
 
 
 def _not_upheld(runner: Runner, decision: Decision) -> bool:
@@ -211,103 +205,26 @@ def _has_passed(runner: Runner, story: Story | None, number: int) -> bool:
     return False
 
 
-def nothing_to_run(runner: Runner, stories: StoryList) -> Decision:
-    """No story can be worked on: done, waiting for a person, or stuck."""
-    only = runner.setup.options.only
-    open_stories = [s for s in stories.stories if not s.passes and only in (None, s.id)]
-    if not open_stories:
-        return _complete(runner, stories)
-    waiting = [
-        (story, state)
-        for story in open_stories
-        if (state := runner.session.story(story.id)).standing is Standing.BLOCKED
-    ]
-    if waiting:
-        words = tuple(f"{story.id} waits for a person: {state.reason}" for story, state in waiting)
-        return Decision(word=ExitDecision.BLOCKED, reasons=words)
-    names = ", ".join(story.id for story in open_stories[:5])
-    return Decision(
-        word=ExitDecision.NO_RUNNABLE_STORY,
-        reasons=(f"every open story is set aside or waits on one that is: {names}",),
-    )
-
-
-def _in_detail(runner: Runner, decision: Decision) -> Decision:
-    """The same decision with the stories by name."""
-    stories = runner.story_list()
-    return nothing_to_run(runner, stories) if stories is not None else decision
-
-
-def _unless_done(runner: Runner, limit: Decision) -> Decision:
-    """A limit that was reached with the last story ends nothing: the work is done."""
-    stories, only = runner.story_list(), runner.setup.options.only
-    if stories is None or any(not s.passes and only in (None, s.id) for s in stories.stories):
-        return limit
-    decision = nothing_to_run(runner, stories)
-    return limit if _not_upheld(runner, decision) else decision
-
-
-def unless_taken_away(runner: Runner, decision: Decision) -> Decision:
-    """A list that an agent made shorter is not complete before a person says so."""
-    stories = runner.story_list()
-    if decision.word is not ExitDecision.PROJECT_COMPLETE or stories is None:
-        return decision
-    asked = (story for state in runner.session.stories.values() for story in state.asked)
-    gone = {story.id for story in asked if not story.passes and stories.get(story.id) is None}
-    words = tuple(
-        f"{story} waits for a person: it was removed from the list while an agent worked;"
-        " put it back, or go on without it"
-        for story in sorted(gone)
-    )
-    return Decision(word=ExitDecision.BLOCKED, reasons=words) if words else decision
-
-
 def interrupted(runner: Runner) -> Decision:
     """A person, or a signal, ended the run."""
     return Decision(word=ExitDecision.INTERRUPTED, reasons=(runner.stop.reason or "stopped",))
 
 
-def _complete(runner: Runner, stories: StoryList) -> Decision:
-    everything = "the only story has" if stories.total == 1 else f"all {stories.total} stories have"
-    reasons = [f"{everything} passed"]
-    if (rest := stories.total - stories.passed) > 0:
-        reasons = [f"{runner.setup.options.only} has passed, {rest} other stories are open"]
-    newest = runner.journal.latest_iterations(runner.run, 1)
-    status = newest[0].record.analysis.status if newest else None
-    if status and not status.exit_signal:
-        words = status.recommendation or "no reason given"
-        reasons.append(f"the agent would have gone on: {words}")
-    return Decision(word=ExitDecision.PROJECT_COMPLETE, reasons=tuple(reasons))
-
-
 def _current_list(runner: Runner) -> StoryList | None:
     """The list on disk; a mark that changed while no agent ran is a person's word."""
     stories = runner.story_list()
-    if stories is None:
-        return None
-    changed = {
-        story.id: _by_hand(runner.session.story(story.id), story)
-        for story in stories.stories
-        if story.passes != (runner.session.story(story.id).standing is Standing.PASSED)
-    }
-    runner.keep_stories(changed)
+    if stories is not None:
+        runner.intervene(MarkedByHand(marks=marked_by_hand(stories, runner.session.stories)))
     return stories
 
 
-def _by_hand(state: StoryState, story: Story) -> StoryState:
-    return msgspec.structs.replace(
-        state,
-        standing=Standing.PASSED if story.passes else Standing.OPEN,
-        grade=str(Grade.BY_HAND) if story.passes else "",
-        reason="marked by a person" if story.passes else "",
+def _ending(runner: Runner, decision: Decision) -> Decision:
+    """The same decision with the stories by name, unless the last look shows them open again."""
+    named = ending(
+        decision,
+        runner.story_list(),
+        runner.session.stories,
+        only=runner.setup.options.only,
+        last=runner.last_block(),
     )
-
-
-def _give_second_chance(runner: Runner, choice: Choice) -> None:
-    state = msgspec.structs.replace(
-        runner.session.story(choice.story.id),
-        standing=Standing.OPEN,
-        second_chance=True,
-        attempts=0,
-    )
-    runner.keep_stories({choice.story.id: state})
+    return decision if named != decision and _not_upheld(runner, named) else named

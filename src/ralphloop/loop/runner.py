@@ -13,13 +13,19 @@ import msgspec
 from ralphloop.atomic import sync_file
 from ralphloop.config.model import Config
 from ralphloop.config.policy import limits_of
+from ralphloop.core.breaker import BreakerState, moves
+from ralphloop.core.interventions import AnyIntervention, intervene
 from ralphloop.core.limits import Limits, raised
+from ralphloop.core.policy import Policy
 from ralphloop.core.session import Session
-from ralphloop.core.spending import Totals
-from ralphloop.core.story import StoryList
-from ralphloop.core.story_state import Standing, States
+from ralphloop.core.step import VERIFY
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import Standing
+from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
+from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.lock import RunLock
+from ralphloop.journal.session import encoded_state
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,
@@ -29,7 +35,7 @@ from ralphloop.journal.views import (
     publish,
     session_view,
 )
-from ralphloop.loop.events import Bus
+from ralphloop.loop.events import CIRCUIT_CHANGED, Bus
 from ralphloop.loop.setup import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.stories import files
@@ -39,9 +45,9 @@ from ralphloop.workspace.snapshot import Snapshotter
 
 if TYPE_CHECKING:
     from ralphloop.core.model import CheckResult
+    from ralphloop.text.status import StatusBlock
     from ralphloop.workspace.checks import Check
 
-VERIFY = "verify"
 _BEAT_S = 1.0
 _FRESH_S = 0.5
 _VIEWS_S = 0.25
@@ -92,6 +98,11 @@ class Runner(msgspec.Struct, kw_only=True):
     def limits(self) -> Limits:
         """The limits of the session, with what a person added to them."""
         return raised(limits_of(self.config.limits), self.session.desk.extra)
+
+    @property
+    def policy(self) -> Policy:
+        """The thresholds, with the limits in force."""
+        return msgspec.structs.replace(self.setup.policy, limits=self.limits)
 
     def totals(self) -> Totals:
         """What the session has used so far."""
@@ -149,12 +160,39 @@ class Runner(msgspec.Struct, kw_only=True):
             sync_file(self.setup.project.root / PROGRESS_VIEW)
         self.journal.mark_applied(self.run, number, now=self.clock())
 
-    def keep_stories(self, states: States) -> None:
-        """Remember what is known of these stories now, here and in the journal."""
-        if not states:
+    def intervene(self, change: AnyIntervention) -> None:
+        """Change the state outside of an iteration, here and in the journal."""
+        session, before = self.session, self.session.state
+        state = intervene(before, change, self.policy)
+        if state == before:
             return
-        self.session.stories.update(states)
-        self.journal.put_stories(self.run, states)
+        moved = {
+            name: story
+            for name, story in state.stories.items()
+            if before.stories.get(name) != story
+        }
+        self.journal.intervene(
+            self.run,
+            change,
+            after=session.number,
+            now=self.clock(),
+            state=encoded_state(state),
+            stories=moved,
+            meta={CIRCUIT_KEY: state.breaker} if state.breaker != before.breaker else {},
+        )
+        session.state = state
+        self.tell_circuit(before.breaker)
+
+    def tell_circuit(self, before: BreakerState) -> None:
+        """Tell what changed since the circuit was `before`: every change is an event."""
+        for moved in moves(before, self.session.state.breaker):
+            self.bus.emit(
+                CIRCUIT_CHANGED,
+                self.session.number or None,
+                before=str(moved.before),
+                after=str(moved.after),
+                reason=moved.reason,
+            )
 
     def stories(self) -> StoryFile | None:
         """The story file as it is on disk now: a person may have edited it."""
@@ -170,6 +208,16 @@ class Runner(msgspec.Struct, kw_only=True):
         """The stories as they stand, with what the journal knows to have passed."""
         file = self.stories()
         return file.list if file is not None else None
+
+    def story(self, name: str) -> Story | None:
+        """A story of the list as it is on disk now."""
+        stories = self.story_list()
+        return stories.get(name) if stories else None
+
+    def last_block(self) -> StatusBlock | None:
+        """What the agent said of itself last."""
+        newest = self.journal.latest_iterations(self.run, 1)
+        return newest[0].record.analysis.status if newest else None
 
     def remember_head(self, after: Snapshot) -> None:
         """Where HEAD is when no agent runs: if it moves, somebody else moved it."""

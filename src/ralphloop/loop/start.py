@@ -8,23 +8,24 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-import msgspec
-
 from ralphloop.atomic import clean_leftovers
 from ralphloop.config.render import storable
+from ralphloop.core.interventions import CircuitReset, Reopened
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.money import spent_words
-from ralphloop.core.session import Session, first_state, reopen_waiting, reopened
+from ralphloop.core.planning import unless_taken_away
+from ralphloop.core.run_state import RunState
+from ralphloop.core.session import Session, first_state
 from ralphloop.core.story_state import StoryState, load_states
 from ralphloop.errors import RalphError, RepositoryError
 from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
-from ralphloop.journal.session import load_session, save_frozen
+from ralphloop.journal.session import load_session, save_beginning, save_frozen
 from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop import events
-from ralphloop.loop.circuit import refuse_if_open, reset_now
+from ralphloop.loop.circuit import refuse_if_open
 from ralphloop.loop.ending import Ended, end_run
 from ralphloop.loop.events import Bus, Sink
 from ralphloop.loop.memory import publish_learned
@@ -32,7 +33,7 @@ from ralphloop.loop.preflight import Report, look_at_agents, preflight
 from ralphloop.loop.putting_right import put_back_own_files
 from ralphloop.loop.recovery import recover
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.run import run_loop, unless_taken_away
+from ralphloop.loop.run import run_loop
 from ralphloop.loop.runner import Checker, Runner, measure_of
 from ralphloop.loop.setup import Setup
 from ralphloop.loop.upheld import take_back
@@ -124,7 +125,8 @@ async def _carried(runner: Runner, tell: Callable[[str], None]) -> Ended:
 
     attending = asyncio.create_task(_attend(runner))
     try:
-        decision = unless_taken_away(runner, await run_loop(runner))
+        decision = await run_loop(runner)
+        decision = unless_taken_away(decision, runner.story_list(), runner.session.stories)
     except RalphError as error:
         end_run(runner, Decision(word=ExitDecision.ERROR, reasons=(error.message,)))
         raise
@@ -184,8 +186,9 @@ def open_runner(
         tell(f"A new session begins: {age}.")
     elif candidate is not None and not candidate.expired:
         tell(_what_continue_would_keep(candidate.run))
-    stories = reopened(old.session.stories if old else _last(journal))
-    return (yield from _begun(made(Session(run=run, stories=stories)), old, tell))
+    stories = old.session.stories if old else _last(journal)
+    session = Session(run=run, state=RunState(stories=stories))
+    return (yield from _begun(made(session), old, tell))
 
 
 def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -> Runner:
@@ -200,11 +203,8 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
         pid_started=started_at(os.getpid()) or 0.0,
         config=storable(runner.config),
     )
-    if record.decision == ExitDecision.BLOCKED:
-        runner.keep_stories(reopen_waiting(runner.session.stories))
-        runner.session.state = msgspec.structs.replace(runner.session.state, blocked=())
-    if record.decision == ExitDecision.TEST_SATURATION:
-        runner.session.state = msgspec.structs.replace(runner.session.state, saturated=())
+    if record.decision in (ExitDecision.BLOCKED, ExitDecision.TEST_SATURATION):
+        runner.intervene(Reopened(waiting_only=True))
     _open_again(runner, tell)
     _reset_if_asked(runner)
     totals = record.totals
@@ -224,7 +224,7 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
     _warn(report, tell)
     frozen = session.frozen
     save_frozen(journal, session)  # before the run exists: none is ever without its checks
-    session.state = first_state(frozen, load_circuit(journal))
+    session.state = first_state(frozen, load_circuit(journal), session.stories)
     journal.begin_run(
         NewRun(
             id=runner.run,
@@ -240,7 +240,9 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
             continues=old.run if old else None,
         )
     )
-    runner.keep_stories(session.stories)
+    journal.put_stories(runner.run, session.stories)
+    save_beginning(journal, session)
+    runner.intervene(Reopened())
     _open_again(runner, tell)
     _reset_if_asked(runner)
     _started(runner, continued=False)
@@ -283,7 +285,7 @@ def _started(runner: Runner, *, continued: bool) -> None:
 
 def _reset_if_asked(runner: Runner) -> None:
     if runner.setup.options.reset_circuit:
-        reset_now(runner)
+        runner.intervene(CircuitReset(at=runner.clock()))
 
 
 def _last(journal: Journal) -> dict[str, StoryState]:

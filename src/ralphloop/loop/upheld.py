@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
 from ralphloop.core.grading import Grade
+from ralphloop.core.interventions import PassTakenBack, Vouched
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.errors import InputError
@@ -36,7 +35,7 @@ def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:
         gone = _without_word(runner, gone)
     if file is not None and gone:
         file.mark_all(dict.fromkeys(gone, False))
-        runner.keep_stories({story: _open(passed[story], why) for story, why in gone.items()})
+        runner.intervene(PassTakenBack(reasons=gone))
     return gone
 
 
@@ -82,12 +81,8 @@ def _marks(runner: Runner, proofs: list[Passing]) -> set[str]:
 def _without_word(runner: Runner, gone: dict[str, str]) -> dict[str, str]:
     """Those that the story file in HEAD does not call passed either."""
     said = {story.id for story in _committed_list(runner) if story.passes}
-    vouched = {
-        story: msgspec.structs.replace(runner.session.story(story), commitless=True)
-        for story, reason in gone.items()
-        if story in said and "commit" in reason
-    }
-    runner.keep_stories(vouched)
+    vouched = [story for story, reason in gone.items() if story in said and "commit" in reason]
+    runner.intervene(Vouched(stories=tuple(vouched)))
     return {story: reason for story, reason in gone.items() if story not in vouched}
 
 
@@ -106,13 +101,3 @@ def _committed_list(runner: Runner) -> tuple[Story, ...]:
             return load(copy).list.stories
         except InputError:
             return ()  # none is committed there, or none that can be read
-
-
-def _open(state: StoryState, reason: str) -> StoryState:
-    return StoryState(
-        reason=reason,
-        findings=(reason,),
-        iterations=state.iterations,
-        cost_usd=state.cost_usd,
-        unpriced=state.unpriced,
-    )

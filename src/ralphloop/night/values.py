@@ -15,9 +15,9 @@ from ralphloop.core.limits import Limits, raised
 from ralphloop.core.model import CheckResult
 from ralphloop.core.policy import Policy
 from ralphloop.core.session import Session
-from ralphloop.core.spending import Totals
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.totals import Totals
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
 from ralphloop.project import Project

@@ -12,6 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from ralphloop.core.interventions import CircuitReset, SecondChance, intervene
+from ralphloop.core.iteration import Result, Start
+from ralphloop.core.limits import Limits
 from ralphloop.core.model import (
     Analysis,
     CheckResult,
@@ -23,7 +26,9 @@ from ralphloop.core.model import (
     Value,
 )
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import Happening, RunState, advance, reset_circuit
+from ralphloop.core.run_state import RunState
+from ralphloop.core.step import step as take_step
+from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.errors import InputError
 from ralphloop.readers import read
 
@@ -62,6 +67,7 @@ class Case(Value, kw_only=True):
     title: str = ""
     source: str = ""
     policy: dict[str, Any] = msgspec.field(default_factory=dict)
+    limits: dict[str, Any] = msgspec.field(default_factory=dict)
     agent: str | None = None
     stories: CaseStories | None = None
     iterations: tuple[CaseIteration, ...]
@@ -85,6 +91,7 @@ class Played(Value, kw_only=True):
     """One step of a case: an iteration's verdict, or None where an action was taken."""
 
     state: RunState
+    story: StoryState = StoryState()  # the one it worked on
     analysis: Analysis | None = None
     decision: Decision | None = None
 
@@ -106,11 +113,12 @@ def parse_cases(lines: Iterator[bytes], place: str) -> Iterator[Case]:
 
 def case_policy(case: Case, overrides: Mapping[str, Any]) -> Policy:
     """The case's thresholds with the overrides on top; a wrong key or type is an input error."""
-    merged = {**case.policy, **overrides}
+    merged = {**case.policy, **case.limits, **overrides}
+    limits = {name: merged.pop(name) for name in Limits.__struct_fields__ if name in merged}
     try:
-        return msgspec.convert(merged, type=Policy, strict=False)
+        return msgspec.convert({**merged, "limits": limits}, type=Policy, strict=False)
     except msgspec.ValidationError as error:
-        known = ", ".join(Policy.__struct_fields__)
+        known = ", ".join((*Policy.__struct_fields__, *Limits.__struct_fields__))
         raise InputError(
             str(error), f"Known keys: {known}.", place=f"policy of {case.id}"
         ) from None
@@ -124,14 +132,17 @@ def play(case: Case, policy: Policy) -> Iterator[Played]:
     for iteration in case.iterations:
         clock += iteration.duration_s
         if iteration.action == "reset":
-            state = reset_circuit(state, at=clock)
+            state = intervene(state, CircuitReset(at=clock), policy)
             yield Played(state=state)
             continue
-        happening = _happening(case, iteration, passed, clock)
-        step = advance(state, happening, policy)
-        state = step.state
-        passed += happening.evidence.stories_passed or 0
-        yield Played(state=state, analysis=step.analysis, decision=step.decision)
+        if iteration.story and state.story(iteration.story).standing is Standing.SET_ASIDE:
+            state = intervene(state, SecondChance(story=iteration.story), policy)
+        evidence = _evidence(case, iteration, passed, clock)
+        start = Start(number=state.starts + 1, state=state.story(iteration.story))
+        taken = take_step(state, start, _result(case, iteration), evidence, policy)
+        state, passed = taken.state, passed + (evidence.stories_passed or 0)
+        story = state.story(taken.story)
+        yield Played(state=state, story=story, analysis=taken.analysis, decision=taken.decision)
 
 
 def judge(case: Case, overrides: Mapping[str, Any]) -> CaseResult:
@@ -150,34 +161,23 @@ def judge(case: Case, overrides: Mapping[str, Any]) -> CaseResult:
     )
 
 
-def _happening(case: Case, iteration: CaseIteration, passed: int, clock: float) -> Happening:
+def _result(case: Case, iteration: CaseIteration) -> Result:
     response = read(
         iteration.output.encode("utf-8", "surrogatepass"),
         agent=case.agent or "auto",
         exit_code=iteration.exit_code,
         stderr=iteration.stderr,
     )
-    return Happening(
-        response=response,
-        evidence=_evidence(iteration),
-        end=ProcessEnd(
-            exit_code=iteration.exit_code,
-            timed_out=iteration.timed_out,
-            stalled=iteration.stalled,
-            duration_s=iteration.duration_s,
-        ),
-        facts=StoryFacts(
-            total=case.stories.total if case.stories else None,
-            passed=passed,
-            current=iteration.story,
-            about_tests=iteration.story_about_tests,
-            exit_signal=iteration.story_exit_signal,
-        ),
-        at=clock,
+    end = ProcessEnd(
+        exit_code=iteration.exit_code,
+        timed_out=iteration.timed_out,
+        stalled=iteration.stalled,
+        duration_s=iteration.duration_s,
     )
+    return Result(response=response, end=end)
 
 
-def _evidence(iteration: CaseIteration) -> Evidence:
+def _evidence(case: Case, iteration: CaseIteration, passed: int, clock: float) -> Evidence:
     given = iteration.evidence or CaseEvidence()
     checks = None
     if given.checks in set(CheckStatus):
@@ -189,6 +189,14 @@ def _evidence(iteration: CaseIteration) -> Evidence:
         checks=checks,
         stories_passed=given.stories_passed,
         work_files=iteration.work_files,
+        stories=StoryFacts(
+            total=case.stories.total if case.stories else None,
+            passed=passed,
+            current=iteration.story,
+            about_tests=iteration.story_about_tests,
+            exit_signal=iteration.story_exit_signal,
+        ),
+        at=clock,
     )
 
 
@@ -197,6 +205,8 @@ def _compare(key: str, expected: Any, step: Played) -> tuple[Any, bool]:
     if key == "circuit":
         circuit = str(step.state.breaker.circuit)
         return circuit, _same_word(expected, circuit)
+    if key == "story":
+        return _story(step.story, expected)
     if step.analysis is None or step.decision is None:
         return None, expected is None
     if key not in _GOT:
@@ -218,6 +228,14 @@ _GOT: dict[str, Callable[[Analysis, Decision], Any]] = {
     "warning": lambda analysis, _: list(analysis.warnings),
     "no_warning": lambda analysis, _: list(analysis.warnings),
 }
+
+
+def _story(story: StoryState, expected: Any) -> tuple[Any, bool]:
+    """The story's standing, grade and attempts, as far as they are expected."""
+    got = {"standing": str(story.standing), "grade": story.grade, "attempts": story.attempts}
+    if not isinstance(expected, dict) or not set(expected) <= set(got):
+        return f"a story is expected by {', '.join(got)}", False
+    return got, all(got[key] == value for key, value in expected.items())
 
 
 def _same(expected: Any, got: Any) -> bool:

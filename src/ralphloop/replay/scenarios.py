@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from ralphloop.core.interventions import CircuitReset, intervene
+from ralphloop.core.iteration import Result, Start
 from ralphloop.core.model import (
     Analysis,
     Circuit,
@@ -25,7 +27,8 @@ from ralphloop.core.model import (
     Value,
 )
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import Happening, RunState, advance, reset_circuit
+from ralphloop.core.run_state import RunState
+from ralphloop.core.step import step
 from ralphloop.readers import read
 from ralphloop.text import status
 from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType
@@ -96,26 +99,25 @@ def play(scenario: Scenario, policy: Policy) -> Iterator[Played]:
     for number, name in enumerate(islice(names, _MOST_STEPS), start=1):
         turn, at = _turn(name, number), number * _MINUTE
         if turn.reset:
-            state = reset_circuit(state, at=at)
+            state = intervene(state, CircuitReset(at=at), policy)
             yield Played(number=number, turn=turn, state=state)
             continue
-        happening = Happening(
+        result = Result(
             response=read(turn.printed().encode(), exit_code=turn.exit_code),
-            evidence=turn.evidence,
             end=ProcessEnd(exit_code=turn.exit_code),
-            facts=StoryFacts(total=scenario.stories, passed=passed),
-            at=at,
         )
-        step = advance(state, happening, policy)
-        state, passed = step.state, passed + (turn.evidence.stories_passed or 0)
+        facts = StoryFacts(total=scenario.stories, passed=passed)
+        evidence = msgspec.structs.replace(turn.evidence, stories=facts, at=at)
+        taken = step(state, Start(state=state.story(None)), result, evidence, policy)
+        state, passed = taken.state, passed + (turn.evidence.stories_passed or 0)
         yield Played(
             number=number,
             turn=turn,
             state=state,
-            analysis=step.analysis,
-            decision=step.decision,
+            analysis=taken.analysis,
+            decision=taken.decision,
         )
-        if step.decision.word is not ExitDecision.CONTINUE and not scenario.past_open:
+        if taken.decision.word is not ExitDecision.CONTINUE and not scenario.past_open:
             return
 
 

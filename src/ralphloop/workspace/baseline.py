@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ralphloop.config.model import Baseline
-from ralphloop.core.model import CheckResult, CheckStatus, Value
-
-
-class Comparison(Value, frozen=True, kw_only=True):
-    """What a run of the checks says, seen against an earlier one."""
-
-    tolerated: tuple[str, ...] = ()  # checks that fail only as they did before
-    tolerated_failures: tuple[str, ...] = ()  # the tests behind them, by name
-    turned_green: tuple[str, ...] = ()  # checks and named tests that were red
+from ralphloop.core.model import CheckResult, CheckStatus, Comparison
 
 
 def compare(

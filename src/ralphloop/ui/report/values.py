@@ -10,7 +10,7 @@ from typing import dataclass_transform
 
 import msgspec
 
-from ralphloop.core.spending import Totals
+from ralphloop.core.totals import Totals
 
 MOST_SPANS = 100
 

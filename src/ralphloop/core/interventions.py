@@ -1,0 +1,241 @@
+"""What changes a run between two iterations, as data, and what it changes.
+
+A person moves a story or resets the circuit, a commit is refused, a story file is marked by hand, a
+pass turns out to be upheld by nothing.  Each is written down with the iteration it came after, so
+that a replay of the night meets it at the same place.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ralphloop.core import breaker
+from ralphloop.core.grading import Grade
+from ralphloop.core.model import Value
+from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import RunState
+from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, VerifySeen
+from ralphloop.text.plain import one_line
+
+MOST_REFUSED = 2  # stories in a row
+
+
+class Intervention(Value, tag_field="kind"):
+    """One change of the state that no iteration made."""
+
+
+class CircuitReset(Intervention, kw_only=True, tag="circuit_reset"):
+    at: float | None = None
+
+
+class CooledDown(Intervention, kw_only=True, tag="cooled_down"):
+    at: float | None = None
+
+
+class StoryMoved(Intervention, kw_only=True, tag="story_moved"):
+    """A person set a story aside, or opened it again."""
+
+    story: str
+    aside: str = ""  # why; empty: it is open again
+
+
+class MarkedByHand(Intervention, kw_only=True, tag="marked_by_hand"):
+    """Marks in the story file that changed while no agent ran."""
+
+    marks: dict[str, bool]
+
+
+class SecondChance(Intervention, kw_only=True, tag="second_chance"):
+    story: str
+
+
+class Reopened(Intervention, kw_only=True, tag="reopened"):
+    """A person started again: what waited for them is open, and what was aside has a chance."""
+
+    waiting_only: bool = False
+
+
+class PassTakenBack(Intervention, kw_only=True, tag="pass_taken_back"):
+    """Passes that nothing upholds any more, each with the reason."""
+
+    reasons: dict[str, str]
+
+
+class VerifyRan(Intervention, kw_only=True, tag="verify_ran"):
+    """A story's own command, run before its first start."""
+
+    story: str
+    seen: VerifySeen
+
+
+class Committed(Intervention, kw_only=True, tag="committed"):
+    """A story's commit was made, or there was nothing to commit."""
+
+    story: str
+    notes: tuple[str, ...] = ()
+    commitless: bool = False
+
+
+class Vouched(Intervention, kw_only=True, tag="vouched"):
+    """Passed stories whose commits a person squashed: their word stands for them."""
+
+    stories: tuple[str, ...]
+
+
+class CommitRefused(Intervention, kw_only=True, tag="commit_refused"):
+    """What could not be committed has not passed: the agent gets the message."""
+
+    story: str
+    failure: str
+    others: bool  # another story can run
+    at: float | None = None
+
+
+class LeftoversSaved(Intervention, kw_only=True, tag="leftovers_saved"):
+    story: str
+    ref: str
+
+
+AnyIntervention = (
+    CircuitReset
+    | CooledDown
+    | StoryMoved
+    | MarkedByHand
+    | SecondChance
+    | Reopened
+    | PassTakenBack
+    | VerifyRan
+    | Committed
+    | Vouched
+    | CommitRefused
+    | LeftoversSaved
+)
+
+
+def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunState:
+    """The state after the change."""
+    match change:
+        case CircuitReset():
+            cleared = breaker.reset(state.breaker, iteration=state.starts, at=change.at)
+            return msgspec.structs.replace(state, breaker=cleared, idle_set_asides=0)
+        case CooledDown():
+            cooled = breaker.cool_down(
+                state.breaker, iteration=state.starts, at=change.at, policy=policy
+            )
+            return msgspec.structs.replace(state, breaker=cooled)
+        case CommitRefused():
+            return _refused(state, change, policy)
+        case Committed():
+            state = msgspec.structs.replace(state, refused=0)
+    return state.with_stories(_stories(state, change))
+
+
+def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: PLR0911
+    """The stories that a change moves, as they are after it."""
+    match change:
+        case StoryMoved(story=story):
+            return {story: _moved(state.story(story), change.aside)}
+        case MarkedByHand(marks=marks):
+            return {story: _by_hand(state.story(story), mark) for story, mark in marks.items()}
+        case SecondChance(story=story):
+            return {story: _given_a_chance(state.story(story))}
+        case Reopened():
+            return {name: _reopened(one, change) for name, one in state.stories.items()}
+        case PassTakenBack(reasons=reasons):
+            return {story: _taken_back(state.story(story), why) for story, why in reasons.items()}
+        case VerifyRan(story=story, seen=seen):
+            return {story: msgspec.structs.replace(state.story(story), verify_before=seen)}
+        case Committed(story=story):
+            return {story: _committed(state.story(story), change)}
+        case Vouched(stories=stories):
+            return {
+                story: msgspec.structs.replace(state.story(story), commitless=True)
+                for story in stories
+            }
+        case LeftoversSaved(story=story, ref=ref):
+            saved = msgspec.structs.replace(state.story(story), saved_ref=ref, start_tree="")
+            return {story: saved}
+    return {}
+
+
+def _moved(state: StoryState, aside: str) -> StoryState:
+    return msgspec.structs.replace(
+        state,
+        standing=Standing.SET_ASIDE if aside else Standing.OPEN,
+        reason=aside,
+        attempts=0,
+        second_chance=bool(aside),
+        saturated=False,
+    )
+
+
+def _by_hand(state: StoryState, passes: bool) -> StoryState:
+    return msgspec.structs.replace(
+        state,
+        standing=Standing.PASSED if passes else Standing.OPEN,
+        grade=str(Grade.BY_HAND) if passes else "",
+        reason="marked by a person" if passes else "",
+    )
+
+
+def _given_a_chance(state: StoryState) -> StoryState:
+    return msgspec.structs.replace(
+        state, standing=Standing.OPEN, second_chance=True, attempts=0, saturated=False
+    )
+
+
+def _reopened(state: StoryState, change: Reopened) -> StoryState:
+    if change.waiting_only and state.standing is Standing.SET_ASIDE:
+        return state
+    state = msgspec.structs.replace(state, saturated=False)
+    if state.standing is Standing.PASSED:
+        return msgspec.structs.replace(state, asked=())  # a person has seen what it took away
+    if state.standing not in (Standing.BLOCKED, Standing.SET_ASIDE):
+        return state
+    standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing
+    return msgspec.structs.replace(state, standing=standing, attempts=0, second_chance=False)
+
+
+def _taken_back(state: StoryState, reason: str) -> StoryState:
+    return StoryState(
+        reason=reason,
+        findings=(reason,),
+        iterations=state.iterations,
+        cost_usd=state.cost_usd,
+        unpriced=state.unpriced,
+    )
+
+
+def _committed(state: StoryState, change: Committed) -> StoryState:
+    reason = "; ".join(filter(None, (state.reason, *change.notes)))
+    return msgspec.structs.replace(state, reason=reason, commitless=change.commitless)
+
+
+def _refused(state: RunState, change: CommitRefused, policy: Policy) -> RunState:
+    story = state.story(change.story)
+    if story.standing is not Standing.PASSED:
+        return state  # a predecessor came this far
+    story = msgspec.structs.replace(
+        story,
+        standing=Standing.OPEN,
+        grade="",
+        attempts=story.attempts + 1,
+        failure=change.failure[-MAX_FAILURE_CHARS:],
+        reason=one_line(change.failure, 160),
+    )
+    if 0 < policy.limits.max_attempts <= story.attempts:
+        story = story.put_aside(f"{story.attempts} attempts failed", others=change.others)
+    state = state.with_stories({change.story: story})
+    return _open_if_always_refused(state, story, change.at)
+
+
+def _open_if_always_refused(state: RunState, story: StoryState, at: float | None) -> RunState:
+    """A second story in a row that cannot be committed: no third one could be, so stop paying."""
+    if story.standing is not Standing.SET_ASIDE:
+        return state
+    state = msgspec.structs.replace(state, refused=state.refused + 1)
+    if state.refused < MOST_REFUSED:
+        return state
+    words = f"two stories in a row could not be committed; the last: {story.reason}"
+    opened = breaker.open_now(state.breaker, words, iteration=state.starts, at=at)
+    return msgspec.structs.replace(state, breaker=opened)

@@ -1,0 +1,129 @@
+"""What a start makes of its story: standing, grade, attempts, and what the next prompt needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ralphloop.core.grading import UNCHANGED, StoryVerdict
+from ralphloop.core.iteration import Result, Start
+from ralphloop.core.model import Analysis, CheckResult, CheckStatus, Evidence, Outcome
+from ralphloop.core.policy import Policy
+from ralphloop.core.spending import conversation, cost_of, is_unpriced
+from ralphloop.core.story_state import (
+    MAX_FAILURE_CHARS,
+    Standing,
+    StoryState,
+    is_failed_attempt,
+)
+
+_KEPT_CHALLENGES = 20
+
+
+def story_after(
+    now: StoryState,
+    start: Start,
+    result: Result,
+    evidence: Evidence,
+    *,
+    analysis: Analysis,
+    verdict: StoryVerdict,
+    policy: Policy,
+) -> StoryState:
+    """The story after a start; `now` holds what a person asked of it while the agent ran."""
+    passed = bool(evidence.stories_passed)
+    state = _worked_on(_meanwhile(start.state, now), start, result, evidence, analysis)
+    if analysis.outcome.is_infrastructure:
+        return state
+    findings = tuple(dict.fromkeys((*evidence.remarks, *(evidence.doubts or ()))))
+    row = state.test_row + 1 if analysis.test_only and not passed else 0
+    saturated = 0 < policy.test_saturation <= row
+    state = msgspec.structs.replace(
+        state,
+        failure=failure_text(evidence.checks or (), MAX_FAILURE_CHARS),
+        findings=(*findings, *_advice(verdict)),
+        challenged=(*start.state.challenged, *findings)[-_KEPT_CHALLENGES:],
+        reason="; ".join(verdict.reasons),
+        test_row=0 if saturated else row,
+        saturated=saturated,
+    )
+    if passed:
+        return _passed(state, verdict)
+    if now.standing is Standing.SET_ASIDE:
+        return msgspec.structs.replace(state, reason=now.reason)
+    if analysis.is_blocked and analysis.status is not None:
+        return _blocked(state, analysis.status.recommendation)
+    attempts = state.attempts + is_failed_attempt(analysis, passed=False)
+    standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing
+    return msgspec.structs.replace(state, attempts=attempts, standing=standing)
+
+
+def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
+    """The output of the checks that failed, the end of each, for the next prompt."""
+    failed = [check for check in checks if check.status is CheckStatus.FAILED]
+    share = limit // max(1, len(failed))
+    return "\n\n".join(f"$ {check.name}\n{check.output_tail[-share:]}" for check in failed)
+
+
+def _meanwhile(before: StoryState, now: StoryState) -> StoryState:
+    """The state the start found, with what a person asked of the story since."""
+    return msgspec.structs.replace(
+        before,
+        standing=now.standing,
+        reason=now.reason,
+        attempts=now.attempts,
+        second_chance=now.second_chance,
+        test_row=now.test_row,
+        saturated=now.saturated,
+    )
+
+
+def _worked_on(
+    state: StoryState, start: Start, result: Result, evidence: Evidence, analysis: Analysis
+) -> StoryState:
+    before, response = start.state, result.response
+    # A conversation that could not be found is forgotten.
+    lost_session = analysis.outcome is Outcome.STARTUP_ERROR
+    return msgspec.structs.replace(
+        state,
+        iterations=before.iterations + 1,
+        start_tree=before.start_tree or start.tree,
+        start_head=before.start_head or start.head,
+        end_head=evidence.head,
+        cost_usd=before.cost_usd + cost_of(response, before),
+        unpriced=before.unpriced + is_unpriced(response),
+        session_id="" if lost_session else response.session_id or before.session_id,
+        session_agent=start.agent,
+        session_usage=conversation(response, before),
+        leftovers=result.leftovers,
+        asked=evidence.asked,
+        lost=evidence.lost,
+    )
+
+
+def _advice(verdict: StoryVerdict) -> Iterator[str]:
+    """What the next prompt says about a claim that nothing shows."""
+    if UNCHANGED in verdict.reasons:
+        yield f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
+
+
+def _passed(state: StoryState, verdict: StoryVerdict) -> StoryState:
+    return msgspec.structs.replace(
+        state,
+        standing=Standing.PASSED,
+        grade=str(verdict.grade or ""),
+        failure="",
+        findings=(),
+        lost={},
+        commitless=False,
+    )
+
+
+def _blocked(state: StoryState, recommendation: str) -> StoryState:
+    return msgspec.structs.replace(
+        state,
+        standing=Standing.BLOCKED,
+        attempts=state.attempts + 1,
+        reason=recommendation or "the agent gave no reason",
+    )
