@@ -12,8 +12,8 @@ import msgspec
 from ralphloop.core.effects import AnyEffect, SetAside
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.story import Story, StoryList
-from ralphloop.journal.holder import Holder
 from ralphloop.core.totals import Spent
+from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, RunStatus
 from ralphloop.journal.store import Journal
 from ralphloop.night.look import config_of, night_of

@@ -53,6 +53,7 @@ COMMANDS = {
     "note": Entry("ralphloop.cli.steering:note", "Add a note to the prompts to come"),
     "pause": Entry("ralphloop.cli.steering:pause", "Let the run pause after this iteration"),
     "plugin": Entry("ralphloop.cli.plugin:plugin", "Install the Claude Code plugin"),
+    "replay": Entry("ralphloop.cli.replay:replay", "Decide a recorded night again, and compare"),
     "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
     "resume": Entry("ralphloop.cli.steering:resume", "Let a paused run go on"),
     "retry": Entry("ralphloop.cli.steering:retry", "Open a story again"),

@@ -60,6 +60,20 @@ def check_config(
     return Loaded(config, origins), tuple(problems)
 
 
+def with_settings(config: Config, flags: Mapping[str, str]) -> Config:
+    """The same settings with these on top, as text like on a command line."""
+    problems: list[Problem] = []
+    values: dict[str, object] = {}
+    for given in from_flags(flags, problems):
+        try:
+            values[given.setting.name] = read_value(given.setting, given.raw, from_text=True)
+        except ValueError as error:
+            problems.append(Problem(given.place, str(error), on_command_line=True))
+    if problems:
+        raise _as_error(tuple(problems))
+    return _assemble(values, config)
+
+
 def user_file(env: Mapping[str, str]) -> Path | None:
     """Where a person's own settings live, if there is a place for them."""
     base = env.get("XDG_CONFIG_HOME", "")
@@ -79,8 +93,8 @@ def _layers(
     yield from from_flags(flags, problems)
 
 
-def _assemble(values: Mapping[str, object]) -> Config:
-    config = Config()
+def _assemble(values: Mapping[str, object], config: Config | None = None) -> Config:
+    config = config or Config()
     for name, value in values.items():
         section, key = name.split(".")
         changed = msgspec.structs.replace(getattr(config, section), **{key: value})

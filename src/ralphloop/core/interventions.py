@@ -15,7 +15,7 @@ from ralphloop.core.model import Value
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, VerifySeen
-from ralphloop.text.plain import one_line
+from ralphloop.text.plain import counted, one_line
 
 MOST_REFUSED = 2  # stories in a row
 
@@ -224,7 +224,9 @@ def _refused(state: RunState, change: CommitRefused, policy: Policy) -> RunState
         reason=one_line(change.failure, 160),
     )
     if 0 < policy.limits.max_attempts <= story.attempts:
-        story = story.put_aside(f"{story.attempts} attempts failed", others=change.others)
+        story = story.put_aside(
+            f"{counted(story.attempts, 'attempt')} failed", others=change.others
+        )
     state = state.with_stories({change.story: story})
     return _open_if_always_refused(state, story, change.at)
 

@@ -7,7 +7,10 @@ an older version wrote loads as well; keys are only ever added.  Texts are bound
 
 from __future__ import annotations
 
+import msgspec
+
 from ralphloop.core.grading import StoryVerdict
+from ralphloop.core.limits import Limits
 from ralphloop.core.model import (
     Analysis,
     ChangedFiles,
@@ -31,6 +34,7 @@ _KEPT_TEXT = 8_000
 _KEPT_TOOLS = 30
 _KEPT_DENIALS = 20
 _KEPT_STDERR = 2_000
+_KEPT_TITLE = 200
 
 
 class LearningShare(Value, kw_only=True):
@@ -81,6 +85,7 @@ class Said(Value, kw_only=True):
     status_is_final: bool = False
     final_text: str = ""
     has_final_text: bool = True  # False: the stream ended without a result
+    is_cut: bool = False  # the words were longer than what is kept
     text_chars: int = 0
     session_id: str | None = None
     model: str | None = None
@@ -104,6 +109,7 @@ class Said(Value, kw_only=True):
             status_is_final=response.status_is_final,
             final_text=words[-_KEPT_TEXT:],
             has_final_text=response.final_text is not None,
+            is_cut=len(words) > _KEPT_TEXT,
             text_chars=response.text_chars,
             session_id=response.session_id,
             model=response.model,
@@ -159,6 +165,8 @@ class Iteration(Value, kw_only=True):
     stderr_tail: str = ""
     prompt: PromptSize = PromptSize()
     learning: LearningShare = LearningShare()
+    story: Story | None = None  # as it was then, without its long texts
+    limits: Limits = Limits()  # in force
 
     @property
     def why_it_ended(self) -> str:
@@ -175,6 +183,7 @@ def kept(
     verdict: StoryVerdict,
     decision: Decision,
     findings: tuple[str, ...],
+    limits: Limits,
 ) -> Iteration:
     """The iteration as the journal keeps it."""
     return Iteration(
@@ -182,7 +191,7 @@ def kept(
         response=Said.of(result.response),
         end=result.end,
         stopped_because=result.stopped_because,
-        evidence=evidence,
+        evidence=msgspec.structs.replace(evidence, changed=ChangedFiles()),
         changed=evidence.changed,
         analysis=analysis,
         verdict=verdict,
@@ -193,4 +202,13 @@ def kept(
         stderr_tail=result.stderr_tail[-_KEPT_STDERR:],
         prompt=start.prompt,
         learning=start.learning,
+        story=_in_short(start.story),
+        limits=limits,
     )
+
+
+def _in_short(story: Story | None) -> Story | None:
+    if story is None:
+        return None
+    short = story.title[:_KEPT_TITLE]
+    return msgspec.structs.replace(story, title=short, description="", criteria=(), notes="")

@@ -41,6 +41,7 @@ from ralphloop.core.story_after import story_after
 from ralphloop.core.story_state import Standing, StoryState, verify_was
 from ralphloop.core.stuck import WindowEntry
 from ralphloop.core.totals import Spent, Totals
+from ralphloop.text.plain import counted
 from ralphloop.text.speech import speech
 
 VERIFY = "verify"  # the name of the check that is a story's own command
@@ -128,6 +129,7 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
         verdict=verdict,
         decision=decision,
         findings=findings_of(evidence),
+        limits=policy.limits,
     )
     return Step(
         state=state,
@@ -373,7 +375,11 @@ def _quarantined(
     others = _others_can_run(state, key, evidence)
     if not others and not analysis.story_claimed:
         return state, story  # a last story that goes nowhere is the breaker's business
-    words = "only tests were written" if story.saturated else f"{story.attempts} attempts failed"
+    words = (
+        "only tests were written"
+        if story.saturated
+        else f"{counted(story.attempts, 'attempt')} failed"
+    )
     story = story.put_aside(words, others=others)
     state = state.with_stories({key: story})
     if story.standing is Standing.SET_ASIDE:

@@ -9,6 +9,7 @@ import msgspec
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import Evidence, Usage, Value
 from ralphloop.core.planning import facts_of
+from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.loop.crew import at_work
 from ralphloop.loop.iteration import Begun, Measured
@@ -27,6 +28,8 @@ class Judged(Value, kw_only=True):
     begun: Begun
     result: Result
     after: Snapshot
+    evidence: Evidence
+    before: RunState  # the state the step was taken from
     step: Step
     notes: tuple[object, ...] = ()  # what the agent answered when it was asked about the attempt
     asking: Usage = Usage()  # what that used
@@ -44,8 +47,24 @@ def judge(runner: Runner, measured: Measured) -> Steps[Judged]:
     while need := needs(state, start, result, evidence, policy):
         evidence = yield from _found_out(runner, measured, evidence, need)
     evidence = _with_surroundings(runner, measured, evidence)
-    decided = step(runner.session.state, start, result, evidence, policy)
-    return Judged(begun=measured.begun, result=result, after=measured.after, step=decided)
+    state = runner.session.state  # a person may have been heard meanwhile
+    return Judged(
+        begun=measured.begun,
+        result=result,
+        after=measured.after,
+        evidence=evidence,
+        before=state,
+        step=step(state, start, result, evidence, policy),
+    )
+
+
+def up_to_date(runner: Runner, judged: Judged) -> Judged:
+    """The same, decided again if something changed the run since."""
+    state = runner.session.state
+    if state is judged.before:
+        return judged
+    again = step(state, judged.begun.start, judged.result, judged.evidence, runner.policy)
+    return msgspec.structs.replace(judged, before=state, step=again)
 
 
 def _found_out(

@@ -13,7 +13,7 @@ from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.records import FinishedIteration
 from ralphloop.journal.session import encoded_state, quota_key
 from ralphloop.loop import crew, events
-from ralphloop.loop.judging import Judged
+from ralphloop.loop.judging import Judged, up_to_date
 from ralphloop.loop.runner import Runner
 
 _WAITING = {
@@ -24,6 +24,7 @@ _WAITING = {
 
 def record(runner: Runner, judged: Judged) -> Step:
     """Fold the iteration into the session and write everything at once."""
+    judged = up_to_date(runner, judged)
     step, quota = judged.step, _quota_after(runner, judged)
     ended = _ended(runner, judged)
     runner.journal.finish_iteration(_finished(runner, judged, quota, ended))

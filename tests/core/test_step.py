@@ -1,0 +1,151 @@
+"""The two functions that decide: what to find out next, and what a start leads to."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ralphloop.core.effects import Commit, Mark, Progress, SetAside
+from ralphloop.core.interventions import CommitRefused, StoryMoved, intervene
+from ralphloop.core.iteration import Result, Start
+from ralphloop.core.limits import Limits
+from ralphloop.core.model import (
+    CheckResult,
+    CheckStatus,
+    Circuit,
+    Evidence,
+    ExitDecision,
+    Outcome,
+    Response,
+    StoryFacts,
+)
+from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import RunState
+from ralphloop.core.step import Need, Step, needs, step
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.text.status import Status, StatusBlock
+
+STORY = Story(id="US-1", title="One", index=0)
+GREEN = (CheckResult(name="tests", status=CheckStatus.PASSED),)
+RED = (CheckResult(name="tests", status=CheckStatus.FAILED, output_tail="1 failed"),)
+POLICY = Policy(limits=Limits(max_attempts=3))
+
+
+def said(status: Status = Status.COMPLETE, outcome: Outcome = Outcome.COMPLETED) -> Result:
+    """An agent that ended with such a block."""
+    block = StatusBlock(status=status, recommendation="Which colour?")
+    response = Response(
+        reader="text", outcome=outcome, status=block, status_is_final=True, final_text="Worked."
+    )
+    return Result(response=response)
+
+
+def measured(others: int = 1, **more: object) -> Evidence:
+    """A changed tree in a list of three."""
+    facts = StoryFacts(total=3, current="US-1", others=others, others_if_passed=others)
+    base = Evidence(files_changed=1, commits=0, tree="t1", stories=facts)
+    return msgspec.structs.replace(base, **more)
+
+
+def take(state: RunState, evidence: Evidence, result: Result | None = None) -> Step:
+    """One step on the story."""
+    start = Start(number=state.starts + 1, story=STORY, state=state.story("US-1"), tree="t0")
+    return step(state, start, result or said(), evidence, POLICY)
+
+
+@pytest.mark.parametrize(
+    "result, evidence, need",
+    [
+        (said(Status.IN_PROGRESS), measured(), None),
+        (said(), measured(), Need.CHECKS),
+        (said(), measured(checks=GREEN), Need.DOUBTS),
+        (said(), measured(checks=(), doubts=()), None),
+        (said(), measured(checks=(), checks_cut=True), None),
+        (said(outcome=Outcome.TRANSIENT), measured(), None),
+        (said(Status.BLOCKED), measured(), None),
+        (said(Status.IN_PROGRESS), measured(passes_set=True), Need.CHECKS),
+    ],
+)
+def test_what_has_to_be_found_out_next(
+    result: Result, evidence: Evidence, need: Need | None
+) -> None:
+    """Checks where something is claimed, then a look at tests and stories, then nothing."""
+    start = Start(story=STORY, tree="t0")
+    assert needs(RunState(), start, result, evidence, POLICY) is need
+
+
+def test_a_claim_with_green_checks_passes_and_owes_three_things() -> None:
+    """The mark, the entry and the commit, in that order."""
+    taken = take(RunState(), measured(checks=GREEN, doubts=()))
+    story = taken.state.story("US-1")
+    assert (story.standing, story.grade) == (Standing.PASSED, "checked")
+    assert [type(effect) for effect in taken.effects] == [Mark, Progress, Commit]
+
+
+def test_three_failed_claims_set_a_story_aside_while_another_can_run() -> None:
+    """The circuit is handed back closed, and the leftovers are to be saved."""
+    state = RunState()
+    for number in range(3):
+        taken = take(state, measured(checks=RED, doubts=(), tree=f"t{number}"))
+        state = taken.state
+    assert state.story("US-1").standing is Standing.SET_ASIDE
+    assert state.story("US-1").reason == "3 attempts failed: tests failed"
+    assert isinstance(taken.effects[-1], SetAside)
+    assert state.breaker.circuit is Circuit.CLOSED
+    assert taken.decision.word is ExitDecision.CONTINUE
+
+
+def test_the_last_story_has_its_second_chance_before_it_is_set_aside() -> None:
+    """Nobody else can run: the attempts begin anew, once."""
+    state = RunState()
+    for number in range(3):
+        state = take(state, measured(others=0, checks=RED, doubts=(), tree=f"t{number}")).state
+    story = state.story("US-1")
+    assert (story.standing, story.second_chance, story.attempts) == (Standing.OPEN, True, 0)
+
+
+def test_a_finding_is_put_to_the_agent_once() -> None:
+    """Then the story passes, for a person to look at."""
+    doubted = measured(checks=GREEN, doubts=("2 tests were removed",))
+    first = take(RunState(), doubted)
+    assert not first.verdict.passed
+    again = take(first.state, doubted)
+    assert again.state.story("US-1").grade == "needs review"
+
+
+def test_a_question_makes_the_story_wait_in_the_one_copy_there_is() -> None:
+    """The gate counts it from the same place the next choice is made from."""
+    taken = take(RunState(), measured(others=0, files_changed=0), said(Status.BLOCKED))
+    assert taken.state.story("US-1").standing is Standing.BLOCKED
+    assert taken.state.story("US-1").reason == "Which colour?"
+    assert taken.decision.word is ExitDecision.BLOCKED
+
+
+def test_an_outage_changes_nothing_about_the_story_but_its_count() -> None:
+    """Infrastructure is nobody's attempt."""
+    result = said(outcome=Outcome.TRANSIENT)
+    story = take(RunState(), measured(), result).state.story("US-1")
+    assert (story.standing, story.attempts, story.iterations) == (Standing.OPEN, 0, 1)
+
+
+def test_a_skip_while_the_agent_works_stands_unless_the_story_passes() -> None:
+    """What a person asked meanwhile is in the state the step begins from."""
+    start = Start(number=1, story=STORY, state=StoryState(), tree="t0")
+    skipped = intervene(RunState(), StoryMoved(story="US-1", aside="by a person"), POLICY)
+    for checks, standing in ((RED, Standing.SET_ASIDE), (GREEN, Standing.PASSED)):
+        taken = step(skipped, start, said(), measured(checks=checks, doubts=()), POLICY)
+        assert taken.state.story("US-1").standing is standing
+        assert taken.state.idle_set_asides == 0
+
+
+def test_two_stories_in_a_row_that_cannot_be_committed_open_the_circuit() -> None:
+    """No third one could be: stop paying."""
+    passed = StoryState(standing=Standing.PASSED, attempts=2)
+    state = RunState(stories={"US-1": passed, "US-2": passed})
+    for story in ("US-1", "US-2"):
+        change = CommitRefused(story=story, failure="hook says no", others=True, at=1.0)
+        state = intervene(state, change, POLICY)
+        assert state.story(story).standing is Standing.SET_ASIDE
+    assert state.breaker.circuit is Circuit.OPEN
+    assert "could not be committed" in state.breaker.reason
