@@ -80,6 +80,7 @@ def iterate(journal: Journal, root: Path) -> None:
     journal.start_iteration(NewIteration(run="r", n=n, started_at=NOW, story="US-1"))
     journal.set_agent_pid("r", n, pid=1, pid_started=NOW)
     journal.append_events([NewEvent(run="r", at=NOW, type="agent_event", iteration=n)])
+    journal.keep_agent_end("agent_end:r", {"n": n})
     journal.finish_iteration(ended(n, "completed", cost=COST))
     record = journal.iteration("r", n)
     assert record is not None
