@@ -91,6 +91,39 @@ def test_SKILL_errors_malformed_json_is_read_as_text(run_ralph: RunRalph, tmp_pa
     assert found["ralph_status"]["exit_signal"] is False
 
 
+READ = {
+    "a sign before a value": ("{signed}", "status", "COMPLETE"),
+    "bold blanks around the markers": ("{bold}", "status", "COMPLETE"),
+    "a comment behind the last paragraph": (
+        "The project is complete.\n\n<!-- end -->",
+        "text_says_done",
+        True,
+    ),
+    "an error in inline code": (
+        "The build reports `error[E0382]` in the loader.",
+        "error_signature",
+        "error[E0382]",
+    ),
+    "a quoted error that was fixed": (
+        "It stopped:\n\n> TypeError: x is no function\n\nFixed.",
+        "error_signature",
+        None,
+    ),
+    "a heading in capitals": ("CRITICAL FIX: the lock", "error_signature", None),
+}
+
+
+@pytest.mark.parametrize("what", READ)
+def test_analyze_reads_what_is_meant(run_ralph: RunRalph, tmp_path: Path, what: str) -> None:
+    """Dress and place of words do not change what is read from them."""
+    text, key, expected = READ[what]
+    signed = block(STATUS="✅ COMPLETE")
+    bold = block().replace("---RALPH_STATUS---", "** ---RALPH_STATUS--- **")
+    found = analyze(run_ralph, tmp_path, text.format(signed=signed, bold=bold))
+    places = (found, found["ralph_status"], found["indicators"])
+    assert next(place[key] for place in places if key in place) == expected
+
+
 def test_analyze_takes_iteration_and_circuit_from_the_journal(
     run_ralph: RunRalph, tmp_path: Path
 ) -> None:

@@ -163,32 +163,9 @@ _FORMS = {
     "beside": _closed(_BESIDE, _TAIL),
 }
 # one of these stands in every form; a sentence without any is not worth compiling them
-_STEMS = (
-    *(
-        "complet",
-        "done",
-        "finish",
-        "implement",
-        "pass",
-        "green",
-        "nothing",
-        "no ",
-        "already",
-        "met",
-    ),
-    *(
-        "satisf",
-        "fulfil",
-        "cover",
-        "hold",
-        "clear",
-        "empty",
-        "ready",
-        "place",
-        "made",
-        "fixed",
-        "set",
-    ),
+_STEM = LazyRegex(
+    r"complet|done|finish|implement|pass|green|nothing|no |already|met|satisf|fulfil|cover|hold"
+    r"|clear|empty|ready|place|made|fixed|set"
 )
 _OF = LazyRegex(r"(\d+) ?(?:/|of|out of) ?(?:the )?(\d+)\b")
 
@@ -285,7 +262,7 @@ def _stated(text: str, ranks: tuple[str, ...]) -> str | None:
 
 def _known(words: str) -> set[str]:
     """The ranks of the forms a sentence is made of; none where it is not made of forms alone."""
-    if len(words) > _MAX_SENTENCE or not any(stem in words for stem in _STEMS):
+    if len(words) > _MAX_SENTENCE or not _STEM.search(words):
         return set()
     lead = _LEAD.match(words)
     place = lead.end() if lead else 0
