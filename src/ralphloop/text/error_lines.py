@@ -39,14 +39,17 @@ _TRIGGER = LazyRegex(
     r"|[✖✕✗✘×›]|\be: |\.go:|ora-|sqlstate|msg |illegal|directory|exists|exit|timed out|reset by"
     r"|no space|not permitted|in use|broken pipe|busy|read-only|too many|memory|too long|no route"
     r"|unreach|not known|resolution|invalid argument|quota|interpreter|cross-device|eai_|enotfound"
-    r"|\*\*\*|\*\* \(|rspec|problem|interrupted|wrong|unable|cannot|can't|could not"
-    r"|couldn't|recognized as|deadline exceeded|sudo: "
+    r"|\*\*\*|\*\* \(|problem|wrong|unable|cannot|can't|could not|couldn't"
+    r"|deadline exceeded"
     r"|\b(?:stop(?:s|ped)|crash\w*|breaks|die[sd]|ends|complains|red|broken|won't|does ?n[o']t)"
-    r"[^\n]{0,60}:[*_]{0,3}\s*(?:\n|$)|attempt to|\[emerg|\[alert|\[crit|non-?zero"
+    r"[^\n]{0,60}:[*_]{0,3}\s*(?:\n|$)|\[emerg|\[alert|\[crit"
     r"|```|~~~|@@ |diff --git|file \"|:\d+:\d+|-->"
 )
-# In a fence of these only what a compiler says with its place is no source.
-_OUTPUT = ("", "text", "txt", "plain", "console", "bash", "sh", "shell", "zsh", "log", "output")
+# Fences of output; in any other only what a compiler says with its place is no source.
+_OUTPUT = LazyRegex(
+    r"(?:txt|plain|bash|z?sh|logs?|ansi|pytb|cmd)?"
+    r"|(?:text|shell|console|term|std|err|trace|power|out)[\w-]*"
+)
 _POINTS_BACK = LazyRegex(r"\s*--> \S+:\d+:\d+$")
 _FRAME = LazyRegex(r'(\s+)File "[^"]*", line \d+')
 _RAISED = LazyRegex(r"\s*([A-Za-z_][\w.]*(?:: .*)?)$")
@@ -231,7 +234,7 @@ class _Reader:
             self._frame_indent = len(frame[1])
             return None
         named = self._raised(text) or self._pointed_at(text)
-        in_code = line.kind is Kind.CODE and line.language not in _OUTPUT
+        in_code = line.kind is Kind.CODE and not _OUTPUT.fullmatch(line.language)
         return ErrorLine(named, Rank.SPECIFIC) if named else self._reported(text, in_code=in_code)
 
     def _raised(self, line: str) -> str | None:
