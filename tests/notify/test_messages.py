@@ -113,6 +113,14 @@ def test_the_budget_is_told_once_at_four_fifths() -> None:
     assert kinds(started(max_cost_usd=0.0), finished(cost_usd=99.0)) == []
 
 
+def test_a_raised_budget_is_the_one_that_counts() -> None:
+    """What a person added moves the four fifths; another answer does not."""
+    raised = line("request_answered", kind="budget", answer="raised", max_cost_usd=20.0)
+    assert kinds(started(), raised, finished(cost_usd=8.5)) == []
+    noted = line("request_answered", kind="note", answer="it goes into the next prompt")
+    assert kinds(started(), noted, finished(cost_usd=8.5)) == ["budget"]
+
+
 def test_a_continued_run_remembers_what_was_spent() -> None:
     """What an earlier process spent counts."""
     assert kinds(started(cost_usd=7.5), finished(cost_usd=1.0)) == ["budget"]

@@ -40,6 +40,7 @@ def handle_requests(runner: Runner) -> None:
             request=request.id,
             answer=answer,
             by_agent=by_agent,
+            **(runner.told_limits() if request.kind == "budget" else {}),
         )
 
 

@@ -261,7 +261,7 @@ def _warn(report: Report, tell: Callable[[str], None]) -> None:
 
 
 def _started(runner: Runner, *, continued: bool) -> None:
-    stories = runner.story_list()
+    stories, totals = runner.story_list(), runner.totals()
     config = runner.config
     runner.bus.emit(
         events.RUN_STARTED,
@@ -273,11 +273,10 @@ def _started(runner: Runner, *, continued: bool) -> None:
         model=config.agent.model,
         stories=stories.total if stories else 0,
         passed=stories.passed if stories else 0,
-        max_iterations=config.limits.max_iterations,
-        cost_usd=runner.totals().cost_usd,
-        unpriced=runner.totals().unpriced,
-        max_cost_usd=config.limits.max_cost_usd,
-        max_time_s=config.limits.max_time,
+        cost_usd=totals.cost_usd,
+        unpriced=totals.unpriced,
+        active_s=totals.active_s,
+        **runner.told_limits(),
         circuit=str(runner.session.state.breaker.circuit),
     )
     runner.publish(stories)

@@ -65,6 +65,9 @@ class Decider:
         self._spent = float(event.get("cost_usd", 0.0))  # of a run that is continued
         self._unpriced = int(event.get("unpriced", 0))
 
+    def _request_answered(self, event: Event) -> None:
+        self._budget = float(event.get("max_cost_usd", self._budget))
+
     def _story_passed(self, _: Event) -> None:
         self._passed += 1
 
@@ -172,6 +175,7 @@ def _sendable(text: str, limit: int) -> str:
 
 _HANDLERS: dict[str, Callable[[Decider, Event], Message | None]] = {
     "run_started": Decider._run_started,  # noqa: SLF001
+    "request_answered": Decider._request_answered,  # noqa: SLF001
     "story_passed": Decider._story_passed,  # noqa: SLF001
     "agent_event": Decider._agent_event,  # noqa: SLF001
     "iteration_finished": Decider._iteration_finished,  # noqa: SLF001

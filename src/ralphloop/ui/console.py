@@ -110,7 +110,11 @@ class LiveConsole(PlainConsole):
         self._sign = time.monotonic()
         if kind == "run_started":
             facts.update(passed=event["passed"], total=event["stories"], circuit=event["circuit"])
-            facts["budget"] = event["max_cost_usd"]
+            facts.update(cost=event["cost_usd"], unpriced=event["unpriced"])
+            self._began = self._sign - event["active_s"]  # of a session that may be continued
+            self._limit(event)
+        elif kind == "request_answered":
+            self._limit(event)
         elif kind == "iteration_started":
             facts.update(
                 iteration=event["iteration"], story=event["story"], title=event["title"], wait=None
@@ -130,6 +134,11 @@ class LiveConsole(PlainConsole):
             until = event["until"]
             facts["wait"] = (event["reason"], parse_iso(until)) if until else None
 
+    def _limit(self, event: Mapping[str, Any]) -> None:
+        """What the session may use, where the event says so."""
+        facts = self._facts
+        facts.update((key, event[key]) for key in ("max_cost_usd", "max_time_s") if key in event)
+
     def _status(self) -> RenderableType:
         from rich.text import Text
 
@@ -140,14 +149,18 @@ class LiveConsole(PlainConsole):
             text.append(f"  [{facts['iteration']}] {facts.get('story') or 'the prompt'}", "bold")
             text.append(f" {one_line(str(facts.get('title', '')), 40)}")
         text.append("\n")
-        text.append(f"{format_duration(time.monotonic() - self._began)}  {self._money()}  circuit ")
+        text.append(f"{self._time()}  {self._money()}  circuit ")
         text.append(facts["circuit"], _CIRCUITS.get(facts["circuit"], ""))
         text.append("  ")
         text.append(self._now(), "dim")
         return text
 
+    def _time(self) -> str:
+        used, most = format_duration(time.monotonic() - self._began), self._facts.get("max_time_s")
+        return f"{used} of {format_duration(most)}" if most else used
+
     def _money(self) -> str:
-        budget = self._facts.get("budget") or 0
+        budget = self._facts.get("max_cost_usd") or 0
         spent = spent_words(self._facts["cost"], self._facts["unpriced"])
         return f"{spent} of {money(budget)}" if budget else spent
 
