@@ -66,6 +66,17 @@ def test_thoughts_are_billed_as_output() -> None:
     assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == (70, 30, 50)
 
 
+def test_what_it_says_of_fresh_input_stands() -> None:
+    """Where it counts the input that was not cached itself, nothing is subtracted."""
+    told = {**SUCCESS, "stats": {**SUCCESS["stats"], "input": 55}}
+    assert run(*answer("ok"), told).usage.input_tokens == 55
+
+
+def test_the_model_that_answers_is_known() -> None:
+    """Its tokens are priced by the name it began with."""
+    assert run(*answer("ok"), SUCCESS).model == "gemini-2.5-pro"
+
+
 @pytest.mark.parametrize(
     "code, message, outcome",
     [

@@ -132,3 +132,21 @@ def test_an_estimate_stays_one_and_money_is_never_negative() -> None:
     assert (found.cost_usd, found.cost_estimated, found.total_tokens) == (0.5, True, 8)
     refund = spent(Usage(cost_usd=-1.0), said(Usage()), QUIET, Evidence())
     assert (refund.cost_usd, refund.cost_estimated) == (0.0, False)
+
+
+@pytest.mark.parametrize(
+    "usage, model_output, unpriced",
+    [
+        (Usage(), True, 1),
+        (Usage(input_tokens=1), False, 1),
+        (Usage(), False, 0),
+        (Usage(input_tokens=1, cost_usd=0.0), True, 0),
+    ],
+    ids=["answered", "only tokens", "never reached", "free"],
+)
+def test_a_start_without_a_price_is_counted_where_the_model_was_reached(
+    usage: Usage, model_output: bool, unpriced: int
+) -> None:
+    """Unknown is not free, free is not unknown, and who was never reached costs nothing."""
+    response = msgspec.structs.replace(said(usage), model_output=model_output)
+    assert spent(usage, response, QUIET, Evidence()).unpriced == unpriced
