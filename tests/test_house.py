@@ -85,3 +85,14 @@ def test_development_pins_agree_with_runtime_pins() -> None:
         for name in ("requirements.txt", "requirements-dev.txt")
     )
     assert runtime <= development
+
+
+def test_the_page_about_the_house_names_every_room() -> None:
+    """`docs/architecture.md` lists the rooms there are, and no other."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.partition("## Rooms")[2].partition("## The way of one iteration")[0]
+    named = set(re.findall(r"`([a-z_]+)`", table))
+    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    single = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+    assert (rooms | single) - named == set()
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) <= rooms | single
