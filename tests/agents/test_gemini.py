@@ -142,3 +142,15 @@ def test_an_error_object_on_stdout_is_a_failed_answer() -> None:
     got = read(lines(failure), agent="gemini", exit_code=145)
     assert got.outcome is Outcome.FATAL
     assert got.session_id == "g-1"
+
+
+def test_the_json_format_counts_by_model() -> None:
+    """Thoughts are billed as output and tools as input; more hits than prompt are not negative."""
+    tokens = [
+        {"prompt": 100, "cached": 30, "candidates": 20, "thoughts": 5, "tool": 2},
+        {"prompt": 10, "cached": 40, "candidates": 1},
+    ]
+    models = {f"m{number}": {"tokens": each} for number, each in enumerate(tokens)}
+    done = {"session_id": "g-1", "response": "ok", "stats": {"models": models}}
+    usage = read(lines(done), agent="gemini", exit_code=0).usage
+    assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == (72, 70, 26)

@@ -64,6 +64,13 @@ def test_what_a_start_reports_of_itself_is_not_reduced() -> None:
     assert (known.input_tokens, known.cost_usd) == (107, 1.5)
 
 
+def test_a_conversation_nobody_went_on_with_begins_at_nothing() -> None:
+    """What an earlier conversation used is not added to a start that has no conversation."""
+    before = StoryState(session_usage=total(100, 1.0))
+    alone = msgspec.structs.replace(said(Usage(input_tokens=7)), session_id=None)
+    assert conversation(alone, before) == Usage(input_tokens=7)
+
+
 def test_a_total_that_shrinks_costs_nothing() -> None:
     """A conversation that was compacted and counts from less than before gives no money back."""
     shrunk = used(said(total(20, 0.2)), BEFORE)
