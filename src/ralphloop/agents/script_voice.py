@@ -134,14 +134,17 @@ class ClaudeVoice(Voice):
 
     def _assistant(self, content: list[dict[str, object]]) -> None:
         self._turns += 1
+        self._message("scripted", content)
+
+    def _message(self, model: str, content: list[dict[str, object]], **fields: object) -> None:
         message = {
             "id": f"msg_{uuid.uuid4().hex[:20]}",
             "role": "assistant",
-            "model": "scripted",
+            "model": model,
             "content": content,
             "usage": {"input_tokens": 0, "output_tokens": 0},
         }
-        self._event("assistant", message=message, parent_tool_use_id=None)
+        self._event("assistant", message=message, parent_tool_use_id=None, **fields)
 
     def _retry(self, error: str, status: int) -> None:
         self._event(
@@ -150,20 +153,11 @@ class ClaudeVoice(Voice):
         )  # fmt: skip
 
     def _api_error(self, words: str, error: str, status: int, api_error: str | None = None) -> None:
-        message = {
-            "id": str(uuid.uuid4()),
-            "role": "assistant",
-            "model": "<synthetic>",
-            "content": [{"type": "text", "text": words}],
-            "usage": {"input_tokens": 0, "output_tokens": 0},
-        }
         failure: dict[str, object] = {"api_error_status": status}
         if api_error:
             failure["api_error"] = api_error
-        self._event(
-            "assistant", message=message, parent_tool_use_id=None, error=error,
-            is_api_error_message=True, **failure,
-        )  # fmt: skip
+        words_said: list[dict[str, object]] = [{"type": "text", "text": words}]
+        self._message("<synthetic>", words_said, error=error, is_api_error_message=True, **failure)
         self._result("success", "api_error", is_error=True, result=words, **failure)
 
     def _result(self, subtype: str, reason: str, *, is_error: bool, **fields: object) -> None:

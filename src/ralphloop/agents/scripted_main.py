@@ -19,17 +19,20 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.agents.script import (
+    Alone,
     Condition,
     LimitFields,
     SpawnFields,
+    StatusFields,
     Step,
+    deed,
     load_script,
     signal_named,
 )
 from ralphloop.agents.script_voice import ClaudeVoice, Voice, put
 from ralphloop.errors import InputError, RalphError, UsageError
 from ralphloop.text.durations import parse_duration
-from ralphloop.text.status import StatusBlock, render
+from ralphloop.text.status import render
 
 STATE_VARIABLE = "RALPH_SCRIPT_STATE"
 
@@ -118,7 +121,7 @@ class Player:
             "if_prompt": self._if_prompt,
         }
 
-    def play(self, steps: Sequence[Step]) -> int:
+    def play(self, steps: Sequence[Step | Alone]) -> int:
         """All steps, then the result."""
         try:
             self._voice.begin()
@@ -131,19 +134,20 @@ class Player:
             return self._voice.interrupted()
         return 0
 
-    def _take(self, steps: Sequence[Step]) -> None:
+    def _take(self, steps: Sequence[Step | Alone]) -> None:
         for step in steps:
-            if step.word not in {"status", "if_prompt"}:
+            word, value = deed(step)
+            if word not in {"status", "if_prompt"}:
                 self._finish_message()
-            self._actions[step.word](step.value)
+            self._actions[word](value)
 
     # --- words ---
 
     def _say(self, text: str) -> None:
         self._message = text
 
-    def _status(self, fields: msgspec.Struct) -> None:
-        block = render(StatusBlock(**msgspec.structs.asdict(fields)))
+    def _status(self, fields: StatusFields) -> None:
+        block = render(fields)
         self._message = f"{self._message.rstrip()}\n\n{block}" if self._message else block
 
     def _finish_message(self) -> None:
