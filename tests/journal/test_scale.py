@@ -77,7 +77,7 @@ QUESTIONS: dict[str, Question] = {
     "starts in an hour": lambda journal: journal.starts_since(NOON + 10**9),
     "last page": lambda journal: journal.latest_iterations("r1", 5),
     "requests": lambda journal: journal.pending_requests("r1"),
-    "events": lambda journal: journal.events_since(journal.last_event()),
+    "events": lambda journal: journal.last_events("r1", 5),
     "state": lambda journal: journal.saved_state("r1"),
 }
 

@@ -391,7 +391,8 @@ def test_events_are_read_from_a_number_on(journal: Journal) -> None:
     assert [event.data["i"] for event in first] == [0, 1]
     assert [event.data["i"] for event in journal.events_since(first[-1].seq)] == [2]
     assert [event.data["i"] for event in journal.events_since(0, run="r1")] == [0, 2]
-    assert journal.last_event() == 3
+    assert [event.data["i"] for event in journal.last_events("r1", 1)] == [2]
+    assert [event.data["i"] for event in journal.last_events("r1", 9)] == [0, 2]
 
 
 def test_a_huge_event_is_left_out_with_its_size(journal: Journal) -> None:

@@ -109,7 +109,7 @@ def test_pausing_and_paused_are_two_things(tmp_path: Path) -> None:
     night.journal.begin_wait(RUN, kind="pause", reason="paused", now=night.clock(), until=until)
     screen = screen_of(night)
     assert "PAUSED" in head(screen)
-    assert screen.facts.is_paused
+    assert screen.facts.night.is_paused
     assert "wait" not in head(screen)  # nobody knows how long a person takes
 
 
@@ -344,12 +344,12 @@ def test_a_run_that_begins_later_is_found(tmp_path: Path) -> None:
     """The monitor may be there before the journal and before the run."""
     project = Project(tmp_path)
     source = Source(project, clock=lambda: EVENING)
-    assert facts_of(source).run is None
+    assert facts_of(source).night.run is None
     night = Night(tmp_path)
     night.begin()
     facts = facts_of(source)
     source.close()
-    assert facts.run is not None
+    assert facts.night.run is not None
     assert facts.log
 
 
@@ -365,8 +365,8 @@ def test_a_new_run_replaces_the_old_one_on_the_screen(tmp_path: Path) -> None:
     night.journal.append_events([event])
     facts = facts_of(source)
     source.close()
-    assert facts.run is not None
-    assert facts.run.id == "next"
+    assert facts.night.run is not None
+    assert facts.night.run.id == "next"
     assert [line.text for line in facts.log] == ["  note: news"]
     assert len(old.log) > 10
 

@@ -6,6 +6,7 @@ ever added to.
 
 from __future__ import annotations
 
+from ralphloop.core.limits import named
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
 from ralphloop.journal.holder import Holder
@@ -38,7 +39,7 @@ def status_data(night: Night) -> JsonObject:
         "cost_known": not totals.unpriced,
         "unpriced_starts": totals.unpriced,
         "tokens": _tokens(totals),
-        "limits": _limits(night),
+        "limits": named(night.limits),
         "circuit": circuit_view(night.circuit, night.policy),
         "next": list(next_steps(night)),
     }
@@ -150,14 +151,4 @@ def _tokens(totals: Totals) -> JsonObject:
         "cache_read": totals.cache_read_tokens,
         "cache_write": totals.cache_write_tokens,
         "total": totals.total_tokens,
-    }
-
-
-def _limits(night: Night) -> JsonObject:
-    """What the session may use; 0 means no limit.  A person may have raised it on the way."""
-    limits = night.limits
-    return {
-        "max_iterations": limits.max_iterations,
-        "max_cost_usd": limits.max_cost_usd,
-        "max_time_s": limits.max_time,
     }

@@ -45,6 +45,15 @@ def raised(limits: Limits, extra: Extra) -> Limits:
     )
 
 
+def named(limits: Limits) -> dict[str, float]:
+    """The limits of a session as events and JSON name them; 0 means no limit."""
+    return {
+        "max_iterations": limits.max_iterations,
+        "max_cost_usd": limits.max_cost_usd,
+        "max_time_s": limits.max_time,
+    }
+
+
 def reached(limits: Limits, totals: Totals) -> Decision | None:
     """The budget that is used up, if one is."""
     if 0 < limits.max_cost_usd <= totals.cost_usd:

@@ -61,7 +61,9 @@ def readable(written: object, kind: type[_S]) -> _S:
 
 def _readable(written: object, kind: Any) -> object:
     is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-    return readable(written, kind) if is_struct else msgspec.convert(written, kind)
+    if is_struct and not any(field.required for field in msgspec.structs.fields(kind)):
+        return readable(written, kind)
+    return msgspec.convert(written, kind)
 
 
 def _plain(value: object) -> object:

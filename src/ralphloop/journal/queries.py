@@ -247,10 +247,10 @@ class Queries:
         parameters = (seq, limit) if run is None else (seq, run, limit)
         return _records(self._db.rows(sql, parameters), Event)
 
-    def last_event(self) -> int:
-        """The number of the newest event, 0 where there is none."""
-        row = self._db.row("SELECT MAX(seq) FROM events")
-        return (row[0] or 0) if row else 0
+    def last_events(self, run: str, limit: int) -> list[Event]:
+        """The newest events of a run, oldest first."""
+        sql = "SELECT * FROM events WHERE run = ? ORDER BY seq DESC LIMIT ?"
+        return _records(self._db.rows(sql, (run, limit)), Event)[::-1]
 
 
 def _first_run(rows: list[sqlite3.Row]) -> RunRecord | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
-from ralphloop.core.model import Value
 from ralphloop.core.run_state import RunState
 from ralphloop.core.session import Desk, Frozen, Session, first_state
 from ralphloop.core.story_state import StoryState
@@ -15,8 +15,6 @@ from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.encoding import readable
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.store import Journal
-
-_Kept = TypeVar("_Kept", bound=Value)
 
 
 def save_frozen(journal: Journal, session: Session) -> None:
@@ -61,11 +59,7 @@ def seen_session(journal: Queries, run: str) -> Session:
     return _session(journal, run, readable)
 
 
-class _Read(Protocol):
-    def __call__(self, written: object, kind: type[_Kept], /) -> _Kept: ...
-
-
-def _session(journal: Queries, run: str, read: _Read) -> Session:
+def _session(journal: Queries, run: str, read: Callable[[object, type[Any]], Any]) -> Session:
     saved = journal.saved_state(run)
     frozen = read(journal.meta(_key(run, "frozen")) or {}, Frozen)
     states = journal.story_states(run).items()

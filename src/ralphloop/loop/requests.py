@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.interventions import CircuitReset, StoryMoved
+from ralphloop.core.limits import named
 from ralphloop.core.session import Desk
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import BY_AGENT, Request
@@ -40,7 +41,7 @@ def handle_requests(runner: Runner) -> None:
             request=request.id,
             answer=answer,
             by_agent=by_agent,
-            **(runner.told_limits() if request.kind == "budget" else {}),
+            **(named(runner.limits) if request.kind == "budget" else {}),
         )
 
 

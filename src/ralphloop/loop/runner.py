@@ -104,15 +104,6 @@ class Runner(msgspec.Struct, kw_only=True):
         """The thresholds, with the limits in force."""
         return msgspec.structs.replace(self.setup.policy, limits=self.limits)
 
-    def told_limits(self) -> dict[str, float]:
-        """The limits as events name them."""
-        limits = self.limits
-        return {
-            "max_iterations": limits.max_iterations,
-            "max_cost_usd": limits.max_cost_usd,
-            "max_time_s": limits.max_time,
-        }
-
     def totals(self) -> Totals:
         """What the session has used so far."""
         now = self.clock()

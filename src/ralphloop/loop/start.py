@@ -11,6 +11,7 @@ from pathlib import Path
 from ralphloop.atomic import clean_leftovers
 from ralphloop.config.render import storable
 from ralphloop.core.interventions import CircuitReset, Reopened
+from ralphloop.core.limits import named
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.money import spent_words
 from ralphloop.core.planning import unless_taken_away
@@ -276,7 +277,7 @@ def _started(runner: Runner, *, continued: bool) -> None:
         cost_usd=totals.cost_usd,
         unpriced=totals.unpriced,
         active_s=totals.active_s,
-        **runner.told_limits(),
+        **named(runner.limits),
         circuit=str(runner.session.state.breaker.circuit),
     )
     runner.publish(stories)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from ralphloop.errors import RalphError
@@ -26,7 +26,6 @@ _PAGE = 250
 _EVENT_PAGE = 2_000
 _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
 _MOST_COMMITS = 5_000
-_GIT_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -98,27 +97,15 @@ def _learnings(project: Project, run: RunRecord) -> tuple[str, ...]:
 
 def _commits(project: Project, run: RunRecord) -> dict[int, str]:
     """The commits we made for the iterations of a run, found by their trailers."""
+    from ralphloop.workspace.commit import marked_commits
     from ralphloop.workspace.git import Git
 
     since = (f"^{run.head}",) if run.head else ()
-    try:
-        output = Git(project.root).run(
-            "log",
-            "-z",
-            f"--max-count={_MOST_COMMITS}",
-            "--format=%H%n%(trailers:key=Ralph-Iteration,valueonly)",
-            "HEAD",
-            *since,
-            "--",
-            timeout_s=_GIT_TIMEOUT_S,
-        )
-    except RalphError:
-        return {}  # no repository, or the branch is gone
+    most = f"--max-count={_MOST_COMMITS}"
     found: dict[int, str] = {}
-    for record in output.decode("utf-8", "replace").split("\0"):
-        commit, *marks = record.split("\n")
-        for mark in marks:
-            name, _, number = mark.strip().rpartition("/")
+    with suppress(RalphError):  # no repository, or the branch is gone
+        for commit, mark in marked_commits(Git(project.root), most, "HEAD", *since):
+            name, _, number = mark.rpartition("/")
             if name == run.id and number.isdigit() and len(number) < 10:
                 found.setdefault(int(number), commit)
     return found

@@ -94,7 +94,7 @@ class Night:
             return State.COMPLETE
         if run.status is not RunStatus.RUNNING or self.holder is None:
             return State.STOPPED
-        if self.session.desk.paused or (wait is not None and wait.kind == "pause"):
+        if self.is_paused:
             return State.PAUSED
         return State.WAITING if wait is not None and wait.until > self.now else State.RUNNING
 
@@ -106,6 +106,21 @@ class Night:
     def died(self) -> bool:
         """The journal says it runs, but nobody holds the project."""
         return self.run is not None and self.run.status is RunStatus.RUNNING and not self.is_live
+
+    @property
+    def newest(self) -> IterationRecord | None:
+        """The iteration that was started last."""
+        return self.iterations[0] if self.iterations else None
+
+    @property
+    def is_working(self) -> bool:
+        """An agent runs now."""
+        return self.is_live and self.newest is not None and self.newest.finished_at is None
+
+    @property
+    def is_paused(self) -> bool:
+        """Or will be, once the current iteration has ended."""
+        return bool(self.session.desk.paused or (self.wait and self.wait.kind == "pause"))
 
     @property
     def current(self) -> IterationRecord | None:

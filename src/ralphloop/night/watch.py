@@ -191,13 +191,13 @@ class Watch:
             fresh = journal.events_since(self._seq, EVENTS_READ, run=run.id)
         else:
             self._run, self._seq = run.id, 0
-            fresh = _last_events(journal, run.id)
+            fresh = journal.last_events(run.id, EVENTS_READ)
         self._seq = fresh[-1].seq if fresh else self._seq
         return fresh
 
     def _follow(self, night: Night) -> Tail | None:
         """The transcript of the iteration that runs now."""
-        newest = night.iterations[0] if night.iterations else None
+        newest = night.newest
         if newest is None or newest.finished_at is not None:
             self._tail = None
             return None
@@ -207,15 +207,3 @@ class Watch:
             self._tail = Tail(path, reader_name(agent.name, agent.format))
             self._tail.advance()
         return self._tail
-
-
-def _last_events(journal: JournalReader, run: str) -> list[Event]:
-    """The newest events of a run, which need not be the newest of the journal."""
-    low, high = 0, journal.last_event()
-    while low < high:
-        middle = (low + high) // 2
-        if journal.events_since(middle, 1, run=run):
-            low = middle + 1
-        else:
-            high = middle
-    return journal.events_since(max(0, low - EVENTS_READ), EVENTS_READ, run=run)

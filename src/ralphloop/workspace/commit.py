@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -134,19 +134,17 @@ def find_commit(repo: Repository, *, run: str, iteration: int) -> str | None:
     if repo.head() is None:
         return None
     wanted = iteration_mark(run, iteration)
-    output = repo.git.run(
-        "log",
-        "-z",
-        f"--max-count={_SEARCHED_COMMITS}",
-        "--format=%H%n%(trailers:key=Ralph-Iteration,valueonly)",
-        "HEAD",
-        "--",
-    )
+    marked = marked_commits(repo.git, f"--max-count={_SEARCHED_COMMITS}", "HEAD")
+    return next((commit for commit, mark in marked if mark == wanted), None)
+
+
+def marked_commits(git: Git, *wanted: str) -> Iterator[tuple[str, str]]:
+    """Commits with the iterations they say they were made for, newest first."""
+    form = "--format=%H%n%(trailers:key=Ralph-Iteration,valueonly)"
+    output = git.run("log", "-z", form, *wanted, "--")
     for record in output.decode("utf-8", "replace").split("\0"):
         commit, *marks = record.strip().splitlines()[:20] or [""]
-        if wanted in (mark.strip() for mark in marks):
-            return commit
-    return None
+        yield from ((commit, mark.strip()) for mark in marks)
 
 
 def marks_since(repo: Repository, base: str) -> set[str]:

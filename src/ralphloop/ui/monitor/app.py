@@ -172,7 +172,7 @@ class Monitor(App[None]):
         width = self._header.content_size.width
         rows = tuple(beside(left, right, width) for left, right in screen.header)
         self._header.show(rows)
-        self._panels["now"].set_class(not self._facts.is_working, "-idle")
+        self._panels["now"].set_class(not self._facts.night.is_working, "-idle")
         if before is None or before.facts.trouble != self._facts.trouble:
             self._choose_layout()
         for name, panel in self._panels.items():
@@ -219,7 +219,7 @@ class Monitor(App[None]):
         if event.index < len(self._facts.stories):
             row = self._facts.stories[event.index]
             story = self.source.story(row.key)
-            load = partial(story_pages, self.project, self._facts.run_id, story)
+            load = partial(story_pages, self.project, self._facts.night.session.run, story)
             self._read(load, f"{row.id} {row.title}")
 
     def _open_iteration(self, run: str, n: int) -> None:
@@ -238,7 +238,7 @@ class Monitor(App[None]):
         self.push_screen(Reading(load, title=name, follow=follow, in_ascii=self._in_ascii))
 
     def action_iteration(self) -> None:
-        if newest := self._facts.newest:
+        if newest := self._facts.night.newest:
             self._open_iteration(newest.run, newest.n)
 
     @on(Click, "#working")
@@ -246,7 +246,7 @@ class Monitor(App[None]):
         self.action_iteration()
 
     def action_history(self) -> None:
-        self._open_iteration(self._facts.run_id, 0)
+        self._open_iteration(self._facts.night.session.run, 0)
 
     def action_help(self) -> None:
         from ralphloop.ui.monitor.help import HELP
@@ -279,7 +279,7 @@ class Monitor(App[None]):
     # --- steering ----------------------------------------------------------------------------
 
     def action_pause(self) -> None:
-        self._ask("resume" if self._facts.is_paused else "pause")
+        self._ask("resume" if self._facts.night.is_paused else "pause")
 
     @work
     async def action_stop(self) -> None:
@@ -321,13 +321,14 @@ class Monitor(App[None]):
         self._ask("reset_circuit")
 
     def _is_live(self) -> bool:
-        if not self._facts.night.is_live:
+        live = self._facts.night.run is not None and self._facts.night.is_live
+        if not live:
             self._tell("No run is going on; there is nobody to ask.", bad=True)
-        return self._facts.night.is_live
+        return live
 
     def _ask(self, kind: str, payload: steering.Payload | None = None) -> None:
         if self._is_live():
-            self._write_request(self._facts.run_id, kind, payload or {})
+            self._write_request(self._facts.night.session.run, kind, payload or {})
 
     @work(thread=True)
     def _write_request(self, run: str, kind: str, payload: steering.Payload) -> None:

@@ -43,7 +43,7 @@ def build(facts: Facts, now: float, zone: tzinfo | None = None) -> Screen:
     return Screen(
         header=tuple(_header(facts, state)),
         now=tuple(panels.now(facts, state, now)),
-        actions=tuple(map(panels.action_line, facts.actions)) if facts.is_working else (),
+        actions=tuple(map(panels.action_line, facts.actions)) if facts.night.is_working else (),
         checks=tuple(panels.checks(facts)),
         circuit=tuple(panels.circuit(facts, now)),
         quota=tuple(panels.quota(facts, now, zone)),
@@ -76,7 +76,7 @@ def snapshot(screen: Screen, width: int, zone: tzinfo | None = None) -> Iterator
 
 def state_of(facts: Facts) -> Headline:
     """The state in one word, with its reason."""
-    night, run = facts.night, facts.run
+    night, run = facts.night, facts.night.run
     if facts.trouble:
         words = (facts.trouble, facts.way_out)
         return Headline(paint.FAILED, "JOURNAL UNREADABLE", Tone.BAD, *words)
@@ -117,7 +117,7 @@ def _running(night: Night, run: RunRecord) -> Headline:
 
 def _header(facts: Facts, state: Headline) -> Iterator[tuple[Line, Line]]:
     """Two or three lines: what, how it goes, why."""
-    night, run = facts.night, facts.run
+    night, run = facts.night, facts.night.run
     left: list[Span] = [(f" {one_line(night.project.root.name, 60)}", Tone.STRONG)]
     time = ""
     if run is not None:
@@ -144,7 +144,7 @@ def _progress(facts: Facts) -> Iterator[Span]:
     if total:
         yield from bar(passed / total)
         yield f" {passed}/{total} passed", Tone.STRONG
-    if facts.run is not None and facts.night.is_live and (eta := _eta(facts)):
+    if facts.night.run is not None and facts.night.is_live and (eta := _eta(facts)):
         yield f"  {eta}", Tone.PLAIN
 
 

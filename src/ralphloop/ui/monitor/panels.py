@@ -23,8 +23,8 @@ _CHECKS = {
 
 def now(facts: Facts, state: Headline, at: float) -> Iterator[Line]:
     """The current iteration, or what stands in its place."""
-    newest = facts.newest
-    if newest is None or not facts.is_working:
+    newest = facts.night.newest
+    if newest is None or not facts.night.is_working:
         yield from _instead(facts, state)
         return
     title = next((row.title for row in facts.stories if row.mark == paint.RUNNING), "")
@@ -58,9 +58,9 @@ def _instead(facts: Facts, state: Headline) -> Iterator[Line]:
     words = [text for text in (state.reason, state.advice) if text]
     for place, text in enumerate(words or ["between two iterations"]):
         yield line((text, state.tone if place == 0 else Tone.PLAIN))
-    if facts.run is not None and facts.newest is not None:
-        on = f" on {one_line(facts.newest.story, 60)}" if facts.newest.story else ""
-        yield line((f"last: iteration {facts.newest.n}{on}", Tone.QUIET))
+    if facts.night.run is not None and facts.night.newest is not None:
+        on = f" on {one_line(facts.night.newest.story, 60)}" if facts.night.newest.story else ""
+        yield line((f"last: iteration {facts.night.newest.n}{on}", Tone.QUIET))
         totals = facts.night.totals
         spent = f"{totals.starts} starts, {number(totals.total_tokens)} tokens"
         yield line((f"{spent}, {format_duration(totals.waited_s)} waited", Tone.QUIET))

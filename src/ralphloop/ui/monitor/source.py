@@ -73,7 +73,7 @@ class Source:
             self._forget_events()
         self._tell(seen.events)
         night, before = seen.night, self._facts.night
-        newest = night.iterations[0] if night.iterations else None
+        newest = night.newest
         step = self._steps[-1] if self._steps else None
         signs = [sign for sign in (seen.last_output, step.at if step else None) if sign]
         same = self._told and night.stories is before.stories

@@ -12,7 +12,6 @@ from typing import NamedTuple, dataclass_transform
 import msgspec
 
 from ralphloop.core.model import Usage
-from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.night.beside import Learned
 from ralphloop.night.values import Night
 
@@ -88,28 +87,6 @@ class Facts(Shown):
     usage: Usage = Usage()  # of the running agent, so far
     limit_words: str = ""  # the newest word about quota
     learned: Learned = Learned()
-
-    @property
-    def run(self) -> RunRecord | None:
-        return self.night.run
-
-    @property
-    def run_id(self) -> str:
-        return self.run.id if self.run else ""
-
-    @property
-    def newest(self) -> IterationRecord | None:
-        return self.night.iterations[0] if self.night.iterations else None
-
-    @property
-    def is_working(self) -> bool:
-        """An agent runs now."""
-        return self.night.is_live and self.newest is not None and self.newest.finished_at is None
-
-    @property
-    def is_paused(self) -> bool:
-        wait = self.night.wait
-        return bool(self.night.session.desk.paused or (wait and wait.kind == "pause"))
 
     def count(self, *marks: str) -> int:
         """Stories with these marks."""
