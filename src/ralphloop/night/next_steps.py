@@ -9,6 +9,7 @@ from ralphloop.core.model import Circuit, ExitDecision
 from ralphloop.core.story_state import Standing
 from ralphloop.night.values import Night, State
 from ralphloop.project import CONFIG_NAME
+from ralphloop.text.plain import counted
 
 
 def next_steps(night: Night) -> Iterator[str]:
@@ -22,6 +23,10 @@ def next_steps(night: Night) -> Iterator[str]:
     elif night.state is State.COMPLETE:
         yield "look at the work: `ralph stories`, `git log`"
     else:
+        asking, decision = night.count(Standing.BLOCKED), night.run.decision if night.run else ""
+        if asking and decision != ExitDecision.BLOCKED:  # whose own advice says the same
+            wait = "waits" if asking == 1 else "wait"
+            yield f"{counted(asking, 'story')} {wait} for you: `ralph stories` says for what"
         yield _after_stop(night)
 
 
@@ -43,6 +48,4 @@ def _after_stop(night: Night) -> str:
     ending = ENDINGS.get(decision)
     if ending and not night.died and decision != ExitDecision.INTERRUPTED:
         return f"{ending.advice} `{ending.command}`"
-    if night.count(Standing.BLOCKED):
-        return f"stories wait for you (`ralph stories`); {go_on} goes on"
     return f"{go_on} goes on where it stopped"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ralphloop.core.endings import ENDINGS
-from ralphloop.core.model import Circuit, ExitDecision
+from ralphloop.core.model import Circuit, ExitDecision, Transition
 from ralphloop.journal.records import Event, RunRecord, Wait
 from ralphloop.night.record import Record
 from ralphloop.night.values import Night
 from ralphloop.text.plain import counted
 from ralphloop.ui.report.groups import Librarian, next_steps
-from ralphloop.ui.report.tally import Move, Tally
+from ralphloop.ui.report.tally import Tally
 from ralphloop.ui.report.values import (
     MOST_SPANS,
     Cost,
@@ -43,7 +43,7 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
     waits = record.waits(MOST_SPANS)
     moves = _moves(night, run, tally)
     groups = Librarian(say, tally, night).groups()
-    decisions = _decisions(run, tally, events, waits, moves, say)
+    decisions = _decisions(run, tally, events, waits, moves)
     return Report(
         run=run.id,
         project=say(night.project.root.name, 100),
@@ -73,7 +73,7 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
 
 
 def _series(
-    tally: Tally, moves: list[Move], waits: list[Wait], first_circuit: str, run: RunRecord
+    tally: Tally, moves: list[Transition], waits: list[Wait], first_circuit: str, run: RunRecord
 ) -> Series:
     costs, end = _story_costs(tally), _last_sign(run)
     rest = costs[MOST_STORY_BARS:]
@@ -82,7 +82,7 @@ def _series(
         iterations=tuple(_bars(tally.spent)),
         stories=tuple(costs[:MOST_STORY_BARS]),
         other_stories=_sum(f"{len(rest)} others", rest) if rest else None,
-        circuit=tuple(_spans(moves, first_circuit, run.started_at, end)),
+        circuit=tuple(_spans(moves, first_circuit, run.started_at, end, tally.say)),
         circuit_changes=len(moves),
         waits=tuple(_wait(wait, end, tally.say) for wait in waits),
     )
@@ -114,22 +114,20 @@ class _Events:
         self.warnings = tuple(warnings)[:MOST_DECISIONS]
 
 
-def _moves(night: Night, run: RunRecord, tally: Tally) -> list[Move]:
+def _moves(night: Night, run: RunRecord, tally: Tally) -> list[Transition]:
     """The circuit's changes during the run, resets and handing back included, in order."""
     end = _last_sign(run)
     found = {(move.at, move.before, move.after): move for move in tally.moves}
     for entry in night.circuit.history:
         if entry.at is not None and run.started_at <= entry.at <= end:
-            before, after = str(entry.before), str(entry.after)
-            move = Move(entry.at, before, after, tally.say(entry.reason))
-            found.setdefault((move.at, before, after), move)
-    return sorted((move for move in found.values() if move.before != move.after), key=_at)
+            found.setdefault((entry.at, entry.before, entry.after), entry)
+    return sorted((move for move in found.values() if not move.is_note), key=_at)
 
 
 def _decisions(
-    run: RunRecord, tally: Tally, events: _Events, waits: list[Wait], moves: list[Move], say: Teller
+    run: RunRecord, tally: Tally, events: _Events, waits: list[Wait], moves: list[Transition]
 ) -> list[Note]:
-    found = [*tally.decisions, *events.notes]
+    found, say = [*tally.decisions, *events.notes], tally.say
     for move in moves:
         words = f"circuit {move.before} → {move.after}: {move.reason}"
         found.append(Note(words=say(words), at=move.at))
@@ -142,7 +140,7 @@ def _decisions(
     return found
 
 
-def _at(item: Note | Move) -> float:
+def _at(item: Note | Transition) -> float:
     return item.at or 0.0
 
 
@@ -214,13 +212,15 @@ def _sum(name: str, costs: list[Cost]) -> Cost:
     )
 
 
-def _spans(moves: list[Move], first: str, start: float, end: float) -> list[Span]:
+def _spans(
+    moves: list[Transition], first: str, start: float, end: float, say: Teller
+) -> list[Span]:
     """The circuit's states one after the other; of too many, neighbours as one, the worst shown."""
     found: list[Span] = []
     state, since, reason = first, start, "as it was when the run began"
     for move in moves:
-        found.append(Span(state, reason, since, move.at))
-        state, since, reason = move.after, move.at, move.reason
+        found.append(Span(state, reason, since, _at(move)))
+        state, since, reason = str(move.after), _at(move), say(move.reason)
     found.append(Span(state, reason, since, max(since, end)))
     size = -(-len(found) // MOST_SPANS)
     if size == 1:

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from ralphloop.core.effects import SetAside
-from ralphloop.core.model import Circuit, ExitDecision, Outcome
+from ralphloop.core.model import Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.story_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
 from ralphloop.ui.report.values import Cost, NearMiss, Note, Passed
@@ -38,16 +40,6 @@ class StoryTally:
     checks: tuple[str, ...] = ()  # names of those that ran last
 
 
-@dataclass(frozen=True)
-class Move:
-    """One change of the circuit's state."""
-
-    at: float
-    before: str
-    after: str
-    reason: str
-
-
 @dataclass
 class Tally:
     """Everything the report needs from the iterations of a run."""
@@ -59,7 +51,7 @@ class Tally:
     stories: dict[str, StoryTally] = field(default_factory=dict)
     spent: list[Cost] = field(default_factory=list)
     passes: list[Passed] = field(default_factory=list)
-    moves: list[Move] = field(default_factory=list)
+    moves: list[Transition] = field(default_factory=list)
     decisions: list[Note] = field(default_factory=list)
     tampering: list[Note] = field(default_factory=list)
     tampering_count: int = 0
@@ -134,8 +126,7 @@ class Tally:
                 Passed(at=at, count=len(self.passes) + 1, story=self.say(it.story, 60), grade=grade)
             )
         if moved := it.record.analysis.transition:
-            reason = self.say(moved.reason)
-            self.moves.append(Move(moved.at or at, str(moved.before), str(moved.after), reason))
+            self.moves.append(msgspec.structs.replace(moved, at=moved.at or at))
         if it.status == "BLOCKED":
             self.decisions.append(self._note(it, f"waits for a person: {_said(it)}"))
         if it.owes(SetAside):
