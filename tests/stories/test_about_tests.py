@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.stories.about_tests import is_about_tests
+from ralphloop.stories.shapes import is_about_tests
 from tests.timing import assert_linear, repeated
 
 ABOUT = [

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ralphloop.core.planning import ready
 from ralphloop.core.story import StoryList
-from ralphloop.stories.order import plan
+from ralphloop.stories.graph import plan
 from tests.stories.builders import story, story_list
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ralphloop.config.model import Baseline
 from ralphloop.core.model import CheckResult, CheckStatus, Comparison
-from ralphloop.workspace.baseline import compare
 from ralphloop.workspace.check_output import MAX_NAMES
+from ralphloop.workspace.checks import compare
 
 TOLERATE = Baseline.TOLERATE
 

@@ -18,7 +18,7 @@ from ralphloop.workspace.commit import (
     commit_story,
     find_commit,
 )
-from ralphloop.workspace.commit_message import with_trailers
+from ralphloop.workspace.commit_run import with_trailers
 from ralphloop.workspace.own_files import never_committed
 from tests.timing import FOR_EVER_S
 from tests.workspace.sandbox import Sandbox

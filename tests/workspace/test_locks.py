@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 
-from ralphloop.workspace.locks import clear_dead_locks
+from ralphloop.workspace.repo import clear_dead_locks
 from tests.workspace.sandbox import Sandbox
 
 

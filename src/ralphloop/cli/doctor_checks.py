@@ -28,11 +28,11 @@ from ralphloop.journal.records import RunRecord
 from ralphloop.loop.setup import relative
 from ralphloop.notify.channels import unsendable
 from ralphloop.project import Project
+from ralphloop.stories.files import resolve_parent_spec
 from ralphloop.stories.names import label
-from ralphloop.stories.parent_spec import resolve_parent_spec
 from ralphloop.stories.source import find_source, load
 from ralphloop.text.plain import counted
-from ralphloop.workspace.check_trouble import cannot_start, may_need_shell
+from ralphloop.workspace.checks import cannot_start, may_need_shell
 from ralphloop.workspace.own_files import never_progress, project_prefix
 from ralphloop.workspace.preflight import disk_space, inspect
 from ralphloop.workspace.repo import Repository

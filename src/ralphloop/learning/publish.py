@@ -21,7 +21,7 @@ from ralphloop.learning import memory_file, skills, store
 from ralphloop.learning.model import Index
 from ralphloop.project import Project
 from ralphloop.workspace.commit import CommitStatus, commit_paths
-from ralphloop.workspace.commit_message import with_trailers
+from ralphloop.workspace.commit_run import with_trailers
 from ralphloop.workspace.git import PATHSPECS_ON_STDIN, literal_pathspecs
 from ralphloop.workspace.own_files import project_prefix
 from ralphloop.workspace.repo import Repository

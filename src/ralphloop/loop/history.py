@@ -10,9 +10,8 @@ from __future__ import annotations
 from ralphloop.core.story_state import StoryState
 from ralphloop.loop.runner import Runner
 from ralphloop.text.plain import counted, one_line
-from ralphloop.workspace.lost_history import Lost, contains, has_again, keep_lost
 from ralphloop.workspace.measures import Snapshot
-from ralphloop.workspace.repo import Repository
+from ralphloop.workspace.repo import Lost, Repository, contains, has_again, keep_lost
 
 
 def lost_heads(

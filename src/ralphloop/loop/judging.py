@@ -15,7 +15,7 @@ from ralphloop.loop.crew import at_work
 from ralphloop.loop.iteration import Begun, Measured
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
-from ralphloop.workspace.baseline import compare
+from ralphloop.workspace.checks import compare
 from ralphloop.workspace.measures import Snapshot
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from ralphloop.findings import Finding, Level
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
-from ralphloop.workspace.check_trouble import cannot_start, last_lines, why_red
-from ralphloop.workspace.checks import check_of
+from ralphloop.workspace.checks import cannot_start, check_of, last_lines, why_red
 from ralphloop.workspace.preflight import disk_space, inspect
 
 _Red = Mapping[tuple[str, ...], CheckResult]

@@ -57,8 +57,7 @@ def _keep(runner: Runner, number: int, files: Settings) -> None:
     repo, root = runner.setup.repo, runner.setup.project.root
     if repo is None or not files:
         return
-    from ralphloop.workspace.kept_files import keep_files
-    from ralphloop.workspace.set_aside import ref_name
+    from ralphloop.workspace.set_aside import keep_files, ref_name
 
     ref, prefix = ref_name(runner.run, number, "settings"), project_prefix(repo.root, root)
     keep_files(repo, ref, {f"{prefix}{name}": content for name, content in files.items()})

@@ -20,7 +20,7 @@ from ralphloop.errors import InputError, RepositoryError
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.loop.crew import Member, in_session, muster
 from ralphloop.project import Project, find_project
-from ralphloop.stories.parent_spec import resolve_parent_spec
+from ralphloop.stories.files import resolve_parent_spec
 from ralphloop.stories.source import StoryFile, find_source, load
 from ralphloop.workspace.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.workspace.repo import Repository

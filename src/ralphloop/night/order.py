@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing, States, StoryState
 from ralphloop.night.values import StoryLook
-from ralphloop.stories.order import plan
+from ralphloop.stories.graph import plan
 
 
 class Placed(NamedTuple):

@@ -10,13 +10,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ralphloop.workspace.commit_message import with_trailers
+from ralphloop.workspace.commit_run import with_trailers
 from ralphloop.workspace.git import PATHSPECS_ON_STDIN, literal_pathspecs
-from ralphloop.workspace.locks import wait_for_locks
-from ralphloop.workspace.lost_history import contains
 from ralphloop.workspace.measures import Snapshot
 from ralphloop.workspace.own_files import OwnFiles
-from ralphloop.workspace.repo import Repository
+from ralphloop.workspace.repo import Repository, contains, wait_for_locks
 from ralphloop.workspace.set_aside import Aside
 from ralphloop.workspace.snapshot import Snapshotter
 

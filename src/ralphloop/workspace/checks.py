@@ -4,19 +4,33 @@ Each check is an argv list with a deadline, run without a terminal in a process 
 nothing is left afterwards.  A check that fails is run once more before it counts: green then means
 flaky, not red.  Finding no test to run is neither.  Of the output the end is kept, as text,
 without secrets.
+
+What is wrong with the command of a check, as far as its words or its output tell.  Pure.  Checks
+are run without a shell: `cd x && make` starts a program called cd, if there is one.  What joins
+commands never works and stops a run; what might be a word of some program (`|`, `>`) is only held
+against a check that is red.
+
+Checks now against checks before: what is new, what was red already, what turned green.  `strict`
+lets nothing red through.  `tolerate` lets a red check through when every test that fails now is
+named and failed before under the same name; a failure that cannot be named test by test, or a list
+so long that it was cut, is never tolerated.  A flaky pass never counts as turned green.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.core.model import CheckResult, CheckStatus, Value
+from ralphloop.config.model import Baseline
+from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
 from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.text.durations import format_duration
 
@@ -142,3 +156,106 @@ def _tail(text: str, env: Mapping[str, str]) -> str:
         return text
     cut = text[-MAX_TAIL:]
     return cut.partition("\n")[2] or cut
+
+
+_BUILTINS = frozenset({"cd", "export", "source", ".", "alias", "ulimit", "umask", "unset"})
+_JOINS = frozenset({"&&", "||"})
+_PIPES = frozenset({"|", ">", ">>", "<", "2>", "2>&1", "&>", "&"})
+_NO_MODULE = re.compile(r"No module named ['\"]?([\w.]{1,100})")
+_MOST_LINES = 12
+_LONGEST_LINE = 200
+
+
+class Trouble(NamedTuple):
+    """What is wrong, and what to do about it."""
+
+    words: str
+    fix: str
+
+
+def cannot_start(argv: Sequence[str], *, found: bool) -> Trouble | None:
+    """Why no run of this command can ever prove anything."""
+    if joins := [word for word in argv if word in _JOINS] or [argv[0]] * (argv[0] in _BUILTINS):
+        return _no_shell(argv, joins[0])
+    if found:
+        return None
+    fix = f"install {argv[0]}, put it on PATH, or change checks.commands"
+    if "/" in argv[0]:
+        fix = "change checks.commands, or run with --allow-red if a story is to make it"
+    return Trouble(f"{argv[0]} was not found", fix)
+
+
+def may_need_shell(argv: Sequence[str]) -> Trouble | None:
+    """Words that a shell would have understood; some program may mean them."""
+    pipes = (word for word in argv if word in _PIPES)
+    return _no_shell(argv, word) if (word := next(pipes, "")) else None
+
+
+def why_red(argv: Sequence[str], output: str) -> Trouble | None:
+    """What no story will make better; None where the work itself may be red."""
+    if trouble := may_need_shell(argv):
+        return trouble
+    missing = _NO_MODULE.search(output)
+    if missing and "-m" in argv[:-1] and argv[argv.index("-m") + 1] == missing[1]:
+        fix = f"install {missing[1]} for {argv[0]}, or take the check out of checks.commands"
+        return Trouble(missing[0], fix)
+    return None
+
+
+def last_lines(output: str) -> list[str]:
+    """The end of an output, as much as fits on a screen."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    return [line[:_LONGEST_LINE] for line in lines[-_MOST_LINES:]]
+
+
+def _no_shell(argv: Sequence[str], word: str) -> Trouble:
+    line = " ".join(part if part in _JOINS | _PIPES else shlex.quote(part) for part in argv)
+    in_shell = json.dumps(["sh", "-c", line], ensure_ascii=False)
+    words = f"no shell is used here, so `{word}` is only a word"
+    return Trouble(words, f"make each command an entry of its own, or ask for a shell: {in_shell}")
+
+
+def compare(
+    baseline: Iterable[CheckResult],
+    now: Iterable[CheckResult],
+    mode: Baseline = Baseline.STRICT,
+) -> Comparison:
+    """Weigh checks that just ran against how they stood before; checks pair up by name."""
+    before = {result.name: result for result in baseline}
+    tolerated: list[CheckResult] = []
+    green: list[str] = []
+    for result in now:
+        earlier = before.get(result.name)
+        green += _turned_green(earlier, result)
+        if mode is Baseline.TOLERATE and _is_known(earlier, result):
+            tolerated.append(result)
+    return Comparison(
+        tolerated=tuple(result.name for result in tolerated),
+        tolerated_failures=tuple(t for result in tolerated for t in result.failing_tests),
+        turned_green=tuple(green),
+    )
+
+
+def _turned_green(earlier: CheckResult | None, result: CheckResult) -> list[str]:
+    """The check itself, or tests of a check that still fails for other reasons."""
+    if earlier is None or earlier.status is not CheckStatus.FAILED:
+        return []
+    if result.status is CheckStatus.PASSED:
+        return [] if result.flaky else [result.name]
+    if result.status is not CheckStatus.FAILED or not _is_complete(result):
+        return []  # a crash before the first test names nothing, and proves nothing
+    return [test for test in earlier.failing_tests if test not in result.failing_tests]
+
+
+def _is_known(earlier: CheckResult | None, result: CheckResult) -> bool:
+    if earlier is None or earlier.status is not CheckStatus.FAILED:
+        return False
+    failed = result.status is CheckStatus.FAILED and _is_complete(result)
+    return failed and set(result.failing_tests) <= set(earlier.failing_tests)
+
+
+def _is_complete(result: CheckResult) -> bool:
+    """True where the failures are named, and the list of names was not cut."""
+    from ralphloop.workspace.check_output import MAX_NAMES
+
+    return 0 < len(result.failing_tests) < MAX_NAMES

@@ -22,14 +22,11 @@ from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
 from ralphloop.redaction import redact_bytes
 from ralphloop.regular import open_regular
-from ralphloop.workspace.commit_message import iteration_mark, story_message
-from ralphloop.workspace.commit_run import CommitRun, run_commit
-from ralphloop.workspace.git import PATHSPECS_ON_STDIN, Git, first_lines, literal_pathspecs
-from ralphloop.workspace.locks import wait_for_locks
+from ralphloop.workspace.commit_run import CommitRun, iteration_mark, run_commit, story_message
+from ralphloop.workspace.git import PATHSPECS_ON_STDIN, Entry, Git, first_lines, literal_pathspecs
 from ralphloop.workspace.measures import printable
 from ralphloop.workspace.own_files import OwnFiles, never_committed
-from ralphloop.workspace.porcelain import Entry
-from ralphloop.workspace.repo import Repository
+from ralphloop.workspace.repo import Repository, wait_for_locks
 
 COMMIT_TIMEOUT_S = 600.0  # hooks may run a test suite
 LARGEST_NEW_FILE = 50 * 1024 * 1024

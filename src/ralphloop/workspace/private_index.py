@@ -26,9 +26,8 @@ import msgspec
 
 from ralphloop.atomic import is_alive
 from ralphloop.core.model import Value
-from ralphloop.workspace.git import Git, nul_ended
+from ralphloop.workspace.git import STATUS_ARGS, Git, StatusReport, nul_ended, parse_status
 from ralphloop.workspace.own_files import OwnFiles
-from ralphloop.workspace.porcelain import STATUS_ARGS, StatusReport, parse_status
 from ralphloop.workspace.repo import Repository
 
 _UPDATE_TIMEOUT_S = 600.0

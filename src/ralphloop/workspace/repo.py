@@ -3,11 +3,18 @@
 `Repository.open` answers where everything lies in one git call; the rest is asked when needed.
 What stands in the way of a run (a rebase half done, a detached HEAD, a foreign lock) is a finding
 with its fix, never an exception.
+
+Lock files that a killed git left behind.  An agent that is stopped in the middle of a `git commit`
+leaves `.git/index.lock`, and every commit of the night would fail on it.  A lock is taken away only
+when it is old enough and no git process works in the repository; otherwise it is somebody's, and
+stays.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from collections.abc import Container, Iterator
 from pathlib import Path
 
@@ -17,8 +24,7 @@ from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
 from ralphloop.findings import Finding, Level
 from ralphloop.text.lazy_regex import LazyRegex
-from ralphloop.workspace.git import Git, first_lines
-from ralphloop.workspace.porcelain import STATUS_ARGS, StatusReport, parse_status
+from ralphloop.workspace.git import STATUS_ARGS, Git, StatusReport, first_lines, parse_status
 
 _SWITCH_TIMEOUT_S = 600.0  # a checkout of a large tree, with the user's post-checkout hook
 _UNFINISHED = (
@@ -227,3 +233,90 @@ def _not_usable(start: Path, answers: list[str], said: str) -> RepositoryError:
             "change to the directory that holds your files",
         )
     return RepositoryError(f"git cannot read the repository at {start}: {said}")
+
+
+_LISTED = 3
+
+
+class Lost(Value, frozen=True, kw_only=True):
+    """What left the branch."""
+
+    count: int
+    named: tuple[str, ...]  # the newest, as people know them
+    kept: bool  # False: git has them no more
+
+
+def contains(repo: Repository, head: str | None, base: str) -> bool:
+    """Whether everything of `base` is part of `head`."""
+    if head is None:
+        return False
+    return repo.git.attempt("merge-base", "--is-ancestor", base, head).returncode == 0
+
+
+def has_again(repo: Repository, head: str | None, base: str) -> bool:
+    """The same, or the same changes in other commits: what was cherry-picked is back."""
+    if head is None or contains(repo, head, base):
+        return head is not None
+    args = ("rev-list", "--count", "--cherry-pick", "--right-only", "--no-merges")
+    return repo.git.attempt(*args, f"{head}...{base}", "--").stdout.strip() == b"0"
+
+
+def keep_lost(repo: Repository, ref: str, before: str, after: str | None) -> Lost:
+    """Name what `before` has and `after` has not, and keep it under `ref`."""
+    kept = repo.git.writing().attempt("update-ref", ref, before).returncode == 0
+    if not kept:
+        return Lost(count=0, named=(), kept=False)
+    span = (before, f"^{after}") if after else (before,)
+    count = int(repo.git.line("rev-list", "--count", *span, "--"))
+    args = ("log", "-z", f"--max-count={_LISTED}", "--format=%h %s")
+    said = repo.git.run(*args, *span, "--").decode("utf-8", "replace")
+    return Lost(count=count, named=tuple(said.strip("\0").split("\0")), kept=True)
+
+
+OLD_ENOUGH_S = 10.0
+_PAUSE_S = 0.5
+
+
+def clear_dead_locks(repo: Repository, *, now: float | None = None) -> tuple[str, ...]:
+    """Remove locks nobody holds, waiting a moment for fresh ones; the names of those removed."""
+    removed = []
+    for lock in (repo.git_dir / "index.lock", repo.git_dir / "HEAD.lock"):
+        if lock.exists() and _is_dead(lock, repo, time.time() if now is None else now):
+            lock.unlink(missing_ok=True)
+            removed.append(lock.name)
+    return tuple(removed)
+
+
+def wait_for_locks(repo: Repository, patience_s: float = OLD_ENOUGH_S + 2) -> tuple[str, ...]:
+    """Give a running git time to finish, then clear what is dead."""
+    deadline = time.monotonic() + patience_s
+    lock = repo.git_dir / "index.lock"
+    while lock.exists() and time.monotonic() < deadline:
+        removed = clear_dead_locks(repo)
+        if removed:
+            return removed
+        time.sleep(_PAUSE_S)
+    return ()
+
+
+def _is_dead(lock: Path, repo: Repository, now: float) -> bool:
+    try:
+        age = now - lock.stat().st_mtime
+    except FileNotFoundError:
+        return False
+    return age >= OLD_ENOUGH_S and not _git_works_in(repo)
+
+
+def _git_works_in(repo: Repository) -> bool:
+    """True where a process called git runs with its directory inside the repository."""
+    import psutil
+
+    for process in psutil.process_iter(["name"]):
+        if not (process.info["name"] or "").startswith("git"):
+            continue
+        # A process that ends while we look, or is somebody else's, tells nothing.
+        with contextlib.suppress(psutil.Error):
+            place = Path(process.cwd())
+            if place.is_relative_to(repo.root) or place.is_relative_to(repo.common_dir):
+                return True
+    return False

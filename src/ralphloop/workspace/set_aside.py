@@ -15,19 +15,19 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ralphloop.core.model import Value
-from ralphloop.workspace import object_store, placeholders
+from ralphloop.workspace import object_store
 from ralphloop.workspace.commit import CommitStatus, commit_paths
-from ralphloop.workspace.commit_message import with_trailers
+from ralphloop.workspace.commit_run import with_trailers
 from ralphloop.workspace.git import nul_ended
-from ralphloop.workspace.locks import wait_for_locks
 from ralphloop.workspace.measures import Change, Snapshot, printable
 from ralphloop.workspace.private_index import update_index
-from ralphloop.workspace.repo import Repository
+from ralphloop.workspace.repo import Repository, wait_for_locks
 from ralphloop.workspace.snapshot import Snapshotter
+from ralphloop.workspace.sorting import LONGEST_STANDIN, is_placeholder
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
 _TIMEOUT_S = 600.0
@@ -133,8 +133,8 @@ class Aside:
         """Contents that are really there, not just placeholders for them."""
         git = self.measure.git()
         there = object_store.blobs_among(git, names)
-        small = object_store.contents(git, there, largest=placeholders.LONGEST)
-        return there - {n for n, content in small.items() if placeholders.is_placeholder(content)}
+        small = object_store.contents(git, there, largest=LONGEST_STANDIN)
+        return there - {n for n, content in small.items() if is_placeholder(content)}
 
     def _check_out(self, paths: list[str]) -> None:
         if not paths:
@@ -230,3 +230,19 @@ def _remove(root: Path, path: str) -> None:
         if parent == root or any(parent.iterdir()):
             return
         parent.rmdir()
+
+
+def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes]) -> None:
+    """Keep these contents, by paths from the repository's root, on top of HEAD."""
+    head = repo.head()
+    with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+        git = repo.git.writing().adapted(env={"GIT_INDEX_FILE": f"{place}/index"})
+        if head is not None:
+            git.run("read-tree", head)
+        for path, content in files.items():
+            blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
+            git.run("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
+        tree = git.line("write-tree")
+    parents = ("-p", head) if head is not None else ()
+    message = with_trailers("settings that were changed while an agent worked", {})
+    git.run("update-ref", ref, git.line("commit-tree", tree, *parents, "-m", message))

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.errors import RepositoryError
-from ralphloop.workspace import object_store, placeholders
-from ralphloop.workspace.git import Git
+from ralphloop.workspace import object_store
+from ralphloop.workspace.git import Git, StatusReport
 from ralphloop.workspace.measures import (
     MAX_CHANGES,
     Change,
@@ -27,10 +27,9 @@ from ralphloop.workspace.measures import (
     Snapshot,
 )
 from ralphloop.workspace.own_files import OwnFiles, never_progress, project_prefix
-from ralphloop.workspace.porcelain import StatusReport
 from ralphloop.workspace.private_index import PrivateIndex, object_variables
 from ralphloop.workspace.repo import Repository
-from ralphloop.workspace.sorting import Sorting, Work
+from ralphloop.workspace.sorting import Sorting, Work, store_blob
 
 _MAX_COUNTED_LINES_IN = 2_000
 _MAX_SUBJECTS = 20
@@ -180,7 +179,7 @@ class Snapshotter:
         if self._finished is not None and self._finished[:2] == (self._indexed, unread):
             return self._finished[2]
         entries = {
-            path: placeholders.store_blob(self._store, self._repo.object_format, content)
+            path: store_blob(self._store, self._repo.object_format, content)
             for path, content in unread.items()
         }
         tree = self._index.write_tree_with(entries)

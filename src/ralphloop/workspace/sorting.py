@@ -4,21 +4,27 @@ Bounds: a file over 5 MB is not read but known by size and time (a placeholder b
 whatever goes beyond a budget of bytes for one look, smallest files first; where very many files are
 new, hashes are taken without keeping content.  A repository inside this one, and a submodule with
 changes of its own, are known by head and state.
+
+Stand-ins for content that is not hashed: large files, unreadable ones, repositories inside.  A
+placeholder is a small blob in our own object store that says size and time (or head and state), so
+that a change of the real thing changes the tree, at the cost of one `lstat`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
+import zlib
 from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
 
 import msgspec
 
-from ralphloop.workspace import placeholders
+from ralphloop.errors import RepositoryError
+from ralphloop.workspace.git import STATUS_ARGS, Entry, Git, parse_status
 from ralphloop.workspace.measures import printable
-from ralphloop.workspace.porcelain import Entry
 
 LARGE_FILE = 5 * 1024 * 1024
 MAX_READ = 256 * 1024 * 1024
@@ -113,7 +119,7 @@ class Sorting:
                 add.append(path)
                 total += info.st_size
             else:
-                self._unread[path] = placeholders.for_file(info)
+                self._unread[path] = for_file(info)
         return add, total
 
     def _is_readable(self, path: bytes, info: os.stat_result) -> bool:
@@ -126,7 +132,7 @@ class Sorting:
         if unseen:
             self._notes.append(f"inner repositories, not looked at: {_some(unseen)}")
         base = Path(os.fsdecode(self._root))
-        return {path: placeholders.for_repository(base / os.fsdecode(path)) for path in seen}
+        return {path: for_repository(base / os.fsdecode(path)) for path in seen}
 
 
 def _some(paths: Collection[bytes]) -> str:
@@ -147,3 +153,53 @@ def _beyond_symlink(root: bytes, path: bytes) -> bool:
             return True
         parent = parent.rpartition(b"/")[0]
     return False
+
+
+LONGEST_STANDIN = 200
+_PREFIX = b"ralph: content not measured\n"
+_MAX_INNER_PATHS = 2_000
+_INNER_TIMEOUT_S = 20.0
+
+
+def for_file(info: os.stat_result) -> bytes:
+    """What is known of a file without reading it."""
+    return _PREFIX + b"file %d %d\n" % (info.st_size, info.st_mtime_ns)
+
+
+def for_repository(path: Path) -> bytes:
+    """What is known of a repository inside this one: its head and what differs from it."""
+    try:
+        git = Git(path, config=(f"core.hooksPath={os.devnull}",))
+        report = parse_status(git.run(*STATUS_ARGS, timeout_s=_INNER_TIMEOUT_S))
+    except RepositoryError:
+        return _PREFIX + b"repository that git cannot read\n"
+    digest = hashlib.sha256()
+    for entry in report.entries[:_MAX_INNER_PATHS]:
+        digest.update(b"%s\0%s\0" % (entry.path, _stamp(path, entry.path)))
+    return _PREFIX + f"repository {report.head} {digest.hexdigest()}\n".encode()
+
+
+def is_placeholder(content: bytes) -> bool:
+    """True for a stand-in."""
+    return content.startswith(_PREFIX)
+
+
+def store_blob(store: Path, object_format: str, content: bytes) -> str:
+    """Write a loose blob; cheaper than a process for each."""
+    body = b"blob %d\0%s" % (len(content), content)
+    name = hashlib.new(object_format, body, usedforsecurity=False).hexdigest()
+    target = store / name[:2] / name[2:]
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f"tmp_{os.getpid()}_{name[2:10]}")
+        temporary.write_bytes(zlib.compress(body, 1))
+        temporary.replace(target)
+    return name
+
+
+def _stamp(root: Path, path: bytes) -> bytes:
+    try:
+        info = os.lstat(os.path.join(os.fsencode(root), path))  # noqa: PTH118 - bytes paths
+    except OSError:
+        return b"absent"
+    return b"%d %d" % (info.st_size, info.st_mtime_ns)
