@@ -16,7 +16,7 @@ import pytest
 
 from ralphloop.cli import steering
 from ralphloop.cli.main import run
-from ralphloop.journal.records import Request
+from ralphloop.journal.records import BY, Request
 from tests.cli.nights import RUN, Night
 from tests.conftest import RunRalph
 from tests.loop.projects import Sandbox, sandbox
@@ -69,7 +69,8 @@ def test_a_wish_reaches_the_run_and_its_answer_is_printed(
     with answering(night, "it is \x1b[31mdone") as asked:
         done = run_ralph(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"run {RUN}: it is [31mdone\n")
-    assert [(request.kind, request.payload) for request in asked] == [(kind, payload)]
+    assert [(r.kind, {**r.payload, BY: 0}) for r in asked] == [(kind, {**payload, BY: 0})]
+    assert len(asked[0].payload[BY]) == 2, "it says who asks"
 
 
 def test_a_busy_run_answers_later(

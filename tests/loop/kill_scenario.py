@@ -28,7 +28,7 @@ def asked_once():
     with db:
         if db.execute("SELECT COUNT(*) FROM requests").fetchone() == (0,):
             db.execute("INSERT INTO requests (run, at, kind, payload) VALUES (?, ?, 'note', ?)",
-                       (os.environ["RALPH_RUN_ID"], time.time(), '{"text": "go on"}'))
+                       (os.environ["RALPH_RUN_ID"], time.time(), '{"text": "go on", "by": [0, 0]}'))
     db.close()
 
 def book(name):

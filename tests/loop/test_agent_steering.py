@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,30 @@ def test_hiding_the_mark_does_not_help(way: str, tmp_path: Path) -> None:
     assert done.code == 0, done.text
     assert "sly" not in box.prompt(2)
     assert "note: refused, because the agent itself asked for it" in done.text
+
+
+@pytest.mark.parametrize(
+    "signed", ["{}", "{'by': [os.getpid(), began]}"], ids=["unsigned", "as itself"]
+)
+def test_a_row_written_past_the_commands_is_refused(signed: str, tmp_path: Path) -> None:
+    """The run reads who asks: nobody, or somebody below its agent, is not a person."""
+    agent = f"""
+if START == 1:
+    import sqlite3
+    from ralphloop.proc.table import started_at
+    began = started_at(os.getpid())
+    with sqlite3.connect(".ralph/journal.db", timeout=10) as db:
+        for kind, wish in ("note", {{"text": "sly"}}), ("budget", {{"iterations": 9}}):
+            row = os.environ["RALPH_RUN_ID"], time.time(), kind, json.dumps(wish | {signed})
+            db.execute("INSERT INTO requests (run, at, kind, payload) VALUES (?, ?, ?, ?)", row)
+    time.sleep(2.5)
+"""
+    box = trying(tmp_path, f"sys.path[:0] = {sys.path!r}\n" + agent)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert "sly" not in box.prompt(2)
+    assert "budget: refused, because the agent itself asked for it" in done.text
+    assert "the agent asked: budget; refused" in box.ralph("report", "--md").out
 
 
 def test_a_person_beside_the_run_is_heard(tmp_path: Path) -> None:

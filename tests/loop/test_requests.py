@@ -11,6 +11,7 @@ import pytest
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import Request
 from ralphloop.journal.store import Journal
+from ralphloop.ui.steering import signature
 from tests.loop.projects import Done, Sandbox, sandbox
 from tests.timing import FOR_EVER_S
 
@@ -35,7 +36,9 @@ def ask(box: Sandbox, kind: str, **payload: object) -> int:
     with Journal.open(box.root / ".ralph/journal.db", check=False) as journal:
         run = journal.latest_run()
         assert run is not None
-        request = journal.add_request(run.id, kind=kind, payload=payload, now=time.time())
+        request = journal.add_request(
+            run.id, kind=kind, payload=payload | signature(), now=time.time()
+        )
     assert request is not None
     return request
 

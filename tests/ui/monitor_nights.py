@@ -18,7 +18,14 @@ from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
 from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, RunStatus
+from ralphloop.journal.records import (
+    BY,
+    FinishedIteration,
+    NewEvent,
+    NewIteration,
+    NewRun,
+    RunStatus,
+)
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 
@@ -273,7 +280,8 @@ class Night:
 
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
         """What was asked of the run and is not answered yet."""
-        return [(one.kind, one.payload) for one in self.journal.pending_requests(RUN)]
+        asked = self.journal.pending_requests(RUN)
+        return [(one.kind, {k: v for k, v in one.payload.items() if k != BY}) for one in asked]
 
 
 def _record(

@@ -186,7 +186,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     data: JsonObject
 
 
-BY_AGENT = "by_agent"  # in the payload of a request that the run's own agent made
+BY = "by"  # in a request's payload: pid and start time of who asks; an agent is not named there
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,14 +12,17 @@ from ralphloop.core.interventions import CircuitReset, StoryMoved
 from ralphloop.core.limits import named
 from ralphloop.core.session import Desk
 from ralphloop.core.story_state import Standing
-from ralphloop.journal.records import BY_AGENT, Request
+from ralphloop.journal.records import BY, Request
 from ralphloop.journal.session import save_desk
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
+from ralphloop.proc.table import started_at
+from ralphloop.proc.tree import is_inside
 from ralphloop.text.durations import format_duration, parse_duration
 from ralphloop.text.plain import counted, one_line
 
 _MAX_NOTES = 10
+_SAME_START_S = 2.0  # two processes may round the time of boot differently
 MOST_DOLLARS = 1e6
 MOST_ITERATIONS = 1_000_000
 
@@ -27,7 +31,7 @@ def handle_requests(runner: Runner) -> None:
     """Answer everything that was asked since the last look."""
     for request in runner.journal.pending_requests(runner.run):
         refused = False
-        by_agent = bool(request.payload.get(BY_AGENT))
+        by_agent = _is_agents(runner, request.payload)
         try:
             handler = _by_agent if by_agent else _HANDLERS.get(request.kind, _unknown)
             answer = handler(runner, request)
@@ -43,6 +47,16 @@ def handle_requests(runner: Runner) -> None:
             by_agent=by_agent,
             **(named(runner.limits) if request.kind == "budget" else {}),
         )
+
+
+def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:
+    """Unsigned (the commands sign what a person asks), or of a living process below the agent."""
+    try:
+        pid, began = payload[BY]
+        is_there = abs((started_at(int(pid)) or 0.0) - float(began)) <= _SAME_START_S
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return True
+    return is_there and is_inside(runner.run, os.getpid(), int(pid))
 
 
 class _Refused(Exception):

@@ -56,13 +56,13 @@ def become_subreaper() -> bool:
         return False
 
 
-def is_inside(run: str, supervisor: int) -> bool:
-    """True where this very process was started by an agent of the run, or by a check of it.
+def is_inside(run: str, supervisor: int, pid: int | None = None) -> bool:
+    """True where a process (this very one) was started by an agent of the run, or by a check of it.
 
     The mark may be taken out of an environment, but not out of those of all ancestors; and who
     loses its parents is adopted by the supervisor, in a session that is not the supervisor's.
     """
-    chief, proc = find_process(supervisor), find_process(os.getpid())
+    chief, proc = find_process(supervisor), find_process(pid or os.getpid())
     while proc is not None and proc.pid > 1:
         if mark_on(proc.pid).partition("/")[0] == run:
             return True

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from ralphloop.errors import UsageError
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
-from ralphloop.journal.records import BY_AGENT, Request, RequestStatus
+from ralphloop.journal.records import BY, Request, RequestStatus
 from ralphloop.journal.store import Journal
+from ralphloop.proc.table import started_at
 from ralphloop.proc.tree import is_inside
 from ralphloop.project import Project
 from ralphloop.room import claim
@@ -24,8 +25,14 @@ def ask(project: Project, run: str, kind: str, payload: Payload, now: float) -> 
         return None
     refuse_agent(project, kind, now)
     claim(project.directory)
+    signed = payload | signature()
     with Journal.open(project.journal, check=False) as journal:
-        return journal.add_request(run, kind=kind, payload=payload, now=now)
+        return journal.add_request(run, kind=kind, payload=signed, now=now)
+
+
+def signature() -> Payload:
+    """Who asks: the run obeys no row without it, nor one of a process below its agent."""
+    return {BY: [os.getpid(), started_at(os.getpid())]}
 
 
 def refuse_agent(project: Project, kind: str, now: float) -> None:
@@ -37,7 +44,7 @@ def refuse_agent(project: Project, kind: str, now: float) -> None:
     if not is_inside(holder.run, holder.pid if is_here else 0):
         return
     with Journal.open(project.journal, check=False) as journal:
-        journal.add_request(holder.run, kind=kind, payload={BY_AGENT: True}, now=now)
+        journal.add_request(holder.run, kind=kind, now=now)
     raise UsageError(
         "an agent does not steer its own run; the person who runs it will read that it was tried",
         "End your turn and say what you need in RECOMMENDATION.",
