@@ -76,6 +76,12 @@ else:
     found = json.loads(box.ralph("report", "--json").out)
     lines = {s["id"]: s for g in found["groups"] for s in g["stories"]}
     assert (lines["US-1"]["attempts"], lines["US-1"]["iterations"]) == (2, 3)
+    listed = json.loads(box.ralph("stories", "--json").out)["stories"]
+    assert {s["id"]: (s["attempts"], s["iterations"]) for s in listed} == {
+        "US-1": (2, 3),
+        "US-2": (0, 1),
+    }
+    assert "2✗ checked" in box.ralph("monitor", "--once").out
     shown = box.git(*lines["US-1"]["look"].split()[1:], "--", "src")
     assert "src/US-1.txt" in shown
     assert "src/US-2.txt" not in shown

@@ -20,7 +20,7 @@ from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
-from ralphloop.night.history import find_run
+from ralphloop.night.past import find_run
 from ralphloop.project import Project, find_project
 from ralphloop.stories.names import label
 from ralphloop.text.durations import format_duration, iso

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.night.history import run_id
+from ralphloop.night.past import run_id
 from ralphloop.project import Project, find_project
 
 _ONLY_ASCII = ("linux", "dumb", "vt100", "vt220")

@@ -64,8 +64,8 @@ def _played(
     from ralphloop.core.policy import Mode
     from ralphloop.journal.reader import JournalReader
     from ralphloop.journal.session import load_beginning
-    from ralphloop.night.history import find_run
     from ralphloop.night.look import config_of
+    from ralphloop.night.past import find_run
     from ralphloop.replay.export import exported
     from ralphloop.replay.nights import replay as play
 

@@ -17,7 +17,7 @@ from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.setup import relative
 from ralphloop.night.look import look
-from ralphloop.night.order import Placed, arranged
+from ralphloop.night.turns import Placed, arranged
 from ralphloop.night.values import Night
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
@@ -83,8 +83,8 @@ def _facts(placed: Placed) -> str:
     parts = [f"{standing} ({look.grade})" if look.grade else standing]
     if state.iterations:
         parts.append(counted(state.iterations, "iteration"))
-    if state.attempts:
-        parts.append(counted(state.attempts, "failed attempt"))
+    if look.failed:
+        parts.append(counted(look.failed, "failed attempt"))
     if state.cost_usd or state.unpriced:
         parts.append(spent_words(state.cost_usd, state.unpriced))
     return f"{', '.join(parts)}: {placed.why}" if placed.why else ", ".join(parts)
@@ -109,7 +109,7 @@ def _story_data(placed: Placed) -> JsonObject:
         "why": placed.why,
         "state": str(look.standing),
         "grade": look.grade or None,
-        "attempts": state.attempts,
+        "attempts": look.failed,
         "iterations": state.iterations,
         "cost_usd": state.cost_usd,
         "cost_known": not state.unpriced,

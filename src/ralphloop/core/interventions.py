@@ -220,6 +220,7 @@ def _refused(state: RunState, change: CommitRefused, policy: Policy) -> RunState
         standing=Standing.OPEN,
         grade="",
         attempts=story.attempts + 1,
+        failed=story.failed + 1,
         failure=change.failure[-MAX_FAILURE_CHARS:],
         reason=one_line(change.failure, 160),
     )

@@ -54,9 +54,13 @@ def story_after(
         return msgspec.structs.replace(state, reason=now.reason)
     if analysis.is_blocked and analysis.status is not None:
         return _blocked(state, analysis.status.recommendation)
-    attempts = state.attempts + is_failed_attempt(analysis, passed=False)
-    standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing
-    return msgspec.structs.replace(state, attempts=attempts, standing=standing)
+    failed = is_failed_attempt(analysis, passed=False)
+    return msgspec.structs.replace(
+        state,
+        attempts=state.attempts + failed,
+        failed=state.failed + failed,
+        standing=Standing.OPEN if state.standing is Standing.BLOCKED else state.standing,
+    )
 
 
 def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
@@ -125,5 +129,6 @@ def _blocked(state: StoryState, recommendation: str) -> StoryState:
         state,
         standing=Standing.BLOCKED,
         attempts=state.attempts + 1,
+        failed=state.failed + 1,
         reason=recommendation or "the agent gave no reason",
     )

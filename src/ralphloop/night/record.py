@@ -16,8 +16,8 @@ from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import Event, IterationRecord, RunRecord, Wait
-from ralphloop.night.history import find_run
 from ralphloop.night.look import look_at
+from ralphloop.night.past import find_run
 from ralphloop.night.values import Night
 from ralphloop.project import Project
 from ralphloop.text.durations import iso

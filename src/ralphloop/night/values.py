@@ -60,6 +60,11 @@ class StoryLook:
         return self.state.grade if known else str(Grade.BY_HAND)
 
     @property
+    def failed(self) -> int:
+        """Attempts that failed; older versions kept only those since it was last taken up."""
+        return max(self.state.failed, self.state.attempts)
+
+    @property
     def bring_back(self) -> str:
         """The command that brings the leftovers of a story set aside back."""
         ref = "" if self.story.passes else self.state.saved_ref

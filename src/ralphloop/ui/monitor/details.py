@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ralphloop.core.story import Story
 from ralphloop.journal.records import IterationRecord
-from ralphloop.night.history import find_iteration, newest, tried
+from ralphloop.night.past import find_iteration, newest, tried
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.text.plain import one_line

@@ -108,7 +108,7 @@ def _what_is_known(look: StoryLook) -> Iterator[Line]:
     state, standing = look.state, look.standing.replace("_", " ")
     yield from _field("standing", f"{standing} ({look.grade})" if look.grade else standing)
     yield from _field("why", state.reason)
-    yield from _field("attempts", f"{state.attempts} failed")
+    yield from _field("attempts", f"{look.failed} failed")
     yield from _field("cost", cost_words(state.cost_usd, state.unpriced))
     yield from _listed("to answer", state.findings, Tone.WARN)
     yield from _field("bring back", look.bring_back)

@@ -29,7 +29,7 @@ def _row(look: StoryLook, passed: set[str], current: str | None) -> StoryRow:
         mark=mark,
         standing=words,
         tone=tone,
-        attempts=look.state.attempts,
+        attempts=look.failed,
         verdict=one_line(look.state.reason, 300),
     )
 

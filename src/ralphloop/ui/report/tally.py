@@ -17,6 +17,7 @@ from ralphloop.core.effects import SetAside
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.story_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
+from ralphloop.text.status import Status
 from ralphloop.ui.report.values import Cost, NearMiss, Note, Passed
 from ralphloop.ui.report.words import Teller
 
@@ -119,6 +120,7 @@ class Tally:
     def _judge(self, it: IterationRecord) -> None:
         verdict, at = it.record.verdict, it.finished_at or it.started_at
         failed = is_failed_attempt(it.record.analysis, passed=verdict.passed)
+        failed = failed or (it.status == Status.BLOCKED and not verdict.passed)
         self.stories[it.story or ""].failed += failed and not _is_outage(it)
         if verdict.passed:
             grade = str(verdict.grade or "")
@@ -127,7 +129,7 @@ class Tally:
             )
         if moved := it.record.analysis.transition:
             self.moves.append(msgspec.structs.replace(moved, at=moved.at or at))
-        if it.status == "BLOCKED":
+        if it.status == Status.BLOCKED:
             self.decisions.append(self._note(it, f"waits for a person: {_said(it)}"))
         if it.owes(SetAside):
             words = "; ".join(verdict.reasons)
