@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ralphloop.core.story import Story
 from ralphloop.errors import UsageError
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.reader import JournalReader
 from ralphloop.journal.records import IterationRecord, RunRecord
-from ralphloop.journal.session import seen_session
-from ralphloop.night.values import StoryLook
 from ralphloop.project import Project
 
 _PAGE = 1_000
 _SEARCHED_RUNS = 500
 
 
-def tried(
-    project: Project, run: str, story: Story, most: int
-) -> tuple[StoryLook, list[IterationRecord]]:
-    """A story as a run knows it, and the newest iterations on it."""
+def iterations_on(project: Project, run: str, story: str, most: int) -> list[IterationRecord]:
+    """The newest iterations on a story, newest first."""
     with JournalReader.open(project.journal) as journal:
-        state = seen_session(journal, run).story(story.id)
-        return StoryLook(story, state), journal.story_iterations(run, story.id, most)
+        return journal.story_iterations(run, story, most)
 
 
 def find_iteration(project: Project, run: str, n: int) -> IterationRecord | None:

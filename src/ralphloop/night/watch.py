@@ -20,7 +20,6 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Usage
 from ralphloop.core.run_state import RunState
 from ralphloop.core.session import Desk, Frozen
-from ralphloop.core.story import Story
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.holder import Holder
@@ -89,11 +88,6 @@ class Watch:
             return None
         with journal.snapshot():
             return self._look(journal, now, written=written, outside=outside)
-
-    def story(self, key: str) -> Story:
-        """A story as its file tells it, or only its name where it is not there."""
-        found = self._stories.list.get(key) if self._stories.list else None
-        return found or Story(id=key, title="", index=0)
 
     def close(self) -> None:
         """Let the journal go; the next look opens it again and tells everything anew."""

@@ -217,9 +217,8 @@ class Monitor(App[None]):
         from ralphloop.ui.monitor.details import story_pages
 
         if event.index < len(self._facts.stories):
-            row = self._facts.stories[event.index]
-            story = self.source.story(row.key)
-            load = partial(story_pages, self.project, self._facts.night.session.run, story)
+            row, look = self._facts.stories[event.index], self._facts.night.stories[event.index]
+            load = partial(story_pages, self.project, self._facts.night.session.run, look)
             self._read(load, f"{row.id} {row.title}")
 
     def _open_iteration(self, run: str, n: int) -> None:

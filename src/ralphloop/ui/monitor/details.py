@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from ralphloop.core.story import Story
 from ralphloop.journal.records import IterationRecord
-from ralphloop.night.past import find_iteration, newest, tried
+from ralphloop.night.past import find_iteration, iterations_on, newest
+from ralphloop.night.values import StoryLook
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.text.plain import one_line
@@ -30,9 +30,9 @@ _LARGEST_TEXT = 4 * 1024 * 1024
 _SHOWN = 500
 
 
-def story_pages(project: Project, run: str, story: Story) -> tuple[Page, ...]:
+def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]:
     """One story with its iterations."""
-    return (story_page(*tried(project, run, story, 50)),)
+    return (story_page(look, iterations_on(project, run, look.story.id, 50)),)
 
 
 def iteration(project: Project, run: str, n: int) -> tuple[Page, ...]:

@@ -218,8 +218,8 @@ def _field(label: str, value: object, tone: Tone = Tone.PLAIN) -> Iterator[Line]
         yield line((f"  {label:<{_LABEL}}", Tone.QUIET), (words, tone))
 
 
-def _listed(label: str, values: object, tone: Tone = Tone.PLAIN) -> Iterator[Line]:
-    for place, value in enumerate(_strings(values)[:_MOST_LISTED]):
+def _listed(label: str, values: Sequence[str], tone: Tone = Tone.PLAIN) -> Iterator[Line]:
+    for place, value in enumerate(values[:_MOST_LISTED]):
         yield from _field(label if place == 0 else "", value, tone)
 
 
@@ -230,10 +230,6 @@ def _text(text: object) -> Iterator[Line]:
 
 def _words(key: str) -> str:
     return key.replace("_", " ")
-
-
-def _strings(value: object) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list | tuple) else []
 
 
 def _moment(at: float) -> str:

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from ralphloop.config.model import Config
-from ralphloop.core.story import Story
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import Event
 from ralphloop.night.values import Night
@@ -53,10 +52,6 @@ class Source:
             return None
         self._facts, self._told = facts, True
         return facts
-
-    def story(self, key: str) -> Story:
-        """A story as its file tells it, or only its name where it is not there."""
-        return self._watch.story(key)
 
     def close(self) -> None:
         """Let the journal go; the next look opens it again."""
