@@ -26,6 +26,7 @@ pass_env = []
 context = "fresh"
 safety = "moderate"
 fallback = []
+ask_for_status = true
 [checks]
 commands = []
 timeout = "15m"

@@ -71,6 +71,23 @@ def test_a_conversation_nobody_went_on_with_begins_at_nothing() -> None:
     assert conversation(alone, before) == Usage(input_tokens=7)
 
 
+@pytest.mark.parametrize("before", [StoryState(), BEFORE], ids=["fresh", "resumed"])
+def test_an_answer_to_a_question_is_paid_once(before: StoryState) -> None:
+    """Its running total holds the answer before it, which is taken off; the next start knows."""
+    first, asked = said(total(150, 1.5)), said(total(160, 1.6))
+    known = before.session_usage
+    assert used(first, before, asked).input_tokens == 160 - known.input_tokens
+    assert cost_of(first, before, asked) == pytest.approx(1.6 - (known.cost_usd or 0.0))
+    assert conversation(first, before, asked) == total(160, 1.6)
+
+
+def test_an_answer_that_counts_itself_alone_is_added() -> None:
+    """Agents that report each turn by itself are believed."""
+    alone = Usage(input_tokens=7, cost_usd=0.5)
+    both = used(said(alone), StoryState(), said(alone))
+    assert (both.input_tokens, both.cost_usd) == (14, 1.0)
+
+
 def test_a_total_that_shrinks_costs_nothing() -> None:
     """A conversation that was compacted and counts from less than before gives no money back."""
     shrunk = used(said(total(20, 0.2)), BEFORE)

@@ -18,6 +18,7 @@ from ralphloop.core.model import (
     Outcome,
     Response,
     StoryFacts,
+    Usage,
 )
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
@@ -39,6 +40,9 @@ def said(status: Status = Status.COMPLETE, outcome: Outcome = Outcome.COMPLETED)
         reader="text", outcome=outcome, status=block, status_is_final=True, final_text="Worked."
     )
     return Result(response=response)
+
+
+UNSAID = Response(reader="text", outcome=Outcome.COMPLETED, final_text="Worked.", text="Worked.")
 
 
 def measured(others: int = 1, **more: object) -> Evidence:
@@ -65,6 +69,9 @@ def take(state: RunState, evidence: Evidence, result: Result | None = None) -> S
         (said(outcome=Outcome.TRANSIENT), measured(), None),
         (said(Status.BLOCKED), measured(), None),
         (said(Status.IN_PROGRESS), measured(passes_set=True), Need.CHECKS),
+        (Result(response=UNSAID, can_be_asked=True), measured(), Need.STATUS),
+        (Result(response=UNSAID, asked=said().response), measured(), Need.CHECKS),
+        (Result(response=UNSAID, asked=UNSAID), measured(), None),
     ],
 )
 def test_what_has_to_be_found_out_next(
@@ -73,6 +80,62 @@ def test_what_has_to_be_found_out_next(
     """Checks where something is claimed, then a look at tests and stories, then nothing."""
     start = Start(story=STORY, tree="t0")
     assert needs(RunState(), start, result, evidence, POLICY) is need
+
+
+ASKABLE = Result(response=UNSAID, can_be_asked=True)
+SILENT = msgspec.structs.replace(ASKABLE, asked=UNSAID)
+
+
+def asked_for(result: Result, state: RunState | None = None, policy: Policy = POLICY) -> bool:
+    """Whether the block has to be asked for before anything is measured."""
+    need = needs(state or RunState(), Start(story=STORY, tree="t0"), result, Evidence(), policy)
+    return need is Need.STATUS
+
+
+def test_a_finished_answer_without_a_block_is_asked_for_it() -> None:
+    """Only where that is possible, once, and not after two questions in vain."""
+    assert asked_for(ASKABLE)
+    assert asked_for(ASKABLE, RunState(unanswered=1))
+    assert not asked_for(ASKABLE, RunState(unanswered=2))
+    assert not asked_for(SILENT)
+    assert not asked_for(Result(response=UNSAID))
+    assert not asked_for(msgspec.structs.replace(said(), can_be_asked=True))
+    assert not asked_for(ASKABLE, policy=Policy(ask_for_status=False))
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one is not Outcome.COMPLETED])
+def test_an_answer_that_was_not_finished_is_not_asked_about(outcome: Outcome) -> None:
+    """What failed, fell silent or was cut off has no block to give."""
+    cut = msgspec.structs.replace(UNSAID, outcome=outcome)
+    assert not asked_for(msgspec.structs.replace(ASKABLE, response=cut))
+
+
+def test_no_question_beyond_the_budget() -> None:
+    """The start itself is part of what was spent; the iterations it may make are no matter."""
+    paid = msgspec.structs.replace(UNSAID, usage=Usage(cost_usd=1.0))
+    result = msgspec.structs.replace(ASKABLE, response=paid)
+    assert not asked_for(result, policy=Policy(limits=Limits(max_cost_usd=1.0)))
+    assert asked_for(result, policy=Policy(limits=Limits(max_cost_usd=1.5, max_iterations=1)))
+
+
+def test_S03_AC7_the_block_of_the_second_answer_counts_and_the_warning_stays() -> None:
+    """The story passes on it in one iteration; what was asked is kept and paid."""
+    asked = msgspec.structs.replace(said().response, usage=Usage(cost_usd=0.5))
+    result = msgspec.structs.replace(ASKABLE, asked=asked)
+    taken = take(RunState(), measured(checks=GREEN, doubts=()), result)
+    assert taken.verdict.passed
+    assert any("status" in words for words in taken.analysis.warnings)
+    assert (taken.state.iterations, taken.state.unanswered) == (1, 0)
+    assert taken.state.cost_usd == taken.spent.cost_usd == 0.5
+    assert taken.iteration.asked is not None
+    assert taken.iteration.response.status is None
+
+
+def test_a_question_in_vain_is_counted_and_claims_nothing() -> None:
+    """Two of them end the asking for this run."""
+    taken = take(RunState(), measured(), SILENT)
+    assert not taken.analysis.story_claimed
+    assert taken.state.unanswered == 1
 
 
 def test_a_claim_with_green_checks_passes_and_owes_three_things() -> None:

@@ -119,6 +119,7 @@ class AgentSection(Section):
     pass_env: Words = ()  # passed through although we would drop them
     context: Context = Context.FRESH
     safety: Safety = Safety.MODERATE
+    ask_for_status: bool = True  # once, where an answer has no status block
     fallback: Fallbacks = ()
 
 

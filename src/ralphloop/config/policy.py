@@ -19,6 +19,7 @@ def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
         cooldown_minutes=circuit.cooldown_minutes,
         test_saturation=circuit.test_saturation,
         limits=limits_of(config.limits),
+        ask_for_status=config.agent.ask_for_status,
         commits=config.git.commit is CommitPolicy.STORY,
         on_usage_limit=config.limits.on_usage_limit,
         mode=mode,

@@ -35,6 +35,7 @@ _KEPT_TOOLS = 30
 _KEPT_DENIALS = 20
 _KEPT_STDERR = 2_000
 _KEPT_TITLE = 200
+_GIVEN_WHEN_ASKED = "no status block (RALPH_STATUS) in the answer; it gave one when asked"
 
 
 class LearningShare(Value, kw_only=True):
@@ -73,6 +74,20 @@ class Result(Value, kw_only=True):
     stopped_because: str = ""  # in words; empty where it ended by itself
     leftovers: tuple[str, ...] = ()  # what had to be stopped after it was done, by name
     stderr_tail: str = ""
+    can_be_asked: bool = False  # its conversation can be gone on with, now
+    asked: Response | None = None  # what it answered when it was asked for the missing block
+
+    @property
+    def heard(self) -> Response:
+        """The answer, ended by the block that came when it was asked for."""
+        if self.asked is None or self.asked.status is None:
+            return self.response
+        return msgspec.structs.replace(
+            self.response,
+            status=self.asked.status,
+            status_is_final=self.asked.status_is_final,
+            warnings=(*self.response.warnings, _GIVEN_WHEN_ASKED),
+        )
 
 
 class Said(Value, kw_only=True):
@@ -152,6 +167,7 @@ class Iteration(Value, kw_only=True):
 
     agent: str = ""
     response: Said = Said()
+    asked: Said | None = None  # what came when its missing status block was asked for
     end: ProcessEnd = ProcessEnd()
     stopped_because: str = ""
     evidence: Evidence = Evidence()
@@ -189,6 +205,7 @@ def kept(
     return Iteration(
         agent=start.agent,
         response=Said.of(result.response),
+        asked=Said.of(result.asked) if result.asked else None,
         end=result.end,
         stopped_because=result.stopped_because,
         evidence=msgspec.structs.replace(evidence, changed=ChangedFiles()),

@@ -43,6 +43,7 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     cooldown_minutes: float = 0
     test_saturation: int = 3
     limits: Limits = Limits()
+    ask_for_status: bool = True  # an answer without its block is put back to the agent, once
     commits: bool = True  # a passed story gets a commit of its own
     on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
     mode: Mode = Mode.SCRIPT
@@ -64,4 +65,5 @@ STUCK_ALTERNATION = 4  # A B A B
 STUCK_REVISITS = 3  # trees seen before, in a row
 DECLINE_HISTORY = 3  # earlier iterations a decline is measured against
 STARTUP_ERRORS = 2  # in a row: something is broken here
+UNANSWERED = 2  # times a status block was asked for in vain: it is not asked for again
 PAID_FAILURES = 10  # infrastructure failures after model output, in a row

@@ -29,6 +29,7 @@ class RunState(Value, kw_only=True):
     lengths: tuple[int, ...] = ()  # characters of own text, agent iterations only
     startup_errors: int = 0
     paid_failures: int = 0
+    unanswered: int = 0  # times a missing status block was asked for and did not come
     outages: int = 0  # infrastructure endings in a row: how long to back off
     idle_set_asides: int = 0  # stories set aside in a row without progress between
     refused: int = 0  # stories in a row that were set aside because nothing can be committed

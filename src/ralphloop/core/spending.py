@@ -1,7 +1,8 @@
 """How one start is counted.
 
 Some agents count a resumed conversation as a whole; then what was known of it is taken off.  What
-no result reports is estimated from the stream by the reader.
+no result reports is estimated from the stream by the reader.  An agent that was asked for its
+status block has answered twice in one start (`asked`), and both count.
 """
 
 from __future__ import annotations
@@ -14,8 +15,13 @@ from ralphloop.core.totals import Spent
 from ralphloop.text.status import StatusBlock
 
 
-def used(response: Response, before: StoryState) -> Usage:
+def used(response: Response, before: StoryState, asked: Response | None = None) -> Usage:
     """What this start alone used."""
+    own = _alone(response, before)
+    return own + _alone(asked, _answered(response, before)) if asked else own
+
+
+def _alone(response: Response, before: StoryState) -> Usage:
     usage, known = response.usage, before.session_usage
     resumed = bool(before.session_id) and response.session_id == before.session_id
     if not (usage.cumulative and resumed):
@@ -27,17 +33,25 @@ def used(response: Response, before: StoryState) -> Usage:
     return msgspec.structs.replace(usage, **tokens, cost_usd=cost)
 
 
-def conversation(response: Response, before: StoryState) -> Usage:
+def _answered(response: Response, before: StoryState) -> StoryState:
+    """The story between the answer and what came when its block was asked for."""
+    known, named = conversation(response, before), response.session_id or before.session_id
+    return msgspec.structs.replace(before, session_id=named, session_usage=known)
+
+
+def conversation(response: Response, before: StoryState, asked: Response | None = None) -> Usage:
     """What the conversation reported up to here; a start that names no total only adds to it."""
+    if asked is not None:
+        return conversation(asked, _answered(response, before))
     resumed = bool(before.session_id) and response.session_id in (None, before.session_id)
     if response.usage.cumulative or not resumed:
         return response.usage
     return before.session_usage + response.usage
 
 
-def cost_of(response: Response, before: StoryState) -> float:
+def cost_of(response: Response, before: StoryState, asked: Response | None = None) -> float:
     """Dollars this start added."""
-    return max(0.0, used(response, before).cost_usd or 0.0)
+    return max(0.0, used(response, before, asked).cost_usd or 0.0)
 
 
 def is_unpriced(response: Response) -> bool:

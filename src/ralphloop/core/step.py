@@ -32,7 +32,7 @@ from ralphloop.core.model import (
     Value,
 )
 from ralphloop.core.outcome import settle
-from ralphloop.core.policy import Policy
+from ralphloop.core.policy import UNANSWERED, Policy
 from ralphloop.core.progress import Progress
 from ralphloop.core.progress_words import entry_outcome, entry_summary
 from ralphloop.core.run_state import RunState
@@ -50,6 +50,7 @@ VERIFY = "verify"  # the name of the check that is a story's own command
 class Need(StrEnum):
     """What is to be found out next."""
 
+    STATUS = "status"  # ask the same conversation for the block that is missing
     CHECKS = "checks"  # run them, the story's own command among them
     DOUBTS = "doubts"  # look at what the story did to tests, stories and history
 
@@ -74,15 +75,13 @@ class Step(Value, kw_only=True):
 
 
 def needs(
-    state: RunState,  # noqa: ARG001 - what to ask may depend on what was asked before
-    start: Start,
-    result: Result,
-    evidence: Evidence,
-    policy: Policy,  # noqa: ARG001
+    state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy
 ) -> Need | None:
     """What to find out before the start can be judged; None once nothing is left."""
-    claim = claim_of(result.response, passes_set=evidence.passes_set)
-    if settle(result.response, result.end, evidence).is_infrastructure:
+    if _is_to_be_asked(state, start, result, evidence, policy):
+        return Need.STATUS
+    claim = claim_of(result.heard, passes_set=evidence.passes_set)
+    if settle(result.heard, result.end, evidence).is_infrastructure:
         return None
     if evidence.checks is None and (claim.story or claim.exit_signal):
         return Need.CHECKS
@@ -91,9 +90,28 @@ def needs(
     return None
 
 
+def _is_to_be_asked(
+    state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy
+) -> bool:
+    """A finished answer without a block, and asking for it is possible, new and within limits."""
+    response = result.response
+    finished = response.outcome is Outcome.COMPLETED and not result.end.interrupted
+    if not finished or response.status is not None:
+        return False
+    if not result.can_be_asked or result.asked is not None or not policy.ask_for_status:
+        return False
+    paid = msgspec.structs.replace(
+        state,
+        cost_usd=state.cost_usd + cost_of(response, start.state),
+        active_s=state.active_s + result.end.duration_s,
+    )
+    limit = reached(policy.limits, _used(paid, start, result, evidence))
+    return limit is None and state.unanswered < UNANSWERED
+
+
 def step(state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy) -> Step:
     """Fold one start into the run."""
-    response, before = result.response, state
+    response, before = result.heard, state
     claim = claim_of(response, passes_set=evidence.passes_set)
     outcome = settle(response, result.end, evidence)
     verdict = _verdict(start, claim, outcome, evidence)
@@ -137,7 +155,7 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
         decision=decision,
         effects=_effects(start, story, iteration, result, evidence, policy),
         story=key,
-        spent=spent(used(response, start.state), response, analysis, evidence),
+        spent=spent(used(response, start.state, result.asked), response, analysis, evidence),
     )
 
 
@@ -280,10 +298,11 @@ def _counters(state: RunState, analysis: Analysis, result: Result, start: Start)
         state,
         starts=state.starts + 1,
         iterations=state.iterations + (paid or not infrastructure),
-        cost_usd=state.cost_usd + cost_of(result.response, start.state),
+        cost_usd=state.cost_usd + cost_of(result.response, start.state, result.asked),
         active_s=state.active_s + result.end.duration_s,
         startup_errors=startup,
         paid_failures=failures,
+        unanswered=state.unanswered + (result.asked is not None and result.asked.status is None),
         outages=state.outages + 1 if infrastructure else 0,
     )
 
@@ -332,7 +351,7 @@ def _used(state: RunState, start: Start, result: Result, evidence: Evidence) -> 
     """What the run has used, this start's money included."""
     if evidence.used is None:
         return Totals(cost_usd=state.cost_usd, active_s=state.active_s)
-    cost = evidence.used.cost_usd + cost_of(result.response, start.state)
+    cost = evidence.used.cost_usd + cost_of(result.response, start.state, result.asked)
     return msgspec.structs.replace(evidence.used, cost_usd=cost)
 
 

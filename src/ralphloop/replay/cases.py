@@ -22,11 +22,13 @@ from ralphloop.core.model import (
     Decision,
     Evidence,
     ProcessEnd,
+    Response,
     StoryFacts,
     Value,
 )
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
+from ralphloop.core.step import Need, needs
 from ralphloop.core.step import step as take_step
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.errors import InputError
@@ -43,6 +45,7 @@ class CaseEvidence(Value, kw_only=True):
 
 class CaseIteration(Value, kw_only=True):
     output: str = ""
+    asked: str | None = None  # what it answered when it was asked for the missing block
     stderr: str = ""
     exit_code: int | None = 0
     timed_out: bool = False
@@ -139,7 +142,10 @@ def play(case: Case, policy: Policy) -> Iterator[Played]:
             state = intervene(state, SecondChance(story=iteration.story), policy)
         evidence = _evidence(case, iteration, passed, clock)
         start = Start(number=state.starts + 1, state=state.story(iteration.story))
-        taken = take_step(state, start, _result(case, iteration), evidence, policy)
+        result = _result(case, iteration)
+        if needs(state, start, result, evidence, policy) is Need.STATUS:
+            result = msgspec.structs.replace(result, asked=_read(case, iteration.asked or ""))
+        taken = take_step(state, start, result, evidence, policy)
         state, passed = taken.state, passed + (evidence.stories_passed or 0)
         story = state.story(taken.story)
         yield Played(state=state, story=story, analysis=taken.analysis, decision=taken.decision)
@@ -162,19 +168,23 @@ def judge(case: Case, overrides: Mapping[str, Any]) -> CaseResult:
 
 
 def _result(case: Case, iteration: CaseIteration) -> Result:
-    response = read(
-        iteration.output.encode("utf-8", "surrogatepass"),
-        agent=case.agent or "auto",
-        exit_code=iteration.exit_code,
-        stderr=iteration.stderr,
-    )
+    response = _read(case, iteration.output, iteration.exit_code, iteration.stderr)
     end = ProcessEnd(
         exit_code=iteration.exit_code,
         timed_out=iteration.timed_out,
         stalled=iteration.stalled,
         duration_s=iteration.duration_s,
     )
-    return Result(response=response, end=end)
+    return Result(response=response, end=end, can_be_asked=iteration.asked is not None)
+
+
+def _read(case: Case, output: str, exit_code: int | None = 0, stderr: str = "") -> Response:
+    return read(
+        output.encode("utf-8", "surrogatepass"),
+        agent=case.agent or "auto",
+        exit_code=exit_code,
+        stderr=stderr,
+    )
 
 
 def _evidence(case: Case, iteration: CaseIteration, passed: int, clock: float) -> Evidence:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.iteration import Iteration
+from ralphloop.core.iteration import Said
 from ralphloop.core.model import CheckStatus, Evidence, Outcome
 from ralphloop.core.policy import Policy
 from ralphloop.replay.cases import Case, judge
@@ -69,7 +69,7 @@ def _iteration(again: Again, names: dict[str, str]) -> dict[str, Any]:
     kept, record = again.record.record, again.record
     analysis = kept.analysis
     found: dict[str, Any] = {
-        "output": _said(kept),
+        "output": _said(kept.response, claimed=analysis.story_claimed),
         "exit_code": kept.end.exit_code,
         "duration_s": kept.end.duration_s,
         "story_about_tests": kept.evidence.stories.about_tests,
@@ -84,15 +84,17 @@ def _iteration(again: Again, names: dict[str, str]) -> dict[str, Any]:
         },
         **_ENDINGS.get(analysis.outcome, {}),
     }
+    if kept.asked is not None:
+        found["asked"] = _said(kept.asked, claimed=False)
     if record.story is not None:
         found["story"] = names.setdefault(record.story, f"S-{len(names) + 1}")
     return found
 
 
-def _said(kept: Iteration) -> str:
-    block = kept.response.status
+def _said(kept: Said, *, claimed: bool) -> str:
+    block = kept.status
     if block is None:
-        return "The story is complete." if kept.analysis.story_claimed else _SAID
+        return "The story is complete." if claimed else _SAID
     silent = msgspec.structs.replace(block, recommendation="", problems=())
     return f"{_SAID}\n\n{status.render(silent)}\n"
 

@@ -179,6 +179,7 @@ def _essence(state: StoryState) -> tuple[Standing, str, int]:
 def _result(kept: Iteration) -> Result:
     return Result(
         response=kept.response.response(),
+        asked=kept.asked.response() if kept.asked else None,
         end=kept.end,
         stopped_because=kept.stopped_because,
         leftovers=kept.leftovers,
