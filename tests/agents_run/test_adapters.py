@@ -7,6 +7,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,21 @@ def test_claude_resumes_by_id_only(tmp_path: Path) -> None:
     assert _value(argv, "--resume") == "earlier"
     assert "--session-id" not in argv
     assert "--continue" not in argv
+
+
+def test_a_question_is_asked_without_tools_where_the_agent_can_be_started_so(
+    tmp_path: Path,
+) -> None:
+    """Claude has none, Codex may write nothing, Gemini may neither write nor run anything."""
+    assert _value(_claude(tmp_path, resume=SESSION, tools=False).argv, "--tools") == ""
+    assert "--tools" not in _claude(tmp_path).argv
+    for name, flag in (
+        (AgentName.CODEX, 'sandbox_mode="read-only"'),
+        (AgentName.GEMINI, "default"),
+    ):
+        request = _request(tmp_path, _section(name), resume=SESSION, tools=False)
+        assert flag in load_agent(name).launch(request).argv
+        assert flag not in load_agent(name).launch(replace(request, tools=True)).argv
 
 
 def test_the_users_own_variables_come_before_our_defaults(tmp_path: Path) -> None:

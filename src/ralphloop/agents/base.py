@@ -36,6 +36,7 @@ class AgentRequest:
     resume: str | None = None  # the conversation to go on with
     max_turns: int = 0
     budget_usd: float | None = None
+    tools: bool = True  # False: a question only, where the agent can be started so
 
     @property
     def mark(self) -> str:
@@ -77,6 +78,11 @@ class Agent(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def resumes(self) -> bool:
+        """A conversation that has ended can be gone on with."""
+        ...
 
     def launch(self, request: AgentRequest) -> Launch:
         """The process to start; raises `AgentUnavailable` where the configuration forbids it."""

@@ -69,6 +69,7 @@ class ClaudeAgent:
     """Starts `claude -p`."""
 
     name = "claude"
+    resumes = True
 
     def launch(self, request: AgentRequest) -> Launch:
         config = request.config
@@ -131,6 +132,8 @@ def _limits(request: AgentRequest) -> Iterator[tuple[str, ...]]:
         yield "--model", request.config.model
     if request.max_turns > 0:
         yield "--max-turns", str(request.max_turns)
+    if not request.tools:
+        yield "--tools", ""
     if request.budget_usd is not None:
         yield "--max-budget-usd", f"{max(request.budget_usd, _SMALLEST_BUDGET_USD):.4f}"
 

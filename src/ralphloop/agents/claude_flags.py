@@ -18,6 +18,7 @@ from ralphloop.findings import Finding, Level
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]{1,60}")
 _UPDATE = "update Claude Code: claude update, or npm install -g @anthropic-ai/claude-code"
 _SETTINGS, _PROMPTS = "--settings", "--permission-prompts"
+_TOOLS = "--tools"  # without it a question about the status block is asked with tools at hand
 # What follows where it is left out.  `--max-turns` is in no help and known to all.
 _OPTIONAL = {
     _PROMPTS: "what is not allowed is refused all the same, but the agent may try it again",
@@ -61,4 +62,4 @@ def flag_problems(usage: str, version: str | None, safety: Safety) -> Iterator[F
 
 
 def _ours() -> set[str]:
-    return {_SETTINGS, *_OPTIONAL}
+    return {_SETTINGS, _TOOLS, *_OPTIONAL}

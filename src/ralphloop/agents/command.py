@@ -19,6 +19,7 @@ class CommandAgent:
     """Starts the user's own program."""
 
     name = "command"
+    resumes = False
 
     def launch(self, request: AgentRequest) -> Launch:
         config = request.config

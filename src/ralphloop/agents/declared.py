@@ -14,6 +14,7 @@
     minimal = ["--yolo"]
     moderate = []
     strict = []
+    asking = ["--read-only"]             # instead, where it is only asked something; optional
     [env]                                # defaults for its environment
     NO_UPDATE = "1"
     [login]                              # optional: asks whether it is logged in
@@ -56,6 +57,7 @@ class _SafetyFlags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     minimal: Words | None = None
     moderate: Words | None = None
     strict: Words | None = None
+    asking: Words | None = None
 
     def of(self, level: Safety) -> Words | None:
         flags: Words | None = getattr(self, level.value)
@@ -97,6 +99,10 @@ class DeclaredAgent:
     @property
     def name(self) -> str:
         return self._it.name
+
+    @property
+    def resumes(self) -> bool:
+        return bool(self._it.resume)
 
     def launch(self, request: AgentRequest) -> Launch:
         config = request.config
@@ -148,9 +154,10 @@ class DeclaredAgent:
             )
 
     def _filled_in(self, template: Words, request: AgentRequest) -> Iterator[str]:
-        config = request.config
+        config, flags = request.config, self._it.safety
+        asking = None if request.tools else flags.asking
         lists: dict[str, Words] = {
-            "{safety}": self._it.safety.of(config.safety) or (),
+            "{safety}": asking if asking is not None else flags.of(config.safety) or (),
             "{model}": _with_value(self._it.model, config.model),
             "{args}": config.args,
             "{session}": (request.resume,) if request.resume else (),

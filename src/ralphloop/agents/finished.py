@@ -27,4 +27,5 @@ class Finished(Value, kw_only=True):
     stopped_because: str = ""  # in words; empty where it ended by itself
     leftovers: tuple[str, ...] = ()  # what had to be stopped after it was done, by name
     stderr_tail: str = ""
+    asked: Response | None = None  # what came when its missing status block was asked for
     output_bytes: int = 0

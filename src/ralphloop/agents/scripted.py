@@ -32,6 +32,7 @@ class ScriptedAgent:
     """Starts the player in a process of its own."""
 
     name = "scripted"
+    resumes = False  # a script foresees every start
 
     def launch(self, request: AgentRequest) -> Launch:
         path = _script_path(request.config, request.cwd)

@@ -58,6 +58,7 @@ class _Session:
     """The agent that is there already: the session whose hooks we are."""
 
     name = "claude"
+    resumes = False
 
     def launch(self, request: AgentRequest) -> Launch:
         raise AgentUnavailable("a loop inside a session starts no agent", "Use `ralph run`.")
