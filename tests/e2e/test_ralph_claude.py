@@ -94,6 +94,21 @@ def test_a_year_old_claude_does_two_stories(server: ModelServer, world: World) -
     assert counted(made.status()) == server.billed
 
 
+def test_a_forgotten_block_is_asked_for(server: ModelServer, world: World) -> None:
+    """The same conversation gives it, without tools at hand: one iteration, and both are paid."""
+    made = project(world, server, stories=[story(1, "One")])
+    server.play(use(*feature("one", 1)), say("I did a part.", usage=BILL), say(claim(), usage=BILL))
+    run = made.ralph("run", "--json")
+    assert_done(made, run)
+    assert len(server.requests) == 3
+    asked = server.requests[-1]
+    assert "RALPH_STATUS block" in asked.prompt
+    assert asked.question.tools == ()
+    (ended,) = made.events(run, "iteration_finished")
+    assert any("status" in words for words in ended["warnings"])
+    assert_dollars_billed(made, server)
+
+
 @pytest.mark.parametrize(
     "trouble",
     [

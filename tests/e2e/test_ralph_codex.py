@@ -91,6 +91,17 @@ def test_two_stories_of_which_the_first_done_was_a_lie(server: ModelServer, worl
     assert_billed(made, server)
 
 
+def test_a_forgotten_block_is_asked_for(server: ModelServer, world: World) -> None:
+    """The same conversation gives it: one iteration, both answers counted once."""
+    made = codex_project(world, server)
+    server.play(use(*feature("one", 1)), say("I did a part.", usage=BILL), say(claim(), usage=BILL))
+    assert_done(made, made.ralph("run"))
+    assert len(server.requests) == 3
+    assert "RALPH_STATUS block" in server.requests[-1].prompt
+    assert made.status()["session"]["iterations"] == 1
+    assert_billed(made, server)
+
+
 @pytest.mark.parametrize("status", [429, 500])
 def test_an_outage_is_sat_out(server: ModelServer, world: World, status: int) -> None:
     """A start that the API refused is no iteration; the story is done when it answers again."""

@@ -31,7 +31,8 @@ event(type="turn.completed", usage=usage)
 
 def claude(tmp_path: Path, context: str) -> Sandbox:
     """An agent that names the price of the whole conversation, never of the start."""
-    return claude_sandbox(tmp_path, RUNNING_TOTAL, toml=f'context = "{context}"\n')
+    toml = f'context = "{context}"\nask_for_status = false\n'
+    return claude_sandbox(tmp_path, RUNNING_TOTAL, toml=toml)
 
 
 def codex(tmp_path: Path, context: str) -> Sandbox:

@@ -21,7 +21,9 @@ def test_a_misbehaving_agent_is_bounded(tmp_path: Path, guard: Guard) -> None:
 
 def test_a_dead_conversation_is_resumed_once(tmp_path: Path) -> None:
     """A conversation that is gone costs one start; the next one is fresh and works."""
-    box = claude_sandbox(tmp_path, DEAD_CONVERSATION, toml='context = "resume"\n')
+    box = claude_sandbox(
+        tmp_path, DEAD_CONVERSATION, toml='context = "resume"\nask_for_status = false\n'
+    )
     done = box.run("--json")
     assert done.code == 0, told(done)
     assert (box.state / "resumed").read_text().split() == ["False", "True", "False"]
@@ -35,7 +37,7 @@ def test_the_cost_of_a_resumed_conversation_is_counted_once(tmp_path: Path) -> N
     says("Working.")
     result(f"Part {START} is there.", cost=0.25 * START, model_usage_since_last_result=new)
     """
-    box = claude_sandbox(tmp_path, claude, toml='context = "resume"\n')
+    box = claude_sandbox(tmp_path, claude, toml='context = "resume"\nask_for_status = false\n')
     done = box.run("--json", "--max-cost", "1")
     assert done.code == 3, told(done)
     assert box.starts == 4

@@ -215,7 +215,9 @@ def test_without_the_guard_its_scenario_does_not_hold(tmp_path: Path, mutation: 
 
 def test_without_forgetting_it_a_dead_conversation_is_resumed_again(tmp_path: Path) -> None:
     """Remembered for ever, the dead conversation ends the run."""
-    box = claude_sandbox(tmp_path, DEAD_CONVERSATION, toml='context = "resume"\n')
+    box = claude_sandbox(
+        tmp_path, DEAD_CONVERSATION, toml='context = "resume"\nask_for_status = false\n'
+    )
     mutation = (
         "import ralphloop.loop.recording as recording\n"
         "recording._conversation = lambda judged: 's-1'"

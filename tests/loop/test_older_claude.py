@@ -25,7 +25,7 @@ for flag in sys.argv[1:]:
 write("argv-" + str(START), sys.argv)
 write(STORY + ".txt")
 says("The story is complete.")
-result("The story is complete.")
+result("---RALPH_STATUS---\\nSTATUS: COMPLETE\\n---END_RALPH_STATUS---")
 """
 
 

@@ -36,6 +36,7 @@ from ralphloop.journal.records import (
 from ralphloop.text.durations import is_expired
 
 SESSION_HOURS = 24.0
+ASKINGS_KEY = "askings"
 _JSON_COLUMNS = frozenset({"config", "data", "payload"})
 _UNFINISHED = "status IN ('running', 'stopped')"
 _R = TypeVar("_R", bound=msgspec.Struct)
@@ -194,13 +195,18 @@ class Queries:
         """Agent starts of all runs from that moment on, for limits by the hour."""
         sql = "SELECT COUNT(*) FROM iterations WHERE started_at >= ?"
         row = self._db.row(sql, (moment,))
-        return int(row[0]) if row else 0
+        return (int(row[0]) if row else 0) + sum(at >= moment for at in self.askings())
 
     def nth_newest_start(self, n: int) -> float | None:
         """When the n-th newest start of all runs began."""
-        sql = "SELECT started_at FROM iterations ORDER BY started_at DESC LIMIT 1 OFFSET ?"
-        row = self._db.row(sql, (max(0, n - 1),))
-        return float(row[0]) if row else None
+        sql = "SELECT started_at FROM iterations ORDER BY started_at DESC LIMIT ?"
+        starts = [float(row[0]) for row in self._db.rows(sql, (max(1, n),))]
+        newest = sorted((*starts, *self.askings()), reverse=True)
+        return newest[max(1, n) - 1] if len(newest) >= n else None
+
+    def askings(self) -> list[float]:
+        """When agents were asked for a missing status block in the last hour; starts as well."""
+        return msgspec.convert(self.meta(ASKINGS_KEY) or [], list[float])
 
     # --- stories, meta, waits, requests, events ----------------------------------------------
 

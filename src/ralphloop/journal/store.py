@@ -27,7 +27,7 @@ from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_writing
 from ralphloop.journal.encoding import count, json_text, money, text, texts
-from ralphloop.journal.queries import Queries
+from ralphloop.journal.queries import ASKINGS_KEY, Queries
 from ralphloop.journal.records import (
     FinishedIteration,
     NewEvent,
@@ -226,6 +226,11 @@ class Journal(Queries):
         """Remember how an agent ended; a power cut may take that, and its work is done again."""
         with self._db.write("agent_ended", durable=False) as db:
             _set_meta(db, key, value)
+
+    def count_asking(self, *, now: float, since: float) -> None:
+        """Remember that an agent is asked for its status block, as long as it matters."""
+        recent = [at for at in self.askings() if at >= since]
+        self.set_meta(ASKINGS_KEY, [*recent, now])
 
     # --- requests ----------------------------------------------------------------------------
 

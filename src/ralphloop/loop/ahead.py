@@ -23,12 +23,17 @@ class AgentEnd(Value, kw_only=True):
     agent: str
     finished: Finished
     carried: Carried = Carried()
+    asking: bool = False  # it is asked for its status block; nobody asks a second time
 
 
-def write_end(runner: Runner, begun: Begun, finished: Finished) -> None:
+def write_end(runner: Runner, begun: Begun, finished: Finished, *, asking: bool = False) -> None:
     """Keep how the agent of this iteration ended, until the iteration is finished."""
     end = AgentEnd(
-        n=begun.number, agent=begun.member.name, finished=finished, carried=begun.carried
+        n=begun.number,
+        agent=begun.member.name,
+        finished=finished,
+        carried=begun.carried,
+        asking=asking,
     )
     runner.journal.keep_agent_end(_key(runner.run), end)
 

@@ -14,6 +14,7 @@ RUN_STARTED = "run_started"
 PREFLIGHT = "preflight"
 ITERATION_STARTED = "iteration_started"
 AGENT_EVENT = "agent_event"
+STATUS_ASKED = "status_asked"  # its answer had no status block
 ITERATION_FINISHED = "iteration_finished"
 STORY_PASSED = "story_passed"
 STORY_SET_ASIDE = "story_set_aside"

@@ -41,6 +41,7 @@ from ralphloop.workspace.repo import Repository
 
 if TYPE_CHECKING:
     from ralphloop.agents.base import AgentRequest
+    from ralphloop.agents.process import Rules
 
 
 class Begun(Value, kw_only=True):
@@ -231,7 +232,7 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Measured:
     )
     return Measured(
         begun=begun,
-        result=_result(finished, begun),
+        result=result_of(finished, begun),
         evidence=evidence,
         after=after,
         changes=listed.changes,
@@ -240,9 +241,12 @@ def measured(runner: Runner, begun: Begun, finished: Finished) -> Measured:
     )
 
 
-def _result(finished: Finished, begun: Begun) -> Result:
+def result_of(finished: Finished, begun: Begun) -> Result:
+    """What the decision knows of an agent that has ended."""
+    asked = finished.asked
     return Result(
         response=_with_price(finished.response, begun),
+        asked=_with_price(asked, begun) if asked else None,
         end=finished.end,
         stopped_because=finished.stopped_because,
         leftovers=finished.leftovers,
@@ -257,15 +261,22 @@ def _reopened(stories: StoryList | None, gone: Iterable[str]) -> StoryList | Non
 async def run_agent(runner: Runner, begun: Begun) -> Finished:
     """Start the agent and see it to its end."""
     from ralphloop.agents.process import Rules
+
+    limits, left = runner.config.limits, money_left(runner.limits, runner.totals())
+    request = request_for(runner, begun, budget_usd=left)
+    rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
+    return await run_request(runner, begun, request, rules, begun.transcript)
+
+
+async def run_request(
+    runner: Runner, begun: Begun, request: AgentRequest, rules: Rules, transcript: Path
+) -> Finished:
+    """One process of the agent, watched and written down."""
     from ralphloop.agents.process import run_agent as run
     from ralphloop.agents.transcript import Transcript
     from ralphloop.readers import reader_for
 
-    limits, left = runner.config.limits, money_left(runner.limits, runner.totals())
-    request = request_for(runner, begun, budget_usd=left)
-    launch = begun.member.agent.launch(request)
-    rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
-    repo = runner.setup.repo
+    launch, repo = begun.member.agent.launch(request), runner.setup.repo
 
     def told(event: AgentEvent) -> None:
         runner.bus.emit(
@@ -280,7 +291,7 @@ async def run_agent(runner: Runner, begun: Begun) -> Finished:
         runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
         runner.settle()
 
-    with Transcript(begun.transcript) as sink:
+    with Transcript(transcript) as sink:
         return await run(
             launch,
             reader=reader_for(launch.reader),

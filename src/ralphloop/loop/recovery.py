@@ -19,6 +19,7 @@ from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.ahead import AgentEnd, read_end
+from ralphloop.loop.asking import asking_transcript
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.iteration import Begun, begun_again, measured
 from ralphloop.loop.judging import judge
@@ -72,7 +73,11 @@ def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
     begun = msgspec.structs.replace(
         begun, member=(named or [begun.member])[0], carried=ended.carried
     )
-    judged = yield from judge(runner, measured(runner, begun, ended.finished))
+    finished = ended.finished
+    if ended.asking:  # cut off while it was asked: what it said by then counts, and is paid
+        said = _read_transcript(runner, asking_transcript(begun))
+        finished = msgspec.structs.replace(finished, asked=said)
+    judged = yield from judge(runner, measured(runner, begun, finished))
     if judged.cut_short:
         return f"the checks of iteration {begun.number} are still to be run"
     step = record(runner, judged)

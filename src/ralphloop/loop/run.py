@@ -19,6 +19,7 @@ from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop import events
 from ralphloop.loop.ahead import write_end
+from ralphloop.loop.asking import asked_for_status
 from ralphloop.loop.circuit import stays_open
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.guard import moved_head, trouble
@@ -137,7 +138,7 @@ def _lacks_verify(runner: Runner, story: Story) -> bool:
 
 async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     """One start of the agent, to its end; a decision where it is not to continue."""
-    finished = await run_agent(runner, begun)
+    finished = await asked_for_status(runner, begun, await run_agent(runner, begun))
     write_end(runner, begun, finished)
     judged = await beside(judge(runner, measured(runner, begun, finished)))
     if judged.cut_short:

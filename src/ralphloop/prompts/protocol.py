@@ -43,6 +43,13 @@ Example of a story that is finished while others are open:
     ---END_RALPH_STATUS---
 """
 
+ASK_FOR_STATUS = f"""\
+Your last answer does not end with the RALPH_STATUS block, so nobody can tell what you have done.
+Do nothing more: change no files, run nothing. Answer with the block alone, about the work as it is
+now, without making it look better or worse.
+
+{STATUS_SECTION}"""
+
 DEFAULT_INSTRUCTIONS = """\
 # How to work
 

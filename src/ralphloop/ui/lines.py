@@ -15,6 +15,7 @@ from ralphloop.text.plain import clean, counted
 
 Event = Mapping[str, Any]
 _SIMPLE = {
+    "status_asked": "    asked for the status block that its answer lacks",
     "story_set_aside": "  ⊘ {story} is set aside: {reason}",
     "story_blocked": "  ? {story} waits for you: {reason}",
     "story_reopened": "  ↻ {story} is open again: {reason}",
