@@ -18,7 +18,7 @@ import msgspec
 from ralphloop.core.effects import Progress
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.totals import Spent
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import ProgressEntry, add_progress, publish, session_view

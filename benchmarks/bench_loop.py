@@ -28,7 +28,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.run_state import RunState
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 
 # By its path, because a shell has a `true` of its own that costs no process.
 AGENT = shutil.which("true") or "/bin/true"

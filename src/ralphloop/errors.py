@@ -10,12 +10,14 @@
     └── LockedError        75  another run holds the project or its work tree
 
 The numbers are a contract with scripts; click's own 2 is our "blocked", so usage errors are 64.
+
+A `Finding` is what is found out before anything is spent.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import ClassVar
+from enum import IntEnum, StrEnum
+from typing import ClassVar, NamedTuple
 
 
 class ExitCode(IntEnum):
@@ -75,3 +77,21 @@ class JournalError(RalphError):
 
 class LockedError(RalphError):
     exit_code = ExitCode.LOCKED
+
+
+class Level(StrEnum):
+    """The worst first."""
+
+    ERROR = "error"  # a run does not begin
+    WARNING = "warning"  # worth reading
+    INFO = "info"  # how things stand
+    OK = "ok"
+
+
+class Finding(NamedTuple):
+    """One thing to know before a run begins."""
+
+    level: Level
+    message: str
+    fix: str = ""
+    code: str = ""  # what it is about, in one word

@@ -2,12 +2,14 @@
 
 Everything we write lands there, so nothing in it may lead elsewhere: a link shipped with a clone,
 or planted by an agent that may not leave the project, would make us write where its author cannot.
-`claim` is asked before anything is written; `own_opener` opens the files that are written in place.
+`claim` is asked before anything is written; `own_opener` opens the files that are written in place;
+`open_regular` reads what somebody may have replaced by something that is no file.
 What is in the directory was said by agents about somebody's work, so nobody else may read it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -71,3 +73,12 @@ def _close(directory: Path) -> None:
             directory.chmod(_PRIVATE)
         except PermissionError:
             pass  # somebody else's, who lets us in: theirs to close
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """The file for reading; OSError for a pipe or a device, which could be waited on for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")

@@ -17,8 +17,7 @@ import pytest
 from ralphloop.agents.base import AgentRequest, Launch, load_agent, mark_of
 from ralphloop.agents.declared import declared_names, load_declared
 from ralphloop.config.model import AgentName, AgentSection, ReaderName, Safety
-from ralphloop.errors import AgentUnavailable, InputError
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
 from ralphloop.proc.table import MARK_VARIABLE
 
 SESSION = str(uuid.UUID(int=7))

@@ -10,7 +10,7 @@ import pytest
 
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
-from ralphloop.journal.circuit import save_circuit
+from ralphloop.journal.session import save_circuit
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 from tests.conftest import RunRalph

@@ -11,7 +11,7 @@ import pytest
 from ralphloop.cli.main import COMMANDS, ralph
 from ralphloop.cli.status_json import status_data
 from ralphloop.config.model import settings
-from ralphloop.config.render import toml_line
+from ralphloop.config.values import toml_line
 from ralphloop.errors import ExitCode
 from ralphloop.night.look import look
 from ralphloop.project import Project

@@ -20,9 +20,9 @@ from ralphloop.core.model import Circuit
 from ralphloop.core.session import Desk
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Spent
-from ralphloop.journal.circuit import save_circuit
 from ralphloop.journal.lock import hook_turn
 from ralphloop.journal.records import RunStatus
+from ralphloop.journal.session import save_circuit
 from tests.cli.nights import RUN, Night
 from tests.conftest import RunRalph
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ralphloop.config.load import load_config
 from ralphloop.config.model import settings
-from ralphloop.config.render import exact_duration, toml_line, toml_value
+from ralphloop.config.values import exact_duration, toml_line, toml_value
 from ralphloop.text.durations import parse_duration
 
 # Neither a file nor a command line can carry surrogates or NUL.

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.core.model import Response
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.readers import read as read_output
 from tests.e2e.clis import CLIS, claude_env, run_cli, run_until_killed
 from tests.e2e.conftest import World

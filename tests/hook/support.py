@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import IterationRecord, RunRecord
-from ralphloop.ourselves import ourselves
+from ralphloop.proc.run import ourselves
 from ralphloop.project import Project
 from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType, render
 

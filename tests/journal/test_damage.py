@@ -15,7 +15,7 @@ from ralphloop.core.effects import Mark
 from ralphloop.errors import ExitCode, JournalError
 from ralphloop.journal import database
 from ralphloop.journal.database import use_write_ahead_log
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.store import Journal
 from tests.journal.support import (
     NOON,
@@ -207,7 +207,7 @@ def test_a_read_only_directory_can_be_read_but_not_written() -> None:
     script = (
         "import os, sys; from pathlib import Path\n"
         "from ralphloop.journal.store import Journal; from ralphloop.errors import JournalError\n"
-        "from ralphloop.journal.reader import JournalReader\n"
+        "from ralphloop.journal.queries import JournalReader\n"
         "os.setuid(65534)\n"
         "path = Path(sys.argv[1])\n"
         "print(len(JournalReader.open(path).iterations('r1')))\n"

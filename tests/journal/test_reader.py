@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import NewEvent
 from ralphloop.journal.store import Journal
 from tests.journal.support import NOON, new_run, run_iterations, start_python

@@ -10,7 +10,7 @@ import pytest
 from ralphloop.core.effects import Commit
 from ralphloop.errors import JournalError
 from ralphloop.journal import schema
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunStatus
 from ralphloop.journal.store import Journal
 

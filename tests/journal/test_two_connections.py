@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.store import Journal
 
 LOOK = """

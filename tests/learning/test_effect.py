@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.learning.effect import TOO_EARLY, _t_quantile, compare
+from ralphloop.learning.stats import TOO_EARLY, _t_quantile, compare
 
 TOKENS = st.integers(1, 10**7)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ralphloop.config.model import LearningSection
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.learning.capturing import capture
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.project import Project

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from tests.loop.projects import Done, Sandbox, sandbox, story
 
 AGENT = """

@@ -20,7 +20,7 @@ from typing import Any
 
 from ralphloop.core.iteration import Iteration
 from ralphloop.journal.store import Journal
-from ralphloop.ourselves import ourselves
+from ralphloop.proc.run import ourselves
 
 LIBRARY = '''
 import json, os, pathlib, signal, sys, time

@@ -139,12 +139,12 @@ MUTATIONS = (
     ),
     Mutation(
         "the wall clock",
-        "from ralphloop.proc.clocks import Clocks; Clocks.out_of_time = False",
+        "from ralphloop.proc.child import Clocks; Clocks.out_of_time = False",
         "hang",
     ),
     Mutation(
         "the stall clock",
-        "from ralphloop.proc.clocks import StallWatch\n"
+        "from ralphloop.proc.child import StallWatch\n"
         "async def never(self, at): return False\n"
         "StallWatch.is_stalled = never",
         "silence after words",

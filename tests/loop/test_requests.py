@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import Request
 from ralphloop.journal.store import Journal
 from ralphloop.ui.steering import signature

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ralphloop.config.model import NotifySection
 from ralphloop.notify import Notifier
-from ralphloop.notify.channels import Command, Desktop, channels_for, unsendable
 from ralphloop.notify.messages import Decider, Message
+from ralphloop.notify.notifier import Command, Desktop, channels_for, unsendable
 from tests.loop.projects import sandbox, story
 from tests.notify.events import ended, quota, started, tool
 from tests.timing import FOR_EVER_S

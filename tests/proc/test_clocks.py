@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ralphloop.proc.clocks import Clocks, CpuMeter, StallWatch
+from ralphloop.proc.child import Clocks, CpuMeter, StallWatch
 from ralphloop.proc.table import Proc
 
 

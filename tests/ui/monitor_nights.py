@@ -16,7 +16,6 @@ from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
-from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
     BY,
@@ -26,6 +25,7 @@ from ralphloop.journal.records import (
     NewRun,
     RunStatus,
 )
+from ralphloop.journal.session import CIRCUIT_KEY
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import Finding, Level
 from ralphloop.workspace.own_files import never_progress
 from ralphloop.workspace.preflight import disk_space, inspect
 from tests.timing import FOR_EVER_S

@@ -16,8 +16,7 @@ from typing import Protocol, cast
 
 from ralphloop.agents.programs import WhyNot, asked_freely
 from ralphloop.config.model import AgentSection
-from ralphloop.errors import InputError
-from ralphloop.findings import Finding
+from ralphloop.errors import Finding, InputError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

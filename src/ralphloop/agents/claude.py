@@ -38,8 +38,7 @@ from ralphloop.agents.programs import (
     version_problem,
 )
 from ralphloop.config.model import AgentSection, Safety
-from ralphloop.errors import AgentUnavailable
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import AgentUnavailable, Finding, Level
 
 TESTED = ("2.0.76", "2.1")
 

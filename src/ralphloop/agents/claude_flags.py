@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from ralphloop.agents.programs import ask
 from ralphloop.config.model import Safety
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import Finding, Level
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]{1,60}")
 _UPDATE = "update Claude Code: claude update, or npm install -g @anthropic-ai/claude-code"

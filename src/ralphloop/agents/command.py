@@ -9,8 +9,7 @@ from ralphloop.agents.base import AgentRequest, Launch
 from ralphloop.agents.environment import agent_environment, clean_environment
 from ralphloop.agents.programs import WhyNot, asked_freely, find_program, missing_program
 from ralphloop.config.model import AgentSection
-from ralphloop.errors import InputError
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import Finding, InputError, Level
 
 _EXAMPLE = 'set it in ralph.toml, for example: command = ["./my-agent", "--quiet"]'
 

@@ -47,8 +47,7 @@ from ralphloop.agents.programs import (
     version_problem,
 )
 from ralphloop.config.model import AgentSection, Safety
-from ralphloop.errors import AgentUnavailable, InputError
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
 
 Words = tuple[str, ...]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ralphloop.agents.base import AgentRequest
 from ralphloop.atomic import KILL_VARIABLE
 from ralphloop.config.model import AgentSection, Safety
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import Finding, Level
 from ralphloop.proc.table import MARK_VARIABLE
 from ralphloop.workspace.git import OTHER_REPOSITORY
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Usage, Value
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import Finding, Level
 from ralphloop.readers import reader_name
 
 CANNOT_BE_KEPT = "max_cost_usd cannot be kept: "

@@ -27,8 +27,7 @@ from ralphloop.agents.environment import local_time
 from ralphloop.agents.finished import Cause, Finished
 from ralphloop.agents.transcript import TranscriptSink
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
-from ralphloop.proc.child import Child
-from ralphloop.proc.clocks import Clocks, FileProbe, StallWatch
+from ralphloop.proc.child import Child, Clocks, FileProbe, StallWatch
 from ralphloop.proc.steps import StopSignal
 from ralphloop.proc.stopping import (
     AT_ONCE,

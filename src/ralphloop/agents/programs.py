@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import Finding, Level
 from ralphloop.proc.run import Output, run_command
 
 # Why a program that was found must not be started; empty where it may.

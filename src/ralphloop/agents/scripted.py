@@ -21,9 +21,8 @@ from ralphloop.agents.programs import WhyNot, asked_freely
 from ralphloop.agents.script import load_script
 from ralphloop.agents.scripted_main import STATE_VARIABLE
 from ralphloop.config.model import AgentSection
-from ralphloop.errors import InputError, RalphError
-from ralphloop.findings import Finding, Level
-from ralphloop.ourselves import ourselves
+from ralphloop.errors import Finding, InputError, Level, RalphError
+from ralphloop.proc.run import ourselves
 
 _FIX = 'name the script in ralph.toml: command = ["night.yaml"]'
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,14 +14,13 @@ from ralphloop.agents.environment import local_time
 from ralphloop.cli import output
 from ralphloop.config.load import load_config
 from ralphloop.config.policy import policy_of
-from ralphloop.core.analysis_json import analysis_object
 from ralphloop.core.iteration import Result, Start
-from ralphloop.core.model import Analysis, Decision, Evidence, ProcessEnd, Response
+from ralphloop.core.model import Analysis, Decision, Evidence, Indicators, ProcessEnd, Response
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import step
 from ralphloop.errors import InputError
-from ralphloop.journal.circuit import load_circuit
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
+from ralphloop.journal.session import load_circuit
 from ralphloop.project import Project, find_project
 from ralphloop.readers import reader_for
 from ralphloop.readers.base import Reader
@@ -106,3 +106,60 @@ def _usage_line(response: Response) -> str:
     usage = response.usage
     cost = "no price known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     return f"{usage.total_tokens:,} tokens, {cost}{' (estimated)' if usage.estimated else ''}"
+
+
+def analysis_object(
+    analysis: Analysis, decision: Decision, response: Response, *, timestamp: str
+) -> dict[str, Any]:
+    """One iteration's analysis in the published shape."""
+    return {
+        "timestamp": timestamp,
+        "iteration": analysis.iteration,
+        "ralph_status": _status(analysis.status, exit_signal=analysis.exit_signal),
+        "completion_indicators": analysis.indicators.count,
+        "exit_decision": str(decision.word),
+        "stuck_loop_detected": analysis.stuck_loop_detected,
+        "circuit_breaker_state": str(analysis.circuit),
+        "outcome": str(analysis.outcome),
+        "outcome_reason": response.reason,
+        "confidence": analysis.confidence,
+        "indicators": _indicators(analysis.indicators),
+        "reasons": list(decision.reasons),
+        "warnings": list(analysis.warnings),
+        "error_signature": analysis.error_signature,
+        "story_claimed": analysis.story_claimed,
+        "question": analysis.question,
+        "stuck": [{"pattern": p.name, "detail": p.detail} for p in analysis.stuck],
+        "progress": analysis.progress,
+        "reader": response.reader,
+        "format": str(response.format),
+        "session_id": response.session_id,
+        "model": response.model,
+        "usage": _usage(response),
+        "denials": [{"tool": d.tool, "summary": d.summary} for d in response.denials],
+        "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
+    }
+
+
+def _status(block: StatusBlock | None, *, exit_signal: bool) -> dict[str, Any]:
+    found = block or StatusBlock()
+    return {
+        "found": block is not None,
+        "status": found.status,
+        "tasks_completed": found.tasks_completed,
+        "files_modified": found.files_modified,
+        "tests_status": found.tests_status,
+        "work_type": found.work_type,
+        "exit_signal": exit_signal,
+        "recommendation": found.recommendation or None,
+        "problems": list(found.problems),
+    }
+
+
+def _indicators(indicators: Indicators) -> dict[str, bool | None]:
+    return {name: getattr(indicators, name) for name in indicators.__struct_fields__}
+
+
+def _usage(response: Response) -> dict[str, Any]:
+    usage = response.usage
+    return {name: getattr(usage, name) for name in usage.__struct_fields__}

@@ -17,9 +17,9 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy
 from ralphloop.errors import JournalError
-from ralphloop.journal.circuit import load_circuit, save_circuit
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
+from ralphloop.journal.session import load_circuit, save_circuit
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
 from ralphloop.project import Project, find_project

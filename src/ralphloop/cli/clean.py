@@ -12,7 +12,7 @@ from ralphloop.cli.given import SIZE
 from ralphloop.cli.layout import row, size
 from ralphloop.errors import ExitCode
 from ralphloop.housekeeping import KEEP_RUNS, Cleaned, tidy
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.project import find_project
 from ralphloop.text.plain import counted
 

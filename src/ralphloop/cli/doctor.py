@@ -11,8 +11,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.doctor_checks import Seen, examine
 from ralphloop.cli.layout import row
-from ralphloop.errors import ExitCode
-from ralphloop.findings import Level
+from ralphloop.errors import ExitCode, Level
 from ralphloop.project import find_project
 from ralphloop.text.plain import counted
 

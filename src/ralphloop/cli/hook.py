@@ -23,8 +23,7 @@ from ralphloop.errors import RalphError, UsageError
 from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
 from ralphloop.journal.holder import read_holder
-from ralphloop.ourselves import ourselves
-from ralphloop.proc.run import Output, run_command
+from ralphloop.proc.run import Output, ourselves, run_command
 from ralphloop.project import find_project
 
 if TYPE_CHECKING:

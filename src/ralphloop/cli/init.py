@@ -17,8 +17,16 @@ import click
 
 from ralphloop.agents.programs import find_program
 from ralphloop.cli import output
-from ralphloop.cli.init_agent import Billing, billing_of, choose_agent
-from ralphloop.cli.init_files import GITIGNORE, Planned, Stories, find_stories, planned_files
+from ralphloop.cli.init_files import (
+    GITIGNORE,
+    Billing,
+    Planned,
+    Stories,
+    billing_of,
+    choose_agent,
+    find_stories,
+    planned_files,
+)
 from ralphloop.cli.layout import row
 from ralphloop.config.load import check_config, user_file
 from ralphloop.config.model import AgentName

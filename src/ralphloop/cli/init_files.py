@@ -1,22 +1,39 @@
-"""The files of `ralph init`: what they will contain, and how one is written."""
+"""The files of `ralph init`: what they will contain, and how one is written.
+
+They are rendered from templates that are data of the room `prompts`.  The templates are ours, the
+values come from the user's repository: the sandbox keeps a project's description from being
+anything but text.  Which agent is written down, and whether its work is paid by use, is found here.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ralphloop.agents.base import AGENTS
+from ralphloop.agents.declared import declared_names
+from ralphloop.agents.environment import API_KEYS
+from ralphloop.agents.programs import find_program
 from ralphloop.atomic import write_atomic
-from ralphloop.cli.init_agent import Billing
-from ralphloop.config.load import check_config
+from ralphloop.config.load import DEFAULT, check_config
 from ralphloop.config.model import AgentName
+from ralphloop.config.values import toml_value
 from ralphloop.core.story import StoryList
-from ralphloop.errors import InputError
-from ralphloop.project import CONFIG_NAME
-from ralphloop.prompts.files import rendered
+from ralphloop.errors import InputError, UsageError
+from ralphloop.project import CONFIG_NAME, agent_directories
+from ralphloop.prompts.protocol import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.stacks.detect import Detected
 from ralphloop.stories.source import find_source, load
+
+if TYPE_CHECKING:
+    from jinja2.sandbox import SandboxedEnvironment
+
 
 GITIGNORE = ".gitignore"
 PROMPT_NAME = "PROMPT.md"
@@ -144,3 +161,80 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}"
         raise InputError(reason, f"Look at {path}.", place=path.name) from None
+
+
+COST_CAP_USD = 20.0
+_LOOKED_FOR = (AgentName.CLAUDE, AgentName.CODEX, AgentName.GEMINI, AgentName.OPENCODE)
+_KEYS: dict[str, frozenset[str]] = {
+    AgentName.CLAUDE: frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}),
+    AgentName.CODEX: frozenset({"OPENAI_API_KEY", "CODEX_API_KEY"}),
+    AgentName.GEMINI: frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
+    AgentName.SCRIPTED: frozenset(),
+}
+_PAID_BY_USE = frozenset({AgentName.OPENCODE})  # it has no subscription of its own
+
+
+class Billing(NamedTuple):
+    """How runs are paid, as far as one can tell from here."""
+
+    max_cost_usd: float = 0.0
+    keys: tuple[str, ...] = ()
+    words: str = ""
+
+
+def choose_agent(root: Path, wanted: str | None) -> str:
+    """The agent asked for, else the one settings name, else the first that is installed."""
+    if wanted is not None:
+        _demand(root, wanted)
+        return wanted
+    env = os.environ
+    loaded, _ = check_config(root, env=env)
+    if loaded.origins["agent.name"] != DEFAULT:
+        return str(loaded.config.agent.name)
+    installed = (name for name in _LOOKED_FOR if find_program(name, env, root))
+    return str(next(installed, AgentName.CLAUDE))
+
+
+def _demand(root: Path, name: str) -> None:
+    known = {*AGENTS, *declared_names(agent_directories(root))}
+    if name not in known:
+        listed = ", ".join(sorted(known))
+        raise UsageError(f"--agent: there is no agent {name[:40]!r}", f"One of: {listed}.")
+
+
+def billing_of(agent: str, env: Mapping[str, str]) -> Billing:
+    """A cap where every token has its price."""
+    keys = tuple(sorted(name for name in _KEYS.get(agent, API_KEYS) if env.get(name)))
+    if keys:
+        why = f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
+    elif agent in _PAID_BY_USE:
+        why = f"{agent} is paid by use"
+    else:
+        return Billing()
+    words = f"${COST_CAP_USD:.0f} a session (max_cost_usd), because {why}"
+    return Billing(COST_CAP_USD, keys, words)
+
+
+def rendered(name: str, **values: Any) -> str:
+    """One of the files; its template says which values it needs."""
+    template = files("ralphloop.prompts") / "templates" / f"{name}.j2"
+    return _environment().from_string(template.read_text("utf-8")).render(**values)
+
+
+def _environment() -> SandboxedEnvironment:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import SandboxedEnvironment
+
+    environment = SandboxedEnvironment(
+        autoescape=False,  # the results are Markdown, TOML and JSON, never HTML
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"toml": toml_value, "json": json.dumps, "command": shlex.join}
+    environment.globals |= {
+        "instructions": DEFAULT_INSTRUCTIONS.replace("# How to work", "## Task instructions", 1),
+        "status_section": STATUS_SECTION,
+    }
+    return environment

@@ -1,14 +1,24 @@
-"""`ralph learn`: aggregate what was learned, or watch a simulation of it."""
+"""`ralph learn`: aggregate what was learned, or watch a simulation of it.
+
+A simulation of twenty stories, to see the machinery of learning at work.  No model is asked.  Each
+of four areas of a small project has a habit that its checks insist on: a new file needs a line in
+three lists of its area.  The scripted agent does not know that; its first claim fails, its second
+attempt repairs it and says what it learned.  With the learning in its prompt it needs one attempt.
+The *null* agent never looks at what it is given, so there must be no effect to report.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ralphloop.cli import output
+from ralphloop.cli.demo import settings
 from ralphloop.config.load import load_config
 from ralphloop.errors import UsageError
 from ralphloop.project import find_project
@@ -52,14 +62,103 @@ def _aggregate(now: float) -> list[str]:
 
 
 def _simulate(directory: Path, *, null: bool) -> int:
-    from ralphloop.cli import learn_simulation as simulation
+    from ralphloop.cli.demo import make_repository, run_there
     from ralphloop.cli.stats import metric_lines, stat_lines, stats_of
-    from ralphloop.cli.toy import make_repository, run_there
     from ralphloop.project import Project
 
-    make_repository(directory, simulation.files(null=null))
-    output.note(f"Simulation of {simulation.STORIES} stories in {directory}: no model is asked.")
+    make_repository(directory, _files(null=null))
+    output.note(f"Simulation of {STORIES} stories in {directory}: no model is asked.")
     code = run_there(directory, "--quiet")
     found = stats_of(Project(directory))
     output.emit_lines([*stat_lines(found), "", *metric_lines(found)])
     return code
+
+
+STORIES = 20
+_AREAS = ("api", "database", "frontend", "cli")
+_LISTS = ("registry.txt", "limits.txt", "labels.txt")
+_THINGS = ("search", "export", "archive", "history", "summary")
+
+_PUBLISHED = '[learning]\nskills = "skills"\nmemory = "CLAUDE.md"\n'
+_CHECK = '''\
+"""Every feature must be listed where its area wants it."""
+import pathlib
+import sys
+
+missing = []
+for area in sorted(pathlib.Path("src").iterdir()):
+    for wanted in ("registry.txt", "limits.txt", "labels.txt"):
+        listed = (area / wanted).read_text().split()
+        for feature in sorted(area.glob("feature_*.txt")):
+            if feature.stem not in listed:
+                missing.append(f"error: {feature} is not listed in {area / wanted}")
+print("\\n".join(missing) or "all listed")
+sys.exit(bool(missing))
+'''
+
+
+def _files(*, null: bool) -> dict[str, str]:
+    """The project: stories, checks, script, settings."""
+    script = {"stories": {_id(n): _starts(n, null=null) for n in range(1, STORIES + 1)}}
+    limits = f"max_iterations = 0\ncalls_per_hour = 0\n{_PUBLISHED}"
+    return {
+        "prd.json": json.dumps(_prd(), indent=2),
+        "simulation.json": json.dumps(script, indent=1),
+        "tools/check.py": _CHECK,
+        "ralph.toml": settings("simulation.json", "tools/check.py", limits=limits),
+        **{f"src/{area}/{name}": "" for area in _AREAS for name in _LISTS},
+    }
+
+
+def _prd() -> dict[str, Any]:
+    stories = [
+        {
+            "id": _id(n),
+            "title": f"Add the {_thing(n)} to the {_area(n)}",
+            "description": f"People who use the {_area(n)} want a {_thing(n)}.",
+            "acceptanceCriteria": [f"The {_thing(n)} is there"],
+            "priority": n,
+            "passes": False,
+        }
+        for n in range(1, STORIES + 1)
+    ]
+    return {"project": "simulation of twenty stories", "userStories": stories}
+
+
+def _starts(n: int, *, null: bool) -> list[list[Any]]:
+    """The first start claims at once; the second repairs what the checks found."""
+    area, name = _area(n), f"feature_{n}"
+    home = f"src/{area}"
+    feature = {"write": {f"{home}/{name}.txt": f"{_thing(n)}\n"}}
+    lists = {"append": {f"{home}/{listed}": f"{name}\n" for listed in _LISTS}}
+    tried = {"run": ["python3", "tools/check.py", area]}
+    ignorant = [feature, _usage(n, 6_000), {"say": "It is there."}, _done()]
+    knowing = [feature, lists, tried, _usage(n, 7_500), {"say": "Done, and listed."}, _done()]
+    told = f"LEARNED: a new file in {home} needs a line in {home}/registry.txt and two more lists"
+    repaired = [lists, tried, _usage(n, 7_000), {"say": told}, _done()]
+    # Only the learned part of a prompt puts the name in backticks; check output does not.
+    choice = {"contains": f"`{home}/registry.txt`", "then": knowing, "else": ignorant}
+    return [ignorant if null else [{"if_prompt": choice}], repaired]
+
+
+def _done() -> dict[str, Any]:
+    fields = {"status": "COMPLETE", "tasks_completed": 1, "recommendation": "go on"}
+    return {"status": fields}
+
+
+def _usage(n: int, tokens: int) -> dict[str, Any]:
+    """Stories differ in size, up to a fifth, in a way that has nothing to do with their order."""
+    used = tokens + tokens * (n * 7919 % 101) // 500
+    return {"usage": {"input_tokens": used - 500, "output_tokens": 500, "cost_usd": used / 1e6}}
+
+
+def _id(n: int) -> str:
+    return f"SIM-{n:02}"
+
+
+def _area(n: int) -> str:
+    return _AREAS[(n - 1) % len(_AREAS)]
+
+
+def _thing(n: int) -> str:
+    return _THINGS[(n - 1) // len(_AREAS)]

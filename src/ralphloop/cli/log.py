@@ -18,7 +18,7 @@ from ralphloop.cli.log_view import LogView, footer, header
 from ralphloop.core.policy import Mode
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
 from ralphloop.night.past import find_run
 from ralphloop.project import Project, find_project

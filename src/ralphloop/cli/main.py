@@ -62,7 +62,7 @@ COMMANDS = {
     "skip": Entry("ralphloop.cli.steering:skip", "Set a story aside for now"),
     "stats": Entry("ralphloop.cli.stats:stats", "All numbers, and whether learning helps"),
     "status": Entry("ralphloop.cli.status:status", "Show how the run stands and what to do next"),
-    "stop": Entry("ralphloop.cli.stop:stop", "End the run gently"),
+    "stop": Entry("ralphloop.cli.steering:stop", "End the run gently"),
     "stories": Entry("ralphloop.cli.stories:stories", "List the stories and what became of them"),
 }
 

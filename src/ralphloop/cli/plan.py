@@ -9,7 +9,7 @@ from typing import Any
 from ralphloop.cli import output
 from ralphloop.core.planning import choose
 from ralphloop.core.session import Frozen, Session
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.session import load_session
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.setup import Setup

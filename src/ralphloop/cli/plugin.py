@@ -26,8 +26,7 @@ from ralphloop import __version__
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.errors import AgentUnavailable, RepositoryError
-from ralphloop.ourselves import ourselves
-from ralphloop.proc.run import run_command
+from ralphloop.proc.run import ourselves, run_command
 
 PREFIX = "ralph:"
 _NAME = "ralph@ralph"

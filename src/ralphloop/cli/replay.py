@@ -62,7 +62,7 @@ def _played(
     from ralphloop.config.model import Context
     from ralphloop.config.policy import policy_of
     from ralphloop.core.policy import Mode
-    from ralphloop.journal.reader import JournalReader
+    from ralphloop.journal.queries import JournalReader
     from ralphloop.journal.session import load_beginning
     from ralphloop.night.look import config_of
     from ralphloop.night.past import find_run

@@ -82,7 +82,7 @@ def run(**given: Any) -> int:
         if ended is not None:
             return ended
     if given["detach"] and not given["dry_run"]:
-        from ralphloop.cli.detach import detach
+        from ralphloop.cli.tmux import detach
 
         return detach(options, sys.argv[1:])
     setup = prepare(options)
@@ -119,8 +119,7 @@ def options_of(given: Mapping[str, Any], *, start: Path, session: str = "") -> O
 
 
 async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
-    from ralphloop.loop.awake import kept_awake
-    from ralphloop.loop.signals import signals_to
+    from ralphloop.loop.signals import kept_awake, signals_to
     from ralphloop.loop.start import run_session
     from ralphloop.notify.notifier import Notifier
     from ralphloop.proc.steps import StopSignal
@@ -160,7 +159,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
 def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
     """Write the report, tell the `on_end` command, tidy up, say what to do next."""
     from ralphloop.housekeeping import tidy
-    from ralphloop.journal.reader import JournalReader
+    from ralphloop.journal.queries import JournalReader
     from ralphloop.loop.ending import after_run
     from ralphloop.ui.report import write_report
 

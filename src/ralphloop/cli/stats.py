@@ -11,7 +11,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.config.load import load_config
 from ralphloop.core.money import cost_words
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration

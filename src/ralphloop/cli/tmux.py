@@ -1,8 +1,11 @@
-"""`ralph run --monitor`: the loop left, the monitor right, in tmux.
+"""`ralph run --monitor` and `--detach`: the run somewhere else than in this terminal.
 
+Monitored, the loop is left and the monitor right, in tmux.
 Inside tmux the current window is split and the loop stays where it is.  Outside, a tmux server of
 its own is started, because a running one would hand its panes an environment that is not ours; it
 ends with its last pane, and the exit code is the loop's.
+
+Detached, it is a process of its own that survives terminal, SSH and agent session.
 """
 
 from __future__ import annotations
@@ -11,14 +14,17 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from ralphloop.cli import output
 from ralphloop.errors import ExitCode, UsageError
+from ralphloop.journal.lock import live_holder
 from ralphloop.loop.setup import Options, prepare
-from ralphloop.ourselves import ourselves
-from ralphloop.proc.run import run_command, run_in_front
+from ralphloop.loop.start import make_directory
+from ralphloop.proc.run import ourselves, run_command, run_in_front, spawn
+from ralphloop.room import own_opener
 
 _MONITOR = (*ourselves(), "monitor")
 _LOOP = ourselves("ralphloop.cli.tmux")
@@ -102,3 +108,35 @@ def loop_pane(code: Path, arguments: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     sys.exit(loop_pane(Path(sys.argv[1]), sys.argv[2:]))
+
+
+_PATIENCE_S = 20.0
+_STEP_S = 0.1
+
+
+def detach(options: Options, arguments: Sequence[str]) -> int:
+    """Start the same command in the background; wait until it holds the project or ended."""
+    project = prepare(options).project
+    make_directory(project.directory)
+    argv = [*ourselves(), *(a for a in arguments if a != "--detach")]
+    with open(project.log, "ab", opener=own_opener) as log:
+        start = log.tell()
+        env = {**options.env, "PYTHONUNBUFFERED": "1"}
+        child = spawn(argv, cwd=options.start, env=env, stdout=log, stderr=log)
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        code = child.poll()
+        if code is not None:
+            output.note(project.log.read_bytes()[start:].decode("utf-8", "replace").rstrip())
+            return code
+        holder = live_holder(project.directory, time.time())
+        if holder is not None and holder.pid == child.pid:
+            break
+        time.sleep(_STEP_S)
+    output.emit_lines(
+        [
+            f"Running in the background as process {child.pid}; log: {os.fspath(project.log)}",
+            "Follow it: ralph status, ralph log -f.  Stop it: ralph stop",
+        ]
+    )
+    return ExitCode.COMPLETE

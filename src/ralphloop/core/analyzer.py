@@ -12,6 +12,7 @@ from ralphloop.core.model import (
     Evidence,
     Indicators,
     Outcome,
+    ProcessEnd,
     Response,
     StoryFacts,
     Value,
@@ -193,3 +194,30 @@ def _claim_warnings(block: StatusBlock | None, evidence: Evidence) -> list[str]:
             f" {evidence.files_changed} changed"
         )
     return warnings
+
+
+_GOOD = frozenset({Outcome.COMPLETED, Outcome.DENIED, Outcome.EMPTY})
+
+
+def settle(response: Response, end: ProcessEnd, evidence: Evidence) -> Outcome:
+    """How the start ended: our clocks beat the exit code, a good result beats our clocks."""
+    if end.interrupted:
+        return Outcome.INTERRUPTED
+    if response.outcome in _GOOD:
+        return _settle_denial(response, evidence)
+    if end.timed_out:
+        return Outcome.TIMEOUT
+    if end.stalled:
+        waited_for_api = response.retrying or not response.model_output
+        return Outcome.TRANSIENT if waited_for_api else Outcome.STALLED
+    return response.outcome
+
+
+def _settle_denial(response: Response, evidence: Evidence) -> Outcome:
+    """Refused tools matter only if nothing came of the start."""
+    if response.outcome is not Outcome.DENIED:
+        return response.outcome
+    changed = evidence.files_changed
+    if changed is None:
+        changed = response.status.files_modified if response.status else None
+    return Outcome.COMPLETED if changed else Outcome.DENIED

@@ -13,7 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from ralphloop.core import breaker, progress, stuck
-from ralphloop.core.analyzer import Claim, analyze, claim_of, final_words, says_promise
+from ralphloop.core.analyzer import Claim, analyze, claim_of, final_words, says_promise, settle
 from ralphloop.core.breaker import BreakerInput, BreakerState
 from ralphloop.core.effects import AnyEffect, Commit, Mark, SetAside
 from ralphloop.core.effects import Progress as ProgressEntry
@@ -31,7 +31,6 @@ from ralphloop.core.model import (
     StuckPattern,
     Value,
 )
-from ralphloop.core.outcome import settle
 from ralphloop.core.policy import UNANSWERED, Policy
 from ralphloop.core.progress import Progress
 from ralphloop.core.progress_words import entry_outcome, entry_summary

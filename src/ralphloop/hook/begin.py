@@ -12,9 +12,7 @@ from pathlib import Path
 from ralphloop.core.model import Decision
 from ralphloop.errors import CircuitOpen, UsageError
 from ralphloop.hook.answer import Answer, in_context, refused
-from ralphloop.hook.carried import Turn, held
-from ralphloop.hook.checking import Patience
-from ralphloop.hook.ledger import Ledger
+from ralphloop.hook.carried import Ledger, Patience, Turn, held
 from ralphloop.hook.stop import let_go
 from ralphloop.journal.holder import active_lease
 from ralphloop.journal.store import Journal

@@ -3,13 +3,18 @@
 Everything a turn needs is in the journal: the run, the settings it began with, the iteration that
 was begun and not finished.  The story file as it was then lies beside that iteration's prompt, so
 that marks an agent set can be put back and a file it broke can be restored.
+
+Checks in a hook: the session waits for them, so they get eight minutes and no more.  Claude Code
+ends a hook after ten.  Checks that took longer once, here or when the run began, are not run at
+all; what they would have proven stays a claim.  What a next story's own command shows before its
+first turn comes out of the same eight minutes.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,12 +24,12 @@ import msgspec
 from ralphloop.agents.finished import Finished
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Config
-from ralphloop.core.model import Decision
+from ralphloop.core.model import CheckResult, CheckStatus, Decision, Value
+from ralphloop.core.session import Frozen
 from ralphloop.hook.answer import Answer
-from ralphloop.hook.checking import Patience
-from ralphloop.hook.ledger import Ledger, load_ledger, save_ledger
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import end_lease, hook_turn
+from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
 from ralphloop.journal.session import load_session
 from ralphloop.journal.store import Journal
@@ -39,7 +44,8 @@ from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.room import claim
 from ralphloop.stories.source import StoryFile, load
-from ralphloop.workspace.repo import Repository
+from ralphloop.workspace.checks import Check, run_checks
+from ralphloop.workspace.repo import Places, Repository
 
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
 
@@ -202,3 +208,67 @@ def _stories(project: Project, record: RunRecord) -> StoryFile | None:
 
 def _copy_of(path: Path, project: Project, run: str) -> Path:
     return project.transcripts / run / f"stories{path.suffix}"
+
+
+PATIENCE_S = 8 * 60.0
+
+
+class Patience:
+    """Runs checks while there is time; nothing ran where there was not enough of it."""
+
+    def __init__(self, *, slow: bool = False) -> None:
+        self.slow = slow
+        self._until: float | None = None
+
+    def heed(self, frozen: Frozen) -> None:
+        """Know from the first run of the checks how long they take."""
+        self.slow |= sum(result.duration_s for result in frozen.baseline) > PATIENCE_S
+
+    def __call__(
+        self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
+    ) -> tuple[CheckResult, ...]:
+        """The results; none where they would say that all is well and not all of them ran."""
+        wanted = list(checks)
+        if self.slow or not wanted:
+            return ()
+        is_first, until = self._until is None, self._until or time.monotonic() + PATIENCE_S
+        self._until = until
+        results = run_checks(wanted, cwd, stop=lambda: stop() or time.monotonic() >= until)
+        if len(results) == len(wanted):
+            return results
+        self.slow |= is_first  # what came later had only the rest of the time
+        return results if any(it.status is CheckStatus.FAILED for it in results) else ()
+
+
+class Ledger(Value, kw_only=True):
+    """One loop's own notes; they live in the journal, under the run."""
+
+    only: str | None = None  # --story
+    prefix: str = ""  # of the commands as this person types them: /ralph or /ralph:ralph
+    specs_dir: str = ""
+    prompt: str = ""  # the file of a plain loop
+    idle_row: int = 0  # stops in a row without progress
+    waited_for: tuple[str, ...] = ()  # background tasks we let finish once
+    transcript_read: int = 0  # bytes of the session's transcript that were counted
+    settings: dict[str, bytes] | None = None  # the files that say how it works, before the turn
+    slow_checks: bool = False  # they take longer than a hook may
+    repository: Places | None = None  # found once: a run stays where it is
+
+    def command(self, rest: str = "", *, name: str = "ralph") -> str:
+        """A command the person can type as it is printed."""
+        return f"/{self.prefix}{name} {rest}".rstrip()
+
+
+def load_ledger(journal: Queries, run: str) -> Ledger:
+    """The notes of a run; empty ones where nobody took any."""
+    saved = journal.meta(_key(run))
+    return Ledger() if saved is None else msgspec.convert(saved, type=Ledger)
+
+
+def save_ledger(journal: Journal, run: str, ledger: Ledger) -> None:
+    """Keep the notes for the next hook."""
+    journal.set_meta(_key(run), ledger)
+
+
+def _key(run: str) -> str:
+    return f"hook:{run}"

@@ -16,13 +16,12 @@ from ralphloop.core.limits import HOUR
 from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, Response
 from ralphloop.core.story_state import Standing
 from ralphloop.hook.answer import Answer, blocked, told
-from ralphloop.hook.carried import Call, Turn
-from ralphloop.hook.ledger import Ledger
+from ralphloop.hook.carried import Call, Ledger, Turn
 from ralphloop.hook.spending import count_usage
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.guard import trouble
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.memory import learn_from
+from ralphloop.loop.putting_right import trouble
 from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.run import concluded, not_again

@@ -2,6 +2,10 @@
 
 Each question is one short read.  Lists are asked for by key (`after`, `seq`), never by offset, so
 that the last page of a long night costs what the first one does.
+
+`JournalReader` is for those who only look: status, monitor, report.  The connection cannot
+write, every question is a read of its own, and `changed` costs one pragma, so a screen may ask it
+several times a second through a whole night.
 """
 
 from __future__ import annotations
@@ -19,8 +23,7 @@ from ralphloop.core.effects import AnyEffect
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.totals import Totals
-from ralphloop.journal.database import Database
-from ralphloop.journal.encoding import readable
+from ralphloop.journal.database import Database, empty, open_for_reading
 from ralphloop.journal.records import (
     Event,
     InterventionRecord,
@@ -32,6 +35,7 @@ from ralphloop.journal.records import (
     RunRecord,
     SavedState,
     Wait,
+    readable,
 )
 from ralphloop.text.durations import is_expired
 
@@ -298,3 +302,23 @@ def _kept(record: str) -> Iteration:
         return msgspec.json.decode(record, type=Iteration)
     except msgspec.ValidationError:
         return readable(msgspec.json.decode(record), Iteration)
+
+
+class JournalReader(Queries):
+    """A journal seen from beside a run."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._seen: object = None
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open the journal for reading; one that is not there yet reads as an empty one."""
+        return cls(open_for_reading(path) if path.exists() else empty(path))
+
+    def changed(self) -> bool:
+        """True the first time, and whenever something was written since the last call."""
+        row = self._db.row("PRAGMA data_version")
+        version = row[0] if row else None
+        is_new, self._seen = version != self._seen, version
+        return is_new

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from ralphloop.core.breaker import BreakerState
 from ralphloop.core.run_state import RunState
 from ralphloop.core.session import Desk, Frozen, Session, first_state
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import JournalError
-from ralphloop.journal.circuit import load_circuit
-from ralphloop.journal.encoding import readable
 from ralphloop.journal.queries import Queries
+from ralphloop.journal.records import readable
 from ralphloop.journal.store import Journal
 
 
@@ -85,3 +85,25 @@ def quota_key(run: str) -> str:
 
 def _key(run: str, name: str) -> str:
     return f"{name}:{run}"
+
+
+CIRCUIT_KEY = "circuit"
+
+
+def load_circuit(journal: Queries) -> BreakerState:
+    """The circuit as last written; a fresh project starts CLOSED."""
+    saved = journal.meta(CIRCUIT_KEY)
+    if saved is None:
+        return BreakerState()
+    try:
+        return msgspec.convert(saved, type=BreakerState)
+    except msgspec.ValidationError as error:
+        raise JournalError(
+            f"the circuit's state in {journal.path} cannot be read: {error}",
+            "ralph circuit reset writes it anew.",
+        ) from None
+
+
+def save_circuit(journal: Journal, state: BreakerState) -> None:
+    """Keep the circuit outside of an iteration's end, which writes it by itself."""
+    journal.set_meta(CIRCUIT_KEY, state)

@@ -26,7 +26,6 @@ from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_writing
-from ralphloop.journal.encoding import count, json_text, money, text, texts
 from ralphloop.journal.queries import ASKINGS_KEY, Queries
 from ralphloop.journal.records import (
     FinishedIteration,
@@ -35,6 +34,11 @@ from ralphloop.journal.records import (
     NewRun,
     RequestStatus,
     RunStatus,
+    count,
+    json_text,
+    money,
+    text,
+    texts,
 )
 from ralphloop.text.durations import iso
 

@@ -22,8 +22,7 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Transition
 from ralphloop.core.policy import Policy
 from ralphloop.errors import RalphError
-from ralphloop.journal.encoding import json_text
-from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord
+from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord, json_text
 from ralphloop.text.durations import iso
 from ralphloop.text.plain import one_line
 

@@ -17,7 +17,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.config.model import MemoryFile
 from ralphloop.learning.caution import plain_line
 from ralphloop.learning.model import Index, Pattern
-from ralphloop.regular import open_regular
+from ralphloop.room import open_regular
 
 BEGIN = b"<!-- ralph learned: begin (this block is rewritten; see `ralph learnings`) -->"
 END = b"<!-- ralph learned: end -->"

@@ -25,7 +25,7 @@ from ralphloop.config.model import SkillStyle
 from ralphloop.learning.caution import plain_line
 from ralphloop.learning.model import Index, Kind, Pattern
 from ralphloop.learning.words import CATEGORIES
-from ralphloop.regular import open_regular
+from ralphloop.room import open_regular
 
 ENOUGH_PATTERNS = 3
 PROPOSED = ".proposed"  # no agent loads a file of that name

@@ -21,7 +21,7 @@ from ralphloop.learning import yaml_file
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import Decided, Index, Learning
 from ralphloop.project import Project
-from ralphloop.regular import open_regular
+from ralphloop.room import open_regular
 
 MAX_LEARNINGS = 5_000
 _DECISIONS = "decisions.yaml"

@@ -11,7 +11,7 @@ import msgspec
 from ralphloop.agents.finished import Finished
 from ralphloop.core.model import Value
 from ralphloop.journal.records import IterationRecord
-from ralphloop.learning.carried import Carried
+from ralphloop.learning.model import Carried
 from ralphloop.loop.iteration import Begun
 from ralphloop.loop.runner import Runner
 

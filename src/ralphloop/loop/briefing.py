@@ -14,7 +14,7 @@ from ralphloop.errors import InputError
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
 from ralphloop.loop.setup import Setup, relative, spec_of
 from ralphloop.prompts import Parts, Prompt, build_prompt
-from ralphloop.regular import open_regular
+from ralphloop.room import open_regular
 
 _PROGRESS_BYTES = 12_000
 _SPEC_BYTES = 1 << 20

@@ -14,8 +14,7 @@ import msgspec
 
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Outcome, Value
-from ralphloop.errors import AgentUnavailable
-from ralphloop.findings import Finding
+from ralphloop.errors import AgentUnavailable, Finding
 from ralphloop.project import Project, agent_directories
 
 if TYPE_CHECKING:

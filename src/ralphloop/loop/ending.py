@@ -7,12 +7,16 @@ from typing import Any
 
 import msgspec
 
+from ralphloop.core import breaker
 from ralphloop.core.endings import ENDINGS
-from ralphloop.core.model import Decision, ExitDecision, Value
+from ralphloop.core.interventions import CooledDown
+from ralphloop.core.model import Circuit, Decision, ExitDecision, Value
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
-from ralphloop.errors import ExitCode
+from ralphloop.errors import CircuitOpen, ExitCode
 from ralphloop.journal.records import RunStatus
+from ralphloop.journal.session import load_circuit
+from ralphloop.journal.store import Journal
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import Setup
@@ -115,3 +119,23 @@ def after_run(setup: Setup, ended: Ended) -> None:
     # The run is over: a notification that fails changes nothing.
     with suppress(OSError, ValueError):
         run_in_front(argv, cwd=setup.project.root, given=result, timeout_s=_ON_END_TIMEOUT_S)
+
+
+def stays_open(runner: Runner) -> Decision | None:
+    """The end of the run, unless the circuit is closed or its cool-down is over."""
+    if runner.session.state.breaker.circuit is Circuit.OPEN:
+        runner.intervene(CooledDown(at=runner.clock()))
+    circuit = runner.session.state.breaker
+    if circuit.circuit is not Circuit.OPEN:
+        return None
+    return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(circuit.reason,))
+
+
+def refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:
+    """A start that could not run anything is none: the session that opened the circuit stays."""
+    if setup.options.reset_circuit:
+        return
+    circuit = breaker.cool_down(load_circuit(journal), iteration=0, at=now, policy=setup.policy)
+    if circuit.circuit is Circuit.OPEN:
+        advice = ENDINGS[ExitDecision.CIRCUIT_OPEN].next_step
+        raise CircuitOpen(f"the circuit is OPEN: {circuit.reason}", advice)

@@ -23,12 +23,16 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, NewIteration
-from ralphloop.learning.carried import Carried
+from ralphloop.learning.model import Carried
 from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work
-from ralphloop.loop.history import lost_heads
-from ralphloop.loop.putting_right import back_on_the_branch, left_open, put_back_own_files
+from ralphloop.loop.putting_right import (
+    back_on_the_branch,
+    left_open,
+    lost_heads,
+    put_back_own_files,
+)
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.settings_guard import put_back_settings, read_settings
 from ralphloop.loop.story_list import read_back

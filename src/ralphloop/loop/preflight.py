@@ -17,8 +17,7 @@ from ralphloop.agents.programs import find_program
 from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.session import Frozen
-from ralphloop.errors import AgentUnavailable, RalphError, RepositoryError
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import AgentUnavailable, Finding, Level, RalphError, RepositoryError
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps

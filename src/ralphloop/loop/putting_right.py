@@ -3,16 +3,27 @@
 `git clean -fdx` takes `.ralph/` with it, agents like branches of their own, and a merge may be left
 half done.  None of these is worth a night: the first two can be put right, the third is for the
 agent itself to end.
+
+History: HEAD after an agent has to contain HEAD before it.
+Where it does not, the commits that left are kept under a ref and named, the agent is asked about it
+once, and stories whose commits went with them are open again.
+
+What only a person can put right (a branch, HEAD, a full disk) is named before the next start.
 """
 
 from __future__ import annotations
 
 from ralphloop.atomic import write_atomic
+from ralphloop.core.story_state import StoryState
+from ralphloop.errors import Level
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.room import claim
+from ralphloop.text.plain import counted, one_line
 from ralphloop.workspace import object_store
 from ralphloop.workspace.measures import Snapshot
+from ralphloop.workspace.preflight import disk_space
+from ralphloop.workspace.repo import Lost, Repository, contains, has_again, keep_lost
 from ralphloop.workspace.snapshot import Snapshotter
 
 
@@ -66,3 +77,62 @@ def left_open(runner: Runner) -> str:
     problem = repo.unfinished() if repo is not None else None
     runner.session.left_open = problem.message if problem else ""
     return f"{problem.message}: {problem.fix}" if problem else ""
+
+
+def lost_heads(
+    runner: Runner, number: int, state: StoryState, before: Snapshot, after: Snapshot
+) -> dict[str, str]:
+    """What left the branch while agents worked on the story: the old heads, each with its words."""
+    repo, branch = runner.setup.repo, runner.session.frozen.branch
+    if repo is None or (after.branch or "") != branch:
+        return state.lost
+    still = {h: words for h, words in state.lost.items() if not has_again(repo, after.head, h)}
+    old = before.head
+    if old is None or old == after.head or contains(repo, after.head, old):
+        return still
+    from ralphloop.workspace.set_aside import ref_name
+
+    words = _kept(repo, branch, ref_name(runner.run, number, "lost"), old, after.head)
+    # Undoing a rewrite takes commits out too: the ones that were in its place.
+    return still if state.lost and not still else {**still, old: words}
+
+
+def _kept(repo: Repository, branch: str, ref: str, old: str, new: str | None) -> str:
+    lost = keep_lost(repo, ref, old, new)
+    if not lost.kept:
+        return f"history was rewritten: what {branch} held is gone from the repository"
+    return (
+        f"history was rewritten: {counted(lost.count, 'commit')} left {branch or 'HEAD'}"
+        f" ({_named(lost)}); kept at {ref}"
+    )
+
+
+def _named(lost: Lost) -> str:
+    more = f" and {lost.count - len(lost.named)} more" if lost.count > len(lost.named) else ""
+    return ", ".join(one_line(name, 60) for name in lost.named) + more
+
+
+def trouble(runner: Runner, now: Snapshot) -> str:
+    """Why the next start has to wait until somebody put it right, or nothing."""
+    full = [f for f in disk_space(runner.setup.project.root) if f.level is Level.ERROR]
+    if full:
+        return full[0].message
+    repo, branch = runner.setup.repo, runner.session.frozen.branch
+    if repo is None or not branch:
+        return ""
+    if problem := repo.unfinished():
+        # One that the agent left is for the agent to end, as often as it has attempts.
+        theirs = problem.message == runner.session.left_open
+        return "" if theirs else f"{problem.message}: {problem.fix}"
+    if now.branch != branch:
+        there = now.branch or "detached"
+        return f"the branch is {there} now, the run works on {branch}: `git switch {branch}`"
+    return ""
+
+
+def moved_head(runner: Runner, now: Snapshot) -> str:
+    """Somebody committed while no agent ran: a person should say that this is meant."""
+    expected = runner.session.expected_head
+    if not expected or now.head == expected:
+        return ""
+    return f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"

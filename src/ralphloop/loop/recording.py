@@ -9,9 +9,8 @@ import msgspec
 from ralphloop.core.limits import quota_wait
 from ralphloop.core.step import Step
 from ralphloop.core.story_state import Standing
-from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.records import FinishedIteration
-from ralphloop.journal.session import encoded_state, quota_key
+from ralphloop.journal.session import CIRCUIT_KEY, encoded_state, quota_key
 from ralphloop.loop import crew, events
 from ralphloop.loop.judging import Judged, up_to_date
 from ralphloop.loop.runner import Runner

@@ -20,12 +20,12 @@ from ralphloop.errors import InputError
 from ralphloop.loop import events
 from ralphloop.loop.ahead import write_end
 from ralphloop.loop.asking import asked_for_status
-from ralphloop.loop.circuit import stays_open
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.guard import moved_head, trouble
+from ralphloop.loop.ending import stays_open
 from ralphloop.loop.iteration import Begun, begin, measured, run_agent
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.memory import ask_about, learn_from
+from ralphloop.loop.putting_right import moved_head, trouble
 from ralphloop.loop.recording import record
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner

@@ -23,9 +23,8 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
-from ralphloop.journal.circuit import CIRCUIT_KEY
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.session import encoded_state
+from ralphloop.journal.session import CIRCUIT_KEY, encoded_state
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,

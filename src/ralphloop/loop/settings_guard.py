@@ -15,7 +15,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import PROMPT_NAME
 from ralphloop.project import CONFIG_NAME, agent_directories
-from ralphloop.regular import open_regular
+from ralphloop.room import open_regular
 from ralphloop.workspace.own_files import project_prefix
 
 _LARGEST = 1 << 20

@@ -1,9 +1,13 @@
-"""Signals: the first Ctrl+C is gentle, the second is at once; a hangup goes on in the log."""
+"""Signals: the first Ctrl+C is gentle, the second is at once; a hangup goes on in the log.
+
+`kept_awake` keeps the machine from sleeping meanwhile.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ralphloop.errors import ExitCode
+from ralphloop.proc.run import spawn
 from ralphloop.proc.steps import StopSignal
 from ralphloop.room import own_opener
 
@@ -57,3 +62,25 @@ def _into_log(log: Path) -> None:
     for stream in (sys.stdout, sys.stderr):
         os.dup2(descriptor, stream.fileno())
     os.close(descriptor)
+
+
+_WAYS = (
+    ("systemd-inhibit", "--what=idle:sleep", "--who=ralph", "--why=a run", "sleep", "infinity"),
+    ("caffeinate", "-i"),
+)
+
+
+@contextmanager
+def kept_awake(*, wanted: bool) -> Iterator[str]:
+    """Yields what keeps the machine awake, or nothing; never a reason not to run."""
+    argv = next((way for way in _WAYS if shutil.which(way[0])), None) if wanted else None
+    try:
+        helper = spawn(argv) if argv else None
+    except OSError:
+        helper = None
+    try:
+        yield argv[0] if argv and helper else ""
+    finally:
+        if helper is not None:
+            helper.terminate()
+            helper.wait()

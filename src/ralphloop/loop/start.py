@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers
-from ralphloop.config.render import storable
+from ralphloop.config.values import storable
 from ralphloop.core.interventions import CircuitReset, Reopened
 from ralphloop.core.limits import named
 from ralphloop.core.model import Decision, ExitDecision
@@ -19,15 +19,13 @@ from ralphloop.core.run_state import RunState
 from ralphloop.core.session import Session, first_state
 from ralphloop.core.story_state import StoryState, load_states
 from ralphloop.errors import RalphError, RepositoryError
-from ralphloop.journal.circuit import load_circuit
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
-from ralphloop.journal.session import load_session, save_beginning, save_frozen
+from ralphloop.journal.session import load_circuit, load_session, save_beginning, save_frozen
 from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop import events
-from ralphloop.loop.circuit import refuse_if_open
-from ralphloop.loop.ending import Ended, end_run
+from ralphloop.loop.ending import Ended, end_run, refuse_if_open
 from ralphloop.loop.events import Bus, Sink
 from ralphloop.loop.memory import publish_learned
 from ralphloop.loop.preflight import Report, look_at_agents, preflight

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ralphloop.errors import UsageError
-from ralphloop.journal.queries import Queries
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader, Queries
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.project import Project
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from ralphloop.errors import RalphError
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.queries import Queries
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader, Queries
 from ralphloop.journal.records import Event, IterationRecord, RunRecord, Wait
 from ralphloop.night.look import look_at
 from ralphloop.night.past import find_run

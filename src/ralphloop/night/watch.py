@@ -24,7 +24,7 @@ from ralphloop.core.story_state import StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import Event, IterationRecord, Request, RunRecord, SavedState, Wait
 from ralphloop.night.beside import Learned, LearnedWatch, StoryWatch, Tail, mark_of
 from ralphloop.night.look import config_of, night_of, story_file

@@ -3,6 +3,16 @@
 `asyncio`'s own subprocesses keep what they read in a `StreamReader` and wait in a thread.  Here a
 chunk is read, handed on and forgotten, which is what keeps memory flat while an agent prints a
 gigabyte: while we are busy with a chunk the pipe is full and the agent waits.
+
+The two clocks of a running agent: how long it may run, how long it may be silent.  Both count
+*attended* time, the time in which we were awake to watch.  A laptop that slept, a paused machine or
+a clock that was set must not look like an agent that hung: when a tick comes much later than it
+should, or the wall clock jumped against the monotonic one, the gap is not counted and the silence
+starts anew, because connections need time to come back.
+
+An agent is stalled when nothing speaks for it: no output, no processor time used by its tree, no
+change of files.  A silent compiler is at work; a silent agent that waits for the network for ever
+is not.
 """
 
 from __future__ import annotations
@@ -10,11 +20,12 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from ralphloop.proc.run import exit_of, spawn
+from ralphloop.proc.table import Proc
 
 CHUNK = 64 * 1024
 
@@ -116,3 +127,109 @@ async def _ready(fd: int, *, writing: bool) -> None:
         await ready
     finally:
         forget(fd)
+
+
+_GAP_S = 60.0
+_BUSY_SHARE = 0.05  # of one core: above what an idle event loop with a spinner needs
+_PROBE_PATIENCE_S = 30.0
+
+FileProbe = Callable[[], object]
+
+
+class Clocks:
+    """Counts attended time; all moments are handed in."""
+
+    def __init__(self, *, wall_s: float, stall_s: float, monotonic: float, wall: float) -> None:
+        self.wall_s, self.stall_s = wall_s, stall_s
+        self._monotonic, self._wall = monotonic, wall
+        self._attended = 0.0
+        self._last_sign = 0.0
+
+    def tick(self, monotonic: float, wall: float) -> None:
+        """Account for the time since the last tick."""
+        passed = monotonic - self._monotonic
+        jump = abs((wall - self._wall) - passed)
+        self._monotonic, self._wall = monotonic, wall
+        if passed > _GAP_S or jump > _GAP_S:
+            self.sign_of_life()
+        else:
+            self._attended += passed
+
+    def sign_of_life(self) -> None:
+        """Something showed that the agent is at work."""
+        self._last_sign = self._attended
+
+    @property
+    def silent_s(self) -> float:
+        return self._attended - self._last_sign
+
+    @property
+    def out_of_time(self) -> bool:
+        return 0 < self.wall_s <= self._attended
+
+    @property
+    def tick_s(self) -> float:
+        """How often to look: often enough for the shorter clock, at most once a second."""
+        limits = [limit for limit in (self.wall_s, self.stall_s) if limit > 0]
+        return max(0.02, min([1.0, *(limit / 20 for limit in limits)]))
+
+
+class CpuMeter:
+    """Tells whether a tree of processes used the processor since it was asked last."""
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[int, float], float] = {}
+        self._at: float | None = None
+
+    def is_busy(self, members: Iterable[Proc], at: float) -> bool:
+        """True when the tree used a noticeable share of one core since the last call."""
+        now = {proc.identity: proc.cpu_s for proc in members}
+        used = sum(max(0.0, cpu - self._used.get(who, 0.0)) for who, cpu in now.items())
+        since, self._at, self._used = self._at, at, now
+        return since is not None and used >= _BUSY_SHARE * max(at - since, 0.01)
+
+
+class StallWatch:
+    """Decides whether a silent agent is stalled; looks at the costly signs only when silent."""
+
+    def __init__(
+        self, clocks: Clocks, members: Callable[[], list[Proc]], probe: FileProbe | None
+    ) -> None:
+        self._clocks = clocks
+        self._members = members
+        self._probe = probe
+        self._cpu = CpuMeter()
+        self._sample_s = max(0.1, min(clocks.stall_s / 10, 10.0))
+        self._next_sample = 0.0
+        self._files: object = None
+        self._files_seen = False
+
+    async def is_stalled(self, at: float) -> bool:
+        """True when nothing has spoken for the agent for the whole stall time."""
+        limit, silent = self._clocks.stall_s, self._clocks.silent_s
+        if limit <= 0 or silent < limit / 4:
+            self._files_seen = False
+            return False
+        if at >= self._next_sample:
+            self._next_sample = at + self._sample_s
+            if self._cpu.is_busy(self._members(), at):
+                self._clocks.sign_of_life()
+                return False
+        if silent >= limit / 2 and not self._files_seen:
+            self._files, self._files_seen = await self._look_at_files(), True
+        return silent >= limit and not await self._files_changed()
+
+    async def _files_changed(self) -> bool:
+        now = await self._look_at_files()
+        changed, self._files = now != self._files, now
+        if changed:
+            self._clocks.sign_of_life()
+        return changed
+
+    async def _look_at_files(self) -> object:
+        if self._probe is None:
+            return None
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(self._probe), _PROBE_PATIENCE_S)
+        except (OSError, TimeoutError):
+            return self._files  # no answer is no sign either way

@@ -6,6 +6,11 @@ deadline ends the command's whole tree, gently first so that git removes its loc
 
 `run_in_front` is for a program that has our terminal and talks to the person there, `spawn` for
 one that runs on while we do something else; `child` reads an agent while it works.
+
+How this very program starts itself again.  Everything we start works in the user's repository, and
+Python looks for modules in its working directory first.  A repository with a `click.py` is
+ordinary, and one with a `ralphloop/` may be a trap; so nobody but this module says how we are
+called.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -259,3 +265,8 @@ def _end_tree(pid: int) -> None:
 def _kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
+
+
+def ourselves(module: str = "ralphloop") -> tuple[str, ...]:
+    """The command line that runs a module of ours, whatever the directory it runs in holds."""
+    return sys.executable, "-P", "-m", module

@@ -26,8 +26,7 @@ def reader_name(agent: object, form: object = None) -> str:
 
 def reader_for(name: str) -> Reader:
     """A fresh reader; `auto` settles on one by the first event it recognises."""
-    from ralphloop.readers.stream import StreamReader
-    from ralphloop.readers.text import Text, TextReader
+    from ralphloop.readers.stream import StreamReader, Text, TextReader
 
     if name == "text":
         return TextReader()

@@ -16,11 +16,10 @@ import msgspec
 
 from ralphloop.core.model import AgentEvent, Outcome, OutputFormat, RateLimit, Response, Usage
 from ralphloop.readers.failures import Verdict, failure_verdict, sentence_verdict
-from ralphloop.readers.json_text import Bytes
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.resets import limit_kind, reset_time
 from ralphloop.readers.tools import Denials, ToolLog
-from ralphloop.readers.values import Document, brief
+from ralphloop.readers.values import Bytes, Document, brief
 from ralphloop.text.plain import clean, one_line
 
 _SIGNALS = {129: 1, 130: 2, 137: 9, 143: 15}  # how a shell reports a signal

@@ -20,9 +20,10 @@ from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.claude_outcome import FATAL_ERRORS, Facts, verdict_on
 from ralphloop.readers.claude_usage import ClaudeUsage
 from ralphloop.readers.failures import Verdict
-from ralphloop.readers.json_text import DAMAGES, Bytes
 from ralphloop.readers.tools import summarise
 from ralphloop.readers.values import (
+    DAMAGES,
+    Bytes,
     Document,
     count_of,
     document_of,

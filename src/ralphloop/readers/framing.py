@@ -19,8 +19,16 @@ from collections.abc import Callable
 import msgspec
 
 from ralphloop.core.model import OutputFormat
-from ralphloop.readers.json_text import BLANK, DAMAGES, Bytes, Unreadable, decode, opens_document
-from ralphloop.readers.values import Document, documents_of
+from ralphloop.readers.values import (
+    BLANK,
+    DAMAGES,
+    Bytes,
+    Document,
+    Unreadable,
+    decode,
+    documents_of,
+    opens_document,
+)
 
 MAX_LINE = 64 * 1024 * 1024
 MAX_DOCUMENT = 16 * 1024 * 1024  # printed over several lines

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ralphloop.errors import UsageError
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.reader import JournalReader
+from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import BY, Request, RequestStatus
 from ralphloop.journal.store import Journal
 from ralphloop.proc.table import started_at

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
 from ralphloop.redaction import redact_bytes
-from ralphloop.regular import open_regular
+from ralphloop.room import open_regular
 from ralphloop.workspace.commit_run import CommitRun, iteration_mark, run_commit, story_message
 from ralphloop.workspace.git import PATHSPECS_ON_STDIN, Entry, Git, first_lines, literal_pathspecs
 from ralphloop.workspace.measures import printable

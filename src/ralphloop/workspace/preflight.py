@@ -11,8 +11,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from ralphloop.errors import RepositoryError
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.workspace import object_store
 from ralphloop.workspace.git import first_lines, nul_ended
 from ralphloop.workspace.measures import printable

@@ -21,8 +21,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.model import Value
-from ralphloop.errors import RepositoryError
-from ralphloop.findings import Finding, Level
+from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.workspace.git import STATUS_ARGS, Git, StatusReport, first_lines, parse_status
 
