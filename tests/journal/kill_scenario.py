@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers, write_atomic
 from ralphloop.core.effects import Progress
+from ralphloop.core.interventions import CircuitReset
 from ralphloop.core.totals import Spent
 from ralphloop.journal import schema
 from ralphloop.journal.lock import RunLock
@@ -72,6 +73,9 @@ def steer_and_wait(journal: Journal) -> None:
         journal.answer_request(asked, "noted", now=NOW)
     journal.set_meta("circuit", {"state": "CLOSED"})
     journal.put_stories("r", {"US-1": {"attempts": 1}})
+    after, reset = journal.next_number("r") - 1, CircuitReset(at=NOW)
+    state = str(after).encode()
+    journal.intervene("r", reset, after=after, now=NOW, state=state, stories={}, meta={})
 
 
 def iterate(journal: Journal, root: Path) -> None:
