@@ -50,6 +50,7 @@ def test_a_finished_agent_is_judged_after_all(tmp_path: Path, way: str) -> None:
     assert box.passes() == {"US-1": False, "US-2": False}
     done = box.run("--continue", "--json")
     assert done.code == 0, done.text
+    assert "ago: 1 iteration, $1.00, circuit" in done.err, "the judged one is counted"
     assert box.worked_on() == ["US-1", "US-2"]
     assert done.events("run_finished")[0]["cost_usd"] == pytest.approx(2.0)
     assert done.events("run_finished")[0]["iterations"] == 2

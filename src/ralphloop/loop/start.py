@@ -40,6 +40,7 @@ from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.proc.table import started_at
 from ralphloop.room import cannot_write, claim
 from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import counted
 from ralphloop.workspace import object_store
 from ralphloop.workspace.git import Git
 
@@ -206,10 +207,11 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
         runner.intervene(Reopened(waiting_only=True))
     _open_again(runner, tell)
     _reset_if_asked(runner)
-    totals = record.totals
+    totals = runner.totals()  # what was recovered just now is part of it
     tell(
         f"Continuing run {record.id} from {format_duration(now - record.last_activity)} ago:"
-        f" {totals.iterations} iterations, {spent_words(totals.cost_usd, totals.unpriced)},"
+        f" {counted(totals.iterations, 'iteration')},"
+        f" {spent_words(totals.cost_usd, totals.unpriced)},"
         f" circuit {runner.session.state.breaker.circuit}; next is the first open story."
     )
     _started(runner, continued=True)
