@@ -219,8 +219,14 @@ RULES: tuple[Rule, ...] = (
         _always,
         any_case=True,
     ),
-    # Behind a blank as well: that is how .netrc is written.
-    _named(rb"passw", rb"passw(?:or)?d", rb"=|:[ ]|[ ]{1,3}+", _password, shortest=8),
+    # Behind a blank as well: that is how .netrc is written; and inside of an element of XML.
+    _named(
+        rb"pass",
+        rb"passw(?:or)?d|passphrase|(?<=[_-])pass(?![a-z])",
+        rb"=|:[ ]|[ ]{1,3}+|>",
+        _password,
+        shortest=8,
+    ),
     _named(rb"secret", rb"secret"),
     _named(rb"token", rb"token(?!i[sz])"),
     _named(rb"credential", rb"credential"),

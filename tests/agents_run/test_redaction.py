@@ -100,6 +100,10 @@ def test_a_random_value_next_to_a_secret_name_is_taken_out(line: str) -> None:
         ("password: s3cretPa55word9", "s3cretPa55word9"),
         ('"password": "hunter2x9"', "hunter2x9"),
         ("PGPASSWORD=s3cretPw2024 psql", "s3cretPw2024"),
+        ("MAIL_PASS=Geheim99x1", "Geheim99x1"),
+        ("DB_PASS_2: 'x7!Geheim'", "x7!Geheim"),
+        ("SSH_PASSPHRASE=correct9horse8x", "correct9horse8x"),
+        ("<password>Abc12345x</password>", "Abc12345x"),
         ("machine example.com login me password s3cretPa55", "s3cretPa55"),
         ("mysql -h db -uroot -ps3cret shop", "s3cret"),
         ("redis://:p4ssw0rdXY@cache:6379/0", "p4ssw0rdXY"),
@@ -183,6 +187,7 @@ def test_a_key_is_taken_out_however_its_lines_are_shown(
         "import { npm_config_registry } from './npm_config'",
         "uuid 123e4567-e89b-12d3-a456-426614174000",
         'tokenizer="cl100k_base_2024"',
+        "tests_passed=12of34abc5 two_passes: a1b2c3d4e5 bypass=a1b2c3d4e5",
         "password=config.db2.main1",
         "password=md5x(value)",
         "token=sha-x7y-bytes-of-the-header",  # one digit is in many a name
