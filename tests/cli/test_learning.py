@@ -42,7 +42,9 @@ def test_list_shows_all_with_their_standing(capsys: pytest.CaptureFixture[str]) 
     assert HELD in held
     assert sum("established" in line for line in lines) == 3
     assert run(["learnings", "list", "--category", "cli"]) == 0
-    assert "Nothing yet" in capsys.readouterr().out
+    assert capsys.readouterr().out == "None in cli.\n"
+    assert run(["learnings", "search", "volapük"]) == 0
+    assert capsys.readouterr().out == "None of them has these words.\n"
 
 
 def test_looking_leaves_no_trace(tmp_path: Path, run_ralph: RunRalph) -> None:

@@ -86,6 +86,15 @@ def test_a_mixed_night_says_both(tmp_path: Path) -> None:
     assert done.text.count(CANNOT) == 1
 
 
+def test_a_start_that_was_cut_off_is_not_called_a_model_without_a_price(tmp_path: Path) -> None:
+    """The limit is doubted for what it is: nobody heard what that start cost."""
+    cut_off = "if START == 1: says('hm'); os.kill(os.getpid(), signal.SIGKILL)\n"
+    agent = cut_off + CLAUDE.replace("COST", "0.5")
+    done = night(tmp_path, agent, "claude", limits="max_cost_usd = 20.0").run()
+    assert done.code == 0, done.text
+    assert f"{CANNOT}this start was cut off before it told its cost" in done.text
+
+
 @pytest.mark.parametrize(
     "agent, output, model, why",
     [

@@ -76,7 +76,7 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
         yield Seen("settings", Level.ERROR, message, fix, ExitCode.BAD_INPUT)
     if not problems:
         changed = sum(origin != "default" for origin in loaded.origins.values())
-        yield Seen("settings", Level.OK, f"valid, {changed} differ from the defaults")
+        yield Seen("settings", Level.OK, f"valid; {changed} set, the others have their defaults")
     stories, seen = _stories(project, loaded.config)
     yield from seen
     yield from _checks(project, loaded.config, stories, env)

@@ -19,6 +19,9 @@ from ralphloop.text.plain import counted
 
 _COLOURS = {Standing.HELD_BACK: "yellow", Standing.APPROVED: "green", Standing.ESTABLISHED: "green"}
 _MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an agent starts
+_NONE_YET = (
+    "Nothing yet. `ralph stats` counts what was captured; patterns come out of several stories."
+)
 _as_json = click.option("--json", "as_json", is_flag=True, help="All fields, as JSON.")
 _ids = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 
@@ -36,7 +39,7 @@ def list_all(category: str | None, limit: int, as_json: bool) -> None:
     """All patterns, best first."""
     index = store.rebuild(find_project(Path.cwd()), now=time.time())
     found = [one for one in index.patterns if category in (None, one.category)]
-    _print(found, limit, as_json)
+    _print(found, limit, as_json, _NONE_YET if not index.patterns else f"None in {category}.")
     for problem in index.problems:
         output.warn(problem)
 
@@ -51,7 +54,8 @@ def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
     index = store.rebuild(find_project(Path.cwd()), now=time.time())
     shared = [(len(wanted.intersection(one.words)), one) for one in index.patterns]
     found = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])
-    _print([one for _, one in found], limit, as_json)
+    none = "None of them has these words." if index.patterns else _NONE_YET
+    _print([one for _, one in found], limit, as_json, none)
 
 
 @learnings.command()
@@ -114,11 +118,11 @@ def _find(project: Project, ids: Iterable[str]) -> list[Pattern]:
     return found
 
 
-def _print(patterns: list[Pattern], limit: int, as_json: bool) -> None:
+def _print(patterns: list[Pattern], limit: int, as_json: bool, none: str) -> None:
     if as_json:
         output.emit_json(patterns[:limit])
     elif not patterns:
-        output.emit_lines(["Nothing yet. Learnings are captured while stories run."])
+        output.emit_lines([output.safe(none)])
     else:
         output.emit_lines(_row(one) for one in patterns[:limit])
         if (rest := len(patterns) - limit) > 0:

@@ -105,9 +105,13 @@ def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
         return
     from ralphloop.agents.prices import CANNOT_BE_KEPT, why_unpriced
 
-    if not why_unpriced(member.name, member.config):
-        model = judged.result.response.model or member.config.model
-        yield f"{CANNOT_BE_KEPT}{f'no price is known for {model}' if model else 'no cost was told'}"
+    if why_unpriced(member.name, member.config):
+        return
+    model = judged.result.response.model or member.config.model
+    why = f"no price is known for {model}" if model else "no cost was told"
+    if judged.step.analysis.outcome.is_infrastructure:
+        why = "this start was cut off before it told its cost"
+    yield f"{CANNOT_BE_KEPT}{why}"
 
 
 def _tell_more(runner: Runner, judged: Judged) -> None:
