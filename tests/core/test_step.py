@@ -110,6 +110,14 @@ def test_an_answer_that_was_not_finished_is_not_asked_about(outcome: Outcome) ->
     assert not asked_for(msgspec.structs.replace(ASKABLE, response=cut))
 
 
+def test_refused_tools_are_no_matter_where_something_came_of_the_start() -> None:
+    """With changed files such a start is completed, and its block is asked for like any other."""
+    denied = msgspec.structs.replace(UNSAID, outcome=Outcome.DENIED)
+    result, start = msgspec.structs.replace(ASKABLE, response=denied), Start(story=STORY)
+    assert needs(RunState(), start, result, measured(), POLICY) is Need.STATUS
+    assert needs(RunState(), start, result, measured(files_changed=0), POLICY) is None
+
+
 def test_no_question_beyond_the_budget() -> None:
     """The start itself is part of what was spent; the iterations it may make are no matter."""
     paid = msgspec.structs.replace(UNSAID, usage=Usage(cost_usd=1.0))

@@ -76,6 +76,19 @@ def test_S03_AC7_a_block_that_comes_when_asked_ends_the_answer(tmp_path: Path) -
     assert "identical" in box.ralph("replay").out
 
 
+def test_a_question_is_part_of_an_exported_night(tmp_path: Path) -> None:
+    """The case carries the block that came, and comes to the same decision by it."""
+    box = forgetful(tmp_path, BLOCK)
+    box.run()
+    case = tmp_path / "night.jsonl"
+    assert box.ralph("replay", "--export", str(case)).code == 0
+    (iteration,) = json.loads(case.read_text())["iterations"]
+    assert "STATUS: COMPLETE" in iteration["asked"]
+    assert "RALPH_STATUS" not in iteration["output"]
+    assert "decision" in iteration["expect"]
+    assert box.ralph("eval", str(case)).code == 0
+
+
 def test_after_two_questions_in_vain_nobody_asks_again(tmp_path: Path) -> None:
     """Its words decide then, as they do for each of the answers."""
     box = forgetful(tmp_path, SILENT, done_at=6)

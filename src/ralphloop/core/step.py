@@ -94,8 +94,10 @@ def _is_to_be_asked(
 ) -> bool:
     """A finished answer without a block, and asking for it is possible, new and within limits."""
     response = result.response
-    finished = response.outcome is Outcome.COMPLETED and not result.end.interrupted
-    if not finished or response.status is not None:
+    if (
+        settle(response, result.end, evidence) is not Outcome.COMPLETED
+        or response.status is not None
+    ):
         return False
     if not result.can_be_asked or result.asked is not None or not policy.ask_for_status:
         return False

@@ -57,7 +57,7 @@ def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
         return (yield from _judge_now(runner, begun, ended))
     finished = Finished(
         end=ProcessEnd(exit_code=None, interrupted=True),
-        response=_read_transcript(runner, begun.transcript),
+        response=_read_transcript(begun.transcript, runner.setup.reader),
         stopped_because="the supervisor ended before the agent did",
         leftovers=stopped,
     )
@@ -75,7 +75,7 @@ def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
     )
     finished = ended.finished
     if ended.asking:  # cut off while it was asked: what it said by then counts, and is paid
-        said = _read_transcript(runner, asking_transcript(begun))
+        said = _read_transcript(asking_transcript(begun), ended.finished.response.reader)
         finished = msgspec.structs.replace(finished, asked=said)
     judged = yield from judge(runner, measured(runner, begun, finished))
     if judged.cut_short:
@@ -99,9 +99,9 @@ def _known_list(runner: Runner) -> StoryList | None:
     return stories.with_passes(known)
 
 
-def _read_transcript(runner: Runner, path: Path) -> Response:
+def _read_transcript(path: Path, name: str) -> Response:
     """What the agent said before it was cut off."""
-    reader = reader_for(runner.setup.reader)
+    reader = reader_for(name)
     stderr = ""
     if path.exists():
         join_tail(path)

@@ -68,8 +68,9 @@ def _thresholds(policy: Policy) -> dict[str, Any]:
 def _iteration(again: Again, names: dict[str, str]) -> dict[str, Any]:
     kept, record = again.record.record, again.record
     analysis = kept.analysis
+    given = kept.asked is not None and kept.asked.status is not None  # the block that claims it
     found: dict[str, Any] = {
-        "output": _said(kept.response, claimed=analysis.story_claimed),
+        "output": _said(kept.response, claimed=analysis.story_claimed and not given),
         "exit_code": kept.end.exit_code,
         "duration_s": kept.end.duration_s,
         "story_about_tests": kept.evidence.stories.about_tests,
