@@ -42,7 +42,7 @@ WHILE_THE_AGENT_RAN = (
     "journal.set_agent_pid.committed",
     "journal.agent_ended.uncommitted",
 )
-NEEDS_THE_FULL_NIGHT = ("set_aside", "begin_wait", "end_wait", "put_story")
+NEEDS_THE_FULL_NIGHT = ("set_aside", "begin_wait", "end_wait", "put_story", "intervene")
 LATER_PASSES = (
     "atomic.written:6",
     "append.written:3",

@@ -70,23 +70,23 @@ MUTATIONS = (
     ),
     Mutation(
         "the checks",
-        "import ralphloop.loop.judging as judging\n"
-        "async def none(*args, **more): return ()\n"
-        "judging._checks = none",
+        "import ralphloop.loop.judging as judging, msgspec\n"
+        "def none(runner, begun, evidence):\n"
+        "    return msgspec.structs.replace(evidence, checks=())\n"
+        "    yield\n"
+        "judging._checked = none",
         "false done, checks red",
     ),
     Mutation(
         "setting aside",
-        "import ralphloop.loop.recording as recording\n"
-        "recording._maybe_set_aside = lambda runner, judged, state: state",
+        "import ralphloop.core.step as step\nstep._is_worn_out = lambda *args: False",
         "false done, silent checks",
     ),
     Mutation(
         "the demand for a change",
-        "import ralphloop.core.grading as grading; import msgspec\n"
-        "whole = grading.judge_story\n"
-        "import ralphloop.loop.judging as judging\n"
-        "judging.judge_story = lambda p: whole(msgspec.structs.replace(p, changed=True))",
+        "import ralphloop.core.step as step, msgspec\n"
+        "whole = step.judge_story\n"
+        "step.judge_story = lambda p: whole(msgspec.structs.replace(p, changed=True))",
         "false done, nothing changed",
     ),
     Mutation(
@@ -151,8 +151,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the end of the time",
-        "import ralphloop.loop.run as run, ralphloop.loop.judging as judging\n"
-        "run.reached = judging.reached = lambda *args: None\n"
+        "import ralphloop.loop.run as run, ralphloop.core.step as step\n"
+        "run.reached = step.reached = lambda *args: None\n"
         "import ralphloop.loop.waiting as waiting\n"
         "waiting._refuse = lambda *args: None",
         "silence from the start",
@@ -164,8 +164,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the budget",
-        "import ralphloop.loop.run as run, ralphloop.loop.judging as judging\n"
-        "run.reached = judging.reached = lambda *args: None",
+        "import ralphloop.loop.run as run, ralphloop.core.step as step\n"
+        "run.reached = step.reached = lambda *args: None",
         "budget",
     ),
     Mutation(
@@ -177,8 +177,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the limit of time",
-        "import ralphloop.loop.run as run, ralphloop.loop.judging as judging\n"
-        "run.reached = judging.reached = lambda *args: None",
+        "import ralphloop.loop.run as run, ralphloop.core.step as step\n"
+        "run.reached = step.reached = lambda *args: None",
         "max time",
     ),
     Mutation(
@@ -190,7 +190,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the look for weakened tests",
-        "import ralphloop.loop.judging as judging\njudging._tampering = lambda worked, seen: ()",
+        "import ralphloop.loop.judging as judging\njudging._doubts = lambda measured, seen: ()",
         "weakened tests",
     ),
     Mutation(
@@ -219,8 +219,8 @@ def test_without_forgetting_it_a_dead_conversation_is_resumed_again(tmp_path: Pa
         tmp_path, DEAD_CONVERSATION, toml='context = "resume"\nask_for_status = false\n'
     )
     mutation = (
-        "import ralphloop.loop.recording as recording\n"
-        "recording._conversation = lambda judged: 's-1'"
+        "import ralphloop.core.story_after as story_after\n"
+        "story_after._session_id = lambda *args: 's-1'"
     )
     assert mutated(box, mutation).code == 69
 
@@ -232,6 +232,8 @@ VARIATIONS = {
     "silent exits": "no progress",
     "crashing after words": "no progress",
     "billing": "fatal error",
+    "unknown model, said by a gateway": "fatal error",
+    "the same failing address, another id": "same error",
     "usage limit, waited for": "usage limit, no wait",
 }
 

@@ -87,8 +87,6 @@ def _worked_on(
     state: StoryState, start: Start, result: Result, evidence: Evidence, analysis: Analysis
 ) -> StoryState:
     before, response = start.state, result.response
-    # A conversation that could not be found is forgotten.
-    lost_session = analysis.outcome is Outcome.STARTUP_ERROR
     return msgspec.structs.replace(
         state,
         iterations=before.iterations + 1,
@@ -97,13 +95,20 @@ def _worked_on(
         end_head=evidence.head,
         cost_usd=before.cost_usd + cost_of(response, before, result.asked),
         unpriced=before.unpriced + is_unpriced(response),
-        session_id="" if lost_session else response.session_id or before.session_id,
+        session_id=_session_id(before, result, analysis),
         session_agent=start.agent,
         session_usage=conversation(response, before, result.asked),
         leftovers=result.leftovers,
         asked=evidence.asked,
         lost=evidence.lost,
     )
+
+
+def _session_id(before: StoryState, result: Result, analysis: Analysis) -> str:
+    """The conversation to go on with; one that could not be found is forgotten."""
+    if analysis.outcome is Outcome.STARTUP_ERROR:
+        return ""
+    return result.response.session_id or before.session_id
 
 
 def _advice(verdict: StoryVerdict) -> Iterator[str]:
