@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.readers.resets import limit_kind, reset_time
+from ralphloop.readers.failures import limit_kind, reset_time
 
 NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from ralphloop.cli.init_files import ignoring
 from ralphloop.config.load import load_config
 from ralphloop.core.planning import ready
 from ralphloop.prompts import has_status_section
-from ralphloop.prompts.protocol import STATUS_SECTION
+from ralphloop.prompts.build import STATUS_SECTION
 from ralphloop.readers import read
 from ralphloop.stories.source import load
 from tests.conftest import RunRalph

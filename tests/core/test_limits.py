@@ -19,7 +19,7 @@ from ralphloop.core.limits import (
 )
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.totals import Totals
-from ralphloop.readers.resets import JUST_PAST
+from ralphloop.readers.failures import JUST_PAST
 
 NOW = 1_794_775_000.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.core.money import cost_words, money, spent_words
+from ralphloop.core.totals import cost_words, money, spent_words
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import click
 from ralphloop.agents.environment import local_time
 from ralphloop.cli import output
 from ralphloop.config.load import load_config
-from ralphloop.config.policy import policy_of
+from ralphloop.config.model import policy_of
 from ralphloop.core.iteration import Result, Start
 from ralphloop.core.model import Analysis, Decision, Evidence, Indicators, ProcessEnd, Response
 from ralphloop.core.run_state import RunState

@@ -11,7 +11,7 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.config.load import load_config
-from ralphloop.config.policy import policy_of
+from ralphloop.config.model import policy_of
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit

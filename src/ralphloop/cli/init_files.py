@@ -27,7 +27,7 @@ from ralphloop.config.values import toml_value
 from ralphloop.core.story import StoryList
 from ralphloop.errors import InputError, UsageError
 from ralphloop.project import CONFIG_NAME, agent_directories
-from ralphloop.prompts.protocol import DEFAULT_INSTRUCTIONS, STATUS_SECTION
+from ralphloop.prompts.build import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.stacks.detect import Detected
 from ralphloop.stories.source import find_source, load
 

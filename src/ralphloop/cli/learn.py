@@ -1,4 +1,4 @@
-"""`ralph learn`: aggregate what was learned, or watch a simulation of it.
+"""`ralph learn`: aggregate what was learned, or simulate it; `ralph stats`: all numbers.
 
 A simulation of twenty stories, to see the machinery of learning at work.  No model is asked.  Each
 of four areas of a small project has a habit that its checks insist on: a new file needs a line in
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,12 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.demo import settings
 from ralphloop.config.load import load_config
+from ralphloop.core.totals import cost_words
 from ralphloop.errors import UsageError
-from ralphloop.project import find_project
+from ralphloop.journal.queries import JournalReader
+from ralphloop.learning.stats import Stats, gather
+from ralphloop.project import Project, find_project
+from ralphloop.text.durations import format_duration
 
 
 @click.command()
@@ -63,7 +68,6 @@ def _aggregate(now: float) -> list[str]:
 
 def _simulate(directory: Path, *, null: bool) -> int:
     from ralphloop.cli.demo import make_repository, run_there
-    from ralphloop.cli.stats import metric_lines, stat_lines, stats_of
     from ralphloop.project import Project
 
     make_repository(directory, _files(null=null))
@@ -162,3 +166,70 @@ def _area(n: int) -> str:
 
 def _thing(n: int) -> str:
     return _THINGS[(n - 1) // len(_AREAS)]
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="All numbers as JSON.")
+@click.option("--prd-metrics", is_flag=True, help="The four success metrics with their targets.")
+def stats(as_json: bool, prd_metrics: bool) -> None:
+    """Runs, stories, money, tokens, failures, and what learning costs and brings."""
+    found = stats_of(find_project(Path.cwd()))
+    if as_json:
+        output.emit_json(found)
+    else:
+        output.emit_lines(metric_lines(found) if prd_metrics else stat_lines(found))
+
+
+def stats_of(project: Project) -> Stats:
+    """The numbers of a project."""
+    config = load_config(project.root, env=os.environ).config.learning
+    with JournalReader.open(project.journal) as journal:
+        return gather(project, journal, config)
+
+
+def stat_lines(found: Stats) -> Iterator[str]:
+    """Everything, for people."""
+    if found.simulated:
+        yield "simulation   a script played the agent, no model was asked"
+    yield f"runs         {found.runs}, {found.runs_complete} complete"
+    yield f"stories      {_listed(found.stories) or 'none yet'}"
+    yield f"iterations   {found.iterations}, in {format_duration(found.active_s)}" + (
+        f" with {format_duration(found.waited_s)} of waiting" if found.waited_s else ""
+    )
+    passed = found.stories.get("passed", 0)
+    known = passed and not found.unpriced
+    each = f", ${found.cost_usd / passed:.2f} a passed story" if known else ""
+    estimated = " (partly estimated)" if found.cost_estimated else ""
+    yield f"cost         {cost_words(found.cost_usd, found.unpriced)}{estimated}{each}"
+    each = f", {found.tokens // passed:,} a passed story" if passed else ""
+    yield f"tokens       {found.tokens:,}{each}"
+    yield f"failures     {_listed(found.failures) or 'none'}"
+    yield (
+        f"learned      {found.learnings} learnings, {found.patterns} patterns"
+        f" ({found.trusted} trusted, {found.held_back} held back), {len(found.skills)} skills"
+    )
+    average = found.prompt_tokens // max(1, found.prompts)
+    yield (
+        f"carrying     {average:,} tokens a prompt on average, at most"
+        f" {found.prompt_tokens_most:,} of {found.prompt_budget:,}, in {found.prompts} prompts"
+    )
+    yield f"effect       {found.effect.sentence}"
+
+
+def metric_lines(found: Stats) -> Iterator[str]:
+    """The four success metrics, measured."""
+    prevented = f"{found.runaways_prevented} of {found.runaways}"
+    yield _metric("runaway loops prevented", prevented if found.runaways else "none began", "100 %")
+    rate = found.stories_captured / max(1, found.stories_ended)
+    captured = f"{rate:.0%} ({found.stories_captured} of {found.stories_ended} stories)"
+    yield _metric("learnings captured", captured if found.stories_ended else "-", "80 %")
+    yield _metric("skills generated", f"{len(found.skills)}: {', '.join(found.skills)}", "3")
+    yield _metric("token change", found.effect.sentence, "10 % fewer")
+
+
+def _metric(name: str, value: str, target: str) -> str:
+    return f"{name:<24} {value}  [target: {target}]"
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in counts.items())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ralphloop.cli import output
 from ralphloop.cli.layout import row, wrapped
 from ralphloop.core.model import AgentEvent
-from ralphloop.core.money import spent_words
+from ralphloop.core.totals import spent_words
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.base import Reader

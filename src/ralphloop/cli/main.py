@@ -60,7 +60,7 @@ COMMANDS = {
     "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
     "simulate": Entry("ralphloop.cli.simulate:simulate", "Play a scripted night through the core"),
     "skip": Entry("ralphloop.cli.steering:skip", "Set a story aside for now"),
-    "stats": Entry("ralphloop.cli.stats:stats", "All numbers, and whether learning helps"),
+    "stats": Entry("ralphloop.cli.learn:stats", "All numbers, and whether learning helps"),
     "status": Entry("ralphloop.cli.status:status", "Show how the run stands and what to do next"),
     "stop": Entry("ralphloop.cli.steering:stop", "End the run gently"),
     "stories": Entry("ralphloop.cli.stories:stories", "List the stories and what became of them"),

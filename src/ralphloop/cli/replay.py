@@ -59,8 +59,7 @@ def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool)
 def _played(
     project: Project, wanted: str | None, settings: dict[str, str]
 ) -> tuple[RunRecord, Night, bytes]:
-    from ralphloop.config.model import Context
-    from ralphloop.config.policy import policy_of
+    from ralphloop.config.model import Context, policy_of
     from ralphloop.core.policy import Mode
     from ralphloop.journal.queries import JournalReader
     from ralphloop.journal.session import load_beginning

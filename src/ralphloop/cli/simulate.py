@@ -11,7 +11,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.given import PAIR, Pairs
 from ralphloop.config.load import load_config
-from ralphloop.config.policy import policy_of
+from ralphloop.config.model import policy_of
 from ralphloop.core.model import Circuit, ExitDecision
 from ralphloop.replay.scenarios import SCENARIOS, Played, play
 

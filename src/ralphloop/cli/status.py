@@ -14,8 +14,8 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.layout import row
 from ralphloop.core.model import Circuit
-from ralphloop.core.money import cost_words, money
 from ralphloop.core.story_state import Standing
+from ralphloop.core.totals import cost_words, money
 from ralphloop.journal.records import IterationRecord
 from ralphloop.night.look import look
 from ralphloop.night.next_steps import next_steps

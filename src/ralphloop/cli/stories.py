@@ -10,9 +10,9 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.cli.layout import row
-from ralphloop.core.money import spent_words
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
+from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.setup import relative

@@ -33,10 +33,9 @@ from ralphloop.core.model import (
 )
 from ralphloop.core.policy import UNANSWERED, Policy
 from ralphloop.core.progress import Progress
-from ralphloop.core.progress_words import entry_outcome, entry_summary
 from ralphloop.core.run_state import RunState
 from ralphloop.core.spending import cost_of, spent, used
-from ralphloop.core.story_after import story_after
+from ralphloop.core.story_after import entry_outcome, entry_summary, story_after
 from ralphloop.core.story_state import Standing, StoryState, verify_was
 from ralphloop.core.stuck import WindowEntry
 from ralphloop.core.totals import Spent, Totals

@@ -1,4 +1,7 @@
-"""What a start makes of its story: standing, grade, attempts, and what the next prompt needs."""
+"""What a start makes of its story: standing, grade, attempts, and what the next prompt needs.
+
+`entry_outcome` and `entry_summary` are what progress.txt says of it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ralphloop.core.grading import UNCHANGED, StoryVerdict
-from ralphloop.core.iteration import Result, Start
+from ralphloop.core.iteration import Iteration, Result, Start
 from ralphloop.core.model import Analysis, CheckResult, CheckStatus, Evidence, Outcome
 from ralphloop.core.policy import Policy
 from ralphloop.core.spending import conversation, cost_of, is_unpriced
@@ -17,6 +20,7 @@ from ralphloop.core.story_state import (
     StoryState,
     is_failed_attempt,
 )
+from ralphloop.text.plain import one_line
 
 _KEPT_CHALLENGES = 20
 
@@ -137,3 +141,33 @@ def _blocked(state: StoryState, recommendation: str) -> StoryState:
         failed=state.failed + 1,
         reason=recommendation or "the agent gave no reason",
     )
+
+
+_FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENIED)
+_LONGEST = 300
+
+
+def entry_outcome(iteration: Iteration) -> str:
+    """The word for how it went."""
+    analysis = iteration.analysis
+    if iteration.verdict.passed:
+        return "passed"
+    if analysis.outcome.is_infrastructure:
+        return "interrupted"
+    if analysis.is_blocked:
+        return "blocked"
+    if analysis.story_claimed or (analysis.outcome in _FAILED_ENDINGS and not analysis.progress):
+        return "failed"
+    return "in_progress" if analysis.progress else "no_progress"
+
+
+def entry_summary(iteration: Iteration, grade: str) -> str:
+    """One line: the grade, the agent's own words, and what contradicts them."""
+    analysis, verdict = iteration.analysis, iteration.verdict
+    said = analysis.status.recommendation if analysis.status else ""
+    parts = [f"{grade}:" if verdict.passed else "", said]
+    if not verdict.passed and analysis.story_claimed:
+        parts.append(f"(claimed, but {'; '.join(verdict.reasons)})")
+    if analysis.outcome is not Outcome.COMPLETED:
+        parts.append(f"[{analysis.outcome}]")
+    return one_line(" ".join(part for part in parts if part) or "no summary was given", _LONGEST)

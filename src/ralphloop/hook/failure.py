@@ -20,8 +20,7 @@ from ralphloop.loop.run import not_again
 from ralphloop.readers.base import End
 from ralphloop.readers.claude import Claude
 from ralphloop.readers.claude_outcome import Facts, verdict_on
-from ralphloop.readers.failures import Verdict
-from ralphloop.readers.resets import limit_kind, reset_time
+from ralphloop.readers.failures import Verdict, limit_kind, reset_time
 
 _OWN_LIMITS = frozenset({"max_output_tokens"})
 

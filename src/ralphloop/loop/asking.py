@@ -57,7 +57,7 @@ async def _asked(runner: Runner, begun: Begun, finished: Finished, result: Resul
     from dataclasses import replace
 
     from ralphloop.agents.process import Rules
-    from ralphloop.prompts.protocol import ASK_FOR_STATUS
+    from ralphloop.prompts.build import ASK_FOR_STATUS
 
     left = money_left(runner.limits, runner.totals())
     if left is not None:

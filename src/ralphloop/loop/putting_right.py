@@ -44,8 +44,7 @@ def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: by
     repo, branch = runner.setup.repo, runner.session.frozen.branch
     if repo is None or not branch or runner.setup.options.session:
         return ""
-    from ralphloop.workspace.branch_return import bring_back, is_on, return_to_branch
-    from ralphloop.workspace.set_aside import ref_name
+    from ralphloop.workspace.set_aside import bring_back, is_on, ref_name, return_to_branch
 
     if is_on(repo, branch):
         return ""

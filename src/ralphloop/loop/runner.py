@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from ralphloop.atomic import sync_file
-from ralphloop.config.model import Config
-from ralphloop.config.policy import limits_of
+from ralphloop.config.model import Config, limits_of
 from ralphloop.core.breaker import BreakerState, moves
 from ralphloop.core.interventions import AnyIntervention, intervene
 from ralphloop.core.limits import Limits, raised

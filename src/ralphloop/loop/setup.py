@@ -11,8 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.config.model import Config
-from ralphloop.config.policy import policy_of
+from ralphloop.config.model import Config, policy_of
 from ralphloop.core.model import Value
 from ralphloop.core.policy import Mode, Policy
 from ralphloop.core.story import Story

@@ -13,11 +13,11 @@ from ralphloop.config.values import storable
 from ralphloop.core.interventions import CircuitReset, Reopened
 from ralphloop.core.limits import named
 from ralphloop.core.model import Decision, ExitDecision
-from ralphloop.core.money import spent_words
 from ralphloop.core.planning import unless_taken_away
 from ralphloop.core.run_state import RunState
 from ralphloop.core.session import Session, first_state
 from ralphloop.core.story_state import StoryState, load_states
+from ralphloop.core.totals import spent_words
 from ralphloop.errors import RalphError, RepositoryError
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ralphloop.config.model import Config
-from ralphloop.config.policy import limits_of, policy_of
+from ralphloop.config.model import Config, limits_of, policy_of
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.grading import Grade
 from ralphloop.core.limits import Limits, raised

@@ -15,7 +15,7 @@ import msgspec
 
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Value
-from ralphloop.core.money import spent_words
+from ralphloop.core.totals import spent_words
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import one_line
 from ralphloop.text.status import Status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ralphloop.prompts.build import Parts, Prompt, build_prompt
-from ralphloop.prompts.protocol import STATUS_SECTION, has_status_section
+from ralphloop.prompts.build import STATUS_SECTION, Parts, Prompt, build_prompt, has_status_section
 
 __all__ = ["STATUS_SECTION", "Parts", "Prompt", "build_prompt", "has_status_section"]

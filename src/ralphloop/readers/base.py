@@ -15,9 +15,14 @@ from typing import ClassVar, NamedTuple, Protocol
 import msgspec
 
 from ralphloop.core.model import AgentEvent, Outcome, OutputFormat, RateLimit, Response, Usage
-from ralphloop.readers.failures import Verdict, failure_verdict, sentence_verdict
+from ralphloop.readers.failures import (
+    Verdict,
+    failure_verdict,
+    limit_kind,
+    reset_time,
+    sentence_verdict,
+)
 from ralphloop.readers.own_words import OwnWords
-from ralphloop.readers.resets import limit_kind, reset_time
 from ralphloop.readers.tools import Denials, ToolLog
 from ralphloop.readers.values import Bytes, Document, brief
 from ralphloop.text.plain import clean, one_line

@@ -1,7 +1,8 @@
 """Typed access to one object of a story file; what has the wrong type is a named problem.
 
 Absent and null mean the same everywhere: generators write both for "nothing".  Each method takes
-alternative names for a field and uses the first one present.
+alternative names for a field and uses the first one present.  `Problems` collects what
+is wrong, each with its place.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
+from ralphloop.errors import InputError
 from ralphloop.stories.names import quoted
-from ralphloop.stories.problems import Problems, found
 
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")  # cannot be stored, printed or passed to a process
 _NUMBER_LIMIT = 2**53  # beyond it, other tools that read the file see another number
@@ -153,3 +155,73 @@ class Fields:
             hint = 'no shell runs it; write ["sh", "-c", "…"] if you want one'
             self.problem(place, f"uses {quoted(operators[0])}: {hint}")
         return words
+
+
+_SHOWN = 10
+
+
+class Problems:
+    """Mistakes of one file, in the order they were found; only the first few are kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: list[tuple[str, str]] = []
+        self._count = 0
+
+    @property
+    def wants_detail(self) -> bool:
+        """False once further problems are only counted, so that costly hints can be left out."""
+        return len(self._found) < _SHOWN
+
+    def add(self, place: str, reason: str) -> None:
+        """Note one mistake."""
+        self._count += 1
+        if self.wants_detail:
+            self._found.append((place, reason))
+
+    def fail(self, place: str, reason: str) -> InputError:
+        """Note a mistake that makes reading on pointless, and give the error to raise."""
+        self.add(place, reason)
+        return self.error()
+
+    def raise_if_any(self) -> None:
+        """Stop with everything found so far."""
+        if self._count:
+            raise self.error()
+
+    def error(self) -> InputError:
+        """All that was found, as one error."""
+        name = self._path.name
+        if self._count == 1:
+            place, reason = self._found[0]
+            return InputError(reason, self._next_step, place=f"{name}: {place}" if place else name)
+        lines = [f"{place}: {reason}" if place else reason for place, reason in self._found]
+        if self._count > _SHOWN:
+            lines.append(f"and {self._count - _SHOWN} more")
+        listing = "\n".join(f"  {line}" for line in lines)
+        return InputError(f"{self._count} problems\n{listing}", self._next_step, place=name)
+
+    @property
+    def _next_step(self) -> str:
+        return f"Correct {self._path} and run the command again. Nothing was changed."
+
+
+def found(value: object) -> str:
+    """Name a value of the wrong kind, for "must be …, found …"."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() if value.bit_length() > 64:
+            return "a number out of range"
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            return f"the text {quoted(value)}"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return f"a {type(value).__name__} (quote it to make it text)"

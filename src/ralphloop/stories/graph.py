@@ -13,8 +13,8 @@ import msgspec
 
 from ralphloop.core.planning import rank, ready
 from ralphloop.core.story import Story, StoryList
+from ralphloop.stories.fields import Problems
 from ralphloop.stories.names import label, labels, quoted
-from ralphloop.stories.problems import Problems
 from ralphloop.stories.shapes import Listing, dependency_place
 
 _MAX_COMPARED = 1000

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ralphloop.stories.fields import Problems
 from ralphloop.stories.names import quoted
-from ralphloop.stories.problems import Problems
 from ralphloop.text.lazy_regex import LazyRegex
 
 _SPACE = re.compile(r"[ \t\n\r]+")

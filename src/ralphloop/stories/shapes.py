@@ -23,8 +23,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.story import Kind, Story, StoryList
-from ralphloop.stories.fields import Fields
-from ralphloop.stories.problems import Problems, found
+from ralphloop.stories.fields import Fields, Problems, found
 from ralphloop.text.lazy_regex import LazyRegex
 
 _LIST_KEYS = ("userStories", "stories", "tasks")

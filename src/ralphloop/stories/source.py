@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from ralphloop.core.story import Kind, StoryList
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.stories import files, graph, shapes
+from ralphloop.stories.fields import Problems
 from ralphloop.stories.json_text import JsonDocument
 from ralphloop.stories.names import label, quoted
-from ralphloop.stories.problems import Problems
 
 if TYPE_CHECKING:
     from ralphloop.stories.yaml_text import YamlDocument

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ralphloop.errors import InputError
+from ralphloop.stories.fields import Problems
 from ralphloop.stories.names import quoted
-from ralphloop.stories.problems import Problems
 
 Node = Any  # ruamel's nodes are typed too loosely to help
 Edits = Mapping[int, tuple[str, bool | str]]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from ralphloop.core.money import money, spent_words
+from ralphloop.core.totals import money, spent_words
 from ralphloop.text.durations import format_duration, parse_iso
 from ralphloop.text.plain import one_line
 from ralphloop.ui.lines import event_lines

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ralphloop.core.money import money, spent_words
+from ralphloop.core.totals import money, spent_words
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted
 

@@ -13,7 +13,7 @@ from datetime import tzinfo
 import msgspec
 
 from ralphloop.core.endings import ENDINGS
-from ralphloop.core.money import cost_words, money
+from ralphloop.core.totals import cost_words, money
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.night.values import Night
 from ralphloop.text.durations import elapsed, format_duration

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.money import cost_words, short_cost
 from ralphloop.core.story import Story
+from ralphloop.core.totals import cost_words, short_cost
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.night.values import StoryLook
 from ralphloop.text.durations import format_duration, iso

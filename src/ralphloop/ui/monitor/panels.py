@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit
-from ralphloop.core.money import spent_words
+from ralphloop.core.totals import spent_words
 from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import counted, one_line
 from ralphloop.ui.monitor import paint

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from ralphloop.core.money import cost_words, money
+from ralphloop.core.totals import cost_words, money
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
 from ralphloop.ui.report.values import MOST_SPANS, Report, Span

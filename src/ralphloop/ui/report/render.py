@@ -12,7 +12,7 @@ from datetime import tzinfo
 from functools import partial
 from pathlib import Path
 
-from ralphloop.core.money import cost_words, money, spent_words
+from ralphloop.core.totals import cost_words, money, spent_words
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
 from ralphloop.ui.report.groups import ALWAYS
