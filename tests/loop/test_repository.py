@@ -241,6 +241,26 @@ def test_a_file_the_agent_makes_executable_is_committed_so(tmp_path: Path) -> No
     assert stat.S_ISLNK((box.root / "start").lstat().st_mode)
 
 
+@pytest.mark.parametrize("staged", [False, True], ids=["alone", "beside staged work"])
+def test_a_directory_that_becomes_a_link_is_committed(tmp_path: Path, staged: bool) -> None:
+    """Its files are gone from the commit, the link is in it, and the run goes on."""
+    agent = "os.rename('docs', 'guides'); os.symlink('guides', 'docs'); done()"
+    box = sandbox(tmp_path, agent, checks=GREEN)
+    (box.root / "docs").mkdir()
+    for name in ("a", "b"):
+        (box.root / f"docs/{name}.md").write_text(name)
+    box.git("add", "-A")
+    box.git("commit", "-qm", "docs")
+    if staged:
+        (box.root / "mine.txt").write_text("staged by me")
+        box.git("add", "mine.txt")
+    done = box.run("--allow-dirty")
+    assert done.code == 0, done.text
+    assert box.git("ls-tree", "HEAD", "docs").startswith("120000")
+    assert "guides/a.md" in box.git("ls-tree", "-r", "--name-only", "HEAD").split()
+    assert box.git("status", "--porcelain") == ("A  mine.txt" if staged else "")
+
+
 def test_a_branch_switched_by_somebody_else_holds_the_run(tmp_path: Path) -> None:
     """No start lands on another branch: the run holds, says why, and ends with its time."""
     agent = "write(f'src/{START}.txt'); status(words=f'Part {START}.')"

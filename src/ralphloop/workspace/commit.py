@@ -15,7 +15,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ralphloop.core.model import Value
@@ -111,7 +111,7 @@ def _commit(
         ours = {path: state for path, state in staged.items() if path in paths}
         if not ours:
             return CommitResult(status=CommitStatus.NOTHING, head=repo.head(), notes=notes)
-        only = () if len(ours) == len(staged) else tuple(ours)
+        only = () if len(ours) == len(staged) else tuple(ours.keys() - _behind_links(repo, paths))
         done = run_commit(repo, message, only, timeout_s)
         if done.committed:
             now = repo.head()
@@ -221,9 +221,12 @@ _Staged = dict[str, str]  # path to mode and content
 def _stage(repo: Repository, paths: frozenset[str]) -> _Staged:
     """Take the paths into the index; everything that is staged then, ours or not."""
     git = repo.git.writing()
-    if paths:
+    if behind := _behind_links(repo, paths):
+        gone = b"".join(os.fsencode(path) + b"\0" for path in behind)
+        git.run("update-index", "--force-remove", "-z", "--stdin", stdin=gone)
+    if paths - behind:
         args = ("add", "--all", *PATHSPECS_ON_STDIN)
-        specs = literal_pathspecs(paths)
+        specs = literal_pathspecs(paths - behind)
         ended = git.attempt(*args, stdin=specs, timeout_s=COMMIT_TIMEOUT_S)
         if ended.returncode != 0 and b"sparse" in ended.stderr:
             ended = git.attempt("add", "--sparse", *args[1:], stdin=specs)
@@ -232,6 +235,13 @@ def _stage(repo: Repository, paths: frozenset[str]) -> _Staged:
     base = repo.head() or _empty_tree(git)
     raw = git.run("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", base)
     return _raw_states(raw)
+
+
+def _behind_links(repo: Repository, paths: Collection[str]) -> frozenset[str]:
+    """Files whose directory became a link: gone, and git takes no such path for a name."""
+    directories = {directory for path in paths for directory in PurePosixPath(path).parents}
+    links = {one for one in directories if (repo.root / one).is_symlink()}
+    return frozenset(p for p in paths if not links.isdisjoint(PurePosixPath(p).parents))
 
 
 def _empty_tree(git: Git) -> str:
