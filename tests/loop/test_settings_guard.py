@@ -43,6 +43,42 @@ write(f'{{START}}.txt'); done()
     assert f"{name} was changed" in box.ralph("report", "--md").out
 
 
+@pytest.mark.parametrize("had", [False, True], ids=["new", "in its place"])
+@pytest.mark.parametrize("name", ["PROMPT.md", "agents.d"])
+def test_a_link_to_settings_of_the_agents_own_is_removed(
+    tmp_path: Path, name: str, had: bool
+) -> None:
+    """The next run would read what it leads to; what stood there before is there again."""
+    agent = f"""
+if START == 1:
+    subprocess.run(['rm', '-rf', '{name}']); os.symlink(STATE, '{name}')
+write(f'{{START}}.txt'); done()
+"""
+    mine = {"PROMPT.md": "Work well.\n", "agents.d/mine.toml": 'reader = "text"\n'}
+    files = {path: text for path, text in mine.items() if had and path.startswith(name)}
+    box = sandbox(tmp_path, agent, checks=GREEN, files=files)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert not (box.root / name).is_symlink()
+    assert (box.root / name).exists() == had
+    assert {path: (box.root / path).read_text() for path in files} == files
+    assert name in done.text
+    assert "changed while the agent worked, and put back" in done.text
+
+
+def test_a_link_a_person_made_to_shared_settings_stays(tmp_path: Path) -> None:
+    """It was there before the agent."""
+    box = sandbox(tmp_path, "write('a.txt'); done()", checks=GREEN)
+    (tmp_path / "shared.md").write_text("Work well.\n")
+    (box.root / "PROMPT.md").symlink_to(tmp_path / "shared.md")
+    box.git("add", "-A")
+    box.git("commit", "-qm", "link")
+    done = box.run()
+    assert done.code == 0, done.text
+    assert (box.root / "PROMPT.md").is_symlink()
+    assert "put back" not in done.text
+
+
 def test_settings_that_are_deleted_return(tmp_path: Path) -> None:
     """A deleted ralph.toml would let the next run begin without any check."""
     box = sandbox(tmp_path, "pathlib.Path('ralph.toml').unlink(missing_ok=True); done()")

@@ -8,6 +8,7 @@ cannot be told; between two starts nobody looks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,13 +22,18 @@ from ralphloop.workspace.own_files import project_prefix
 _LARGEST = 1 << 20
 _MOST_FILES = 100
 
-Settings = dict[str, bytes]
+_LINK = b"\0link to "  # no text begins like this
+
+Settings = dict[str, bytes]  # content, or where a link leads
 
 
 def read_settings(root: Path) -> Settings:
-    """The files by their names from the project's root; links and very large ones are left out."""
-    found = {}
+    """The files by their names from the project's root, without very large ones."""
+    found: Settings = {}
     for path in _paths(root):
+        if path.is_symlink():
+            found[path.relative_to(root).as_posix()] = _LINK + os.fsencode(path.readlink())
+            continue
         try:
             with open_regular(path) as file:
                 content = file.read(_LARGEST + 1)
@@ -60,7 +66,9 @@ def _keep(runner: Runner, number: int, files: Settings) -> None:
     from ralphloop.workspace.set_aside import keep_files, ref_name
 
     ref, prefix = ref_name(runner.run, number, "settings"), project_prefix(repo.root, root)
-    keep_files(repo, ref, {f"{prefix}{name}": content for name, content in files.items()})
+    # A link may stand where the branch has a directory.
+    names = {name: f"{name}.link" if it.startswith(_LINK) else name for name, it in files.items()}
+    keep_files(repo, ref, {f"{prefix}{names[name]}": it for name, it in files.items()})
     remark = f"the settings as they were after the agent are kept at {ref}"
     runner.remarks = (*runner.remarks, remark)
 
@@ -71,14 +79,20 @@ def _restore(root: Path, name: str, content: bytes | None) -> None:
         return  # beyond a link nothing is ours
     if content is None or path.is_symlink():
         path.unlink(missing_ok=True)
-    if content is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    if content is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not content.startswith(_LINK):
         write_atomic(path, content, within=root)
+    elif not path.is_dir():
+        path.unlink(missing_ok=True)
+        path.symlink_to(os.fsdecode(content.removeprefix(_LINK)))
 
 
 def _paths(root: Path) -> Iterator[Path]:
-    yield from (p for p in (root / CONFIG_NAME, root / PROMPT_NAME) if not p.is_symlink())
+    yield from (root / CONFIG_NAME, root / PROMPT_NAME)
     for folder in agent_directories(root):
-        if folder.is_dir() and not folder.is_symlink():
-            files = sorted(folder.glob("*.toml"))[:_MOST_FILES]
-            yield from (path for path in files if not path.is_symlink())
+        if folder.is_symlink():
+            yield folder
+        else:
+            yield from sorted(folder.glob("*.toml"))[:_MOST_FILES]
