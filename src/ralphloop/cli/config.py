@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.config.load import Loaded, check_config, load_config
+from ralphloop.config.load import Loaded, Problem, check_config, load_config
 from ralphloop.config.model import Form, Setting, settings
-from ralphloop.config.sources import Problem
 from ralphloop.config.values import HIDDEN, toml_line
 from ralphloop.errors import ExitCode
 from ralphloop.project import find_project
