@@ -209,7 +209,9 @@ def test_dirt_we_left_ourselves_is_not_dirt(tmp_path: Path) -> None:
     """A run that ended with half a story in the tree is continued, or begun anew, without ado."""
     agent = "write(f'src/{START}.txt')\nif START < 3: status(words=f'Part {START}.')\nelse: done()"
     box = sandbox(tmp_path, agent, checks=GREEN)
-    assert box.run("--max-iterations", "1").code == 3
+    first = box.run("--max-iterations", "1")
+    assert first.code == 3
+    assert "limits: 1 iteration, " in first.text
     assert box.git("status", "--porcelain") != ""
     assert box.run("--continue", "--max-iterations", "2").code == 3
     done = box.run()

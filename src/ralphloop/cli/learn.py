@@ -27,6 +27,7 @@ from ralphloop.journal.queries import JournalReader
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import counted
 
 
 @click.command()
@@ -56,8 +57,9 @@ def _aggregate(now: float) -> list[str]:
     config = load_config(project.root, env=os.environ).config.learning
     index = store.rebuild(project, now=now)
     trusted = sum(pattern.is_trusted for pattern in index.patterns)
+    patterns = counted(len(index.patterns), "pattern")
     lines = [
-        f"{index.learnings} learnings, {len(index.patterns)} patterns, {trusted} of them trusted",
+        f"{counted(index.learnings, 'learning')}, {patterns}, {trusted} of them trusted",
         *(f"left out: {problem}" for problem in index.problems),
     ]
     if live_holder(project.directory, now) is not None:
@@ -205,8 +207,9 @@ def stat_lines(found: Stats) -> Iterator[str]:
     yield f"tokens       {found.tokens:,}{each}"
     yield f"failures     {_listed(found.failures) or 'none'}"
     yield (
-        f"learned      {found.learnings} learnings, {found.patterns} patterns"
-        f" ({found.trusted} trusted, {found.held_back} held back), {len(found.skills)} skills"
+        f"learned      {counted(found.learnings, 'learning')}, {counted(found.patterns, 'pattern')}"
+        f" ({found.trusted} trusted, {found.held_back} held back),"
+        f" {counted(len(found.skills), 'skill')}"
     )
     average = found.prompt_tokens // max(1, found.prompts)
     yield (

@@ -62,7 +62,7 @@ def _run_started(event: Event) -> Iterator[str]:
     yield f"run {event['run']} {verb}: {event['project']}{where}, agent {agent}{stories}"
     limits = []
     if event["max_iterations"]:
-        limits.append(f"{event['max_iterations']} iterations")
+        limits.append(counted(event["max_iterations"], "iteration"))
     if event["max_cost_usd"]:
         limits.append(money(event["max_cost_usd"]))
     if event["max_time_s"]:
