@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.core.effects import Progress
+from ralphloop.core.effects import AddProgress
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.totals import Spent
 from ralphloop.journal.queries import JournalReader
@@ -50,7 +50,7 @@ def iterate(journal: Journal, root: Path, n: int) -> None:
             end_tree=f"{n:040}",
             spent=Spent(cost_usd=0.01, output_tokens=100),
             record=RECORD,
-            effects=(Progress(),),
+            effects=(AddProgress(),),
             state=STATE,
             stories={f"US-{n % 50}": {"attempts": n}},
             meta={"circuit": {"state": "CLOSED"}},

@@ -30,7 +30,7 @@ OTHER_THINGS = set(  # to be renamed, never to be added to
     " table words".split()
 )
 TYPES_OF_ONE_NAME = set(  # likewise
-    "Case Effect Ended Entry Facts Finding Kind Line Night Note Played Progress Report Rule Said SetAside"
+    "Case Effect Ended Entry Facts Finding Kind Line Note Played Report Rule"
     " Snapshot Source Standing State Step Text Turn".split()
 )
 

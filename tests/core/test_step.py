@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ralphloop.core.effects import Commit, Mark, Progress, SetAside
+from ralphloop.core.effects import AddProgress, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.interventions import CommitRefused, StoryMoved, intervene
 from ralphloop.core.iteration import Result, Start
 from ralphloop.core.limits import Limits
@@ -151,7 +151,7 @@ def test_a_claim_with_green_checks_passes_and_owes_three_things() -> None:
     taken = take(RunState(), measured(checks=GREEN, doubts=()))
     story = taken.state.story("US-1")
     assert (story.standing, story.grade) == (Standing.PASSED, "checked")
-    assert [type(effect) for effect in taken.effects] == [Mark, Progress, Commit]
+    assert [type(effect) for effect in taken.effects] == [MarkStory, AddProgress, CommitStory]
 
 
 def test_three_failed_claims_set_a_story_aside_while_another_can_run() -> None:
@@ -162,7 +162,7 @@ def test_three_failed_claims_set_a_story_aside_while_another_can_run() -> None:
         state = taken.state
     assert state.story("US-1").standing is Standing.SET_ASIDE
     assert state.story("US-1").reason == "3 attempts failed: tests failed"
-    assert isinstance(taken.effects[-1], SetAside)
+    assert isinstance(taken.effects[-1], SaveLeftovers)
     assert state.breaker.circuit is Circuit.CLOSED
     assert taken.decision.word is ExitDecision.CONTINUE
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers, write_atomic
-from ralphloop.core.effects import Progress
+from ralphloop.core.effects import AddProgress
 from ralphloop.core.interventions import CircuitReset
 from ralphloop.core.totals import Spent
 from ralphloop.journal import schema
@@ -100,7 +100,7 @@ def ended(n: int, outcome: str, cost: float) -> FinishedIteration:
         outcome=outcome,
         decision="continue",
         spent=Spent(cost_usd=cost, commits=int(outcome == "completed")),
-        effects=(Progress(outcome=outcome),),
+        effects=(AddProgress(outcome=outcome),),
         state=str(n).encode(),
     )
 

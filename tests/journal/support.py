@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ralphloop.core.effects import AnyEffect, Mark
+from ralphloop.core.effects import AnyEffect, MarkStory
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Analysis
 from ralphloop.core.totals import Spent
@@ -53,7 +53,7 @@ def run_iterations(journal: Journal, count: int, run: str = "r1") -> None:
     first = journal.next_number(run)
     for n in range(first, first + count):
         journal.start_iteration(new_iteration(n, run))
-        journal.finish_iteration(finished(n, run, effects=(Mark(),)))
+        journal.finish_iteration(finished(n, run, effects=(MarkStory(),)))
         journal.mark_applied(run, n, now=NOON + n * 60 + 40)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.core.effects import Mark
+from ralphloop.core.effects import MarkStory
 from ralphloop.errors import ExitCode, JournalError
 from ralphloop.journal import database
 from ralphloop.journal.database import use_write_ahead_log
@@ -280,7 +280,7 @@ def test_the_start_and_the_end_of_an_iteration_wait_for_the_disk(journal: Journa
     writes: list[Callable[[], None]] = [
         lambda: journal.start_iteration(new_iteration(1)),
         lambda: journal.set_agent_pid("r1", 1, pid=1, pid_started=0),
-        lambda: journal.finish_iteration(finished(1, effects=(Mark(),))),
+        lambda: journal.finish_iteration(finished(1, effects=(MarkStory(),))),
         lambda: journal.mark_applied("r1", 1, now=NOON),
         lambda: journal.begin_wait("r1", kind="a", reason="b", now=NOON, until=NOON),
         lambda: journal.heartbeat("r1", now=NOON),

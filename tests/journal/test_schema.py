@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.core.effects import Commit
+from ralphloop.core.effects import CommitStory
 from ralphloop.errors import JournalError
 from ralphloop.journal import schema
 from ralphloop.journal.queries import JournalReader
@@ -52,7 +52,7 @@ def test_a_journal_of_version_1_loads(path: Path) -> None:
         assert found.run.totals.iterations == 2
         assert found.run.totals.cost_usd == pytest.approx(0.75)
         assert found.wait is not None
-        assert [i.effects for i in journal.owed_effects()] == [(Commit(),)]
+        assert [i.effects for i in journal.owed_effects()] == [(CommitStory(),)]
         assert journal.meta("circuit") == {"state": "HALF_OPEN"}
         assert journal.story_states("r1") == {"US-1": {"attempts": 1}}
         assert [event.type for event in journal.events_since(0)] == ["run_started"]

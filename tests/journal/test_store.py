@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralphloop.core.effects import Commit, Mark
+from ralphloop.core.effects import CommitStory, MarkStory
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Analysis
 from ralphloop.core.totals import Spent
@@ -47,7 +47,7 @@ def test_an_iteration_is_open_then_owed_then_done(journal: Journal) -> None:
     assert [(i.n, i.pid) for i in journal.unfinished_iterations("r1")] == [(1, 4711)]
     assert journal.owed_effects("r1") == []
 
-    effects = (Mark(story="US-1"), Commit())
+    effects = (MarkStory(story="US-1"), CommitStory())
     journal.finish_iteration(finished(1, effects=effects))
     assert journal.unfinished_iterations() == []
     assert [i.effects for i in journal.owed_effects()] == [effects]
@@ -267,7 +267,7 @@ def test_effects_of_a_superseded_run_are_still_owed(journal: Journal) -> None:
     """What a crashed run left undone is found even when nobody continues it."""
     journal.begin_run(new_run("r1"))
     journal.start_iteration(new_iteration(1))
-    journal.finish_iteration(finished(1, effects=(Mark(),)))
+    journal.finish_iteration(finished(1, effects=(MarkStory(),)))
     journal.start_iteration(new_iteration(2))
     journal.begin_run(new_run("r2", at=NOON + 60))
     assert [(i.run, i.n) for i in journal.owed_effects()] == [("r1", 1)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.effects import AnyEffect, SetAside
+from ralphloop.core.effects import AnyEffect, SaveLeftovers
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.totals import Spent
@@ -212,7 +212,7 @@ def eventful(journal: Journal) -> StoryList:
             verdict={"passed": False, "reasons": ["the agent does not claim it"]},
             response={"denials": [{"tool": "Bash", "summary": "curl https://example.com"}]},
             leftovers=["4242 node server.js"] if attempt == 2 else [],
-            effects=(SetAside(story="US-4"),) if attempt == 3 else (),
+            effects=(SaveLeftovers(story="US-4"),) if attempt == 3 else (),
             state={
                 "standing": "set_aside" if attempt == 3 else "open",
                 "reason": "3 attempts failed: no such column: total",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.effects import SetAside
+from ralphloop.core.effects import SaveLeftovers
 from ralphloop.core.grading import Grade
 from ralphloop.journal.store import Journal
 from ralphloop.ui.report.groups import ALWAYS
@@ -80,7 +80,7 @@ def test_a_story_names_its_question_its_commits_and_its_proof(journal: Journal) 
 def test_a_story_shows_its_own_commits_and_no_others(journal: Journal) -> None:
     """Whatever lay between its first start and its pass; a story without a commit shows nothing."""
     night = Night(journal)
-    night.iteration("US-1", head="a" * 40, effects=(SetAside(story="US-1"),))
+    night.iteration("US-1", head="a" * 40, effects=(SaveLeftovers(story="US-1"),))
     night.passes("US-2", head="a" * 40)
     night.iteration("US-3", head="b" * 40, commits=2)
     night.passes("US-3", head="d" * 40)

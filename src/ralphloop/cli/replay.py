@@ -13,7 +13,7 @@ from ralphloop.cli.given import PAIR, Pairs
 from ralphloop.errors import ExitCode, InputError, RepositoryError
 from ralphloop.journal.records import RunRecord
 from ralphloop.project import Project, find_project
-from ralphloop.replay.nights import Again, Night
+from ralphloop.replay.nights import Again, ReplayedNight
 from ralphloop.text.plain import counted
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool)
 
 def _played(
     project: Project, wanted: str | None, settings: dict[str, str]
-) -> tuple[RunRecord, Night, bytes]:
+) -> tuple[RunRecord, ReplayedNight, bytes]:
     from ralphloop.config.model import Context, policy_of
     from ralphloop.core.policy import Mode
     from ralphloop.journal.queries import JournalReader
@@ -117,7 +117,7 @@ def _full(key: str) -> str:
     return f"{next(found, 'limits')}.{key}"
 
 
-def _told(record: RunRecord, night: Night, settings: Pairs) -> Iterator[str]:
+def _told(record: RunRecord, night: ReplayedNight, settings: Pairs) -> Iterator[str]:
     wanted = ", ".join(f"{key} = {value}" for key, value in settings)
     head = f"run {record.id}, {counted(len(night.starts), 'start')}"
     yield f"{head}{f', with {wanted}' if wanted else ''}"
@@ -146,7 +146,7 @@ def _start(again: Again) -> Iterator[str]:
         yield "    its words were longer than what the journal keeps; that may be why"
 
 
-def _sum(night: Night, *, changed: bool) -> str:
+def _sum(night: ReplayedNight, *, changed: bool) -> str:
     if night.is_identical:
         return "identical: every decision, verdict and story as the journal has it"
     if not changed:
@@ -160,7 +160,7 @@ def _sum(night: Night, *, changed: bool) -> str:
     return f"{'; '.join(parts)} ({reach})"
 
 
-def _as_data(record: RunRecord, night: Night) -> dict[str, Any]:
+def _as_data(record: RunRecord, night: ReplayedNight) -> dict[str, Any]:
     return {
         "v": 1,
         "run": record.id,

@@ -16,13 +16,13 @@ class Effect(Value, tag_field="kind"):
         return str(self.__struct_config__.tag)
 
 
-class Mark(Effect, kw_only=True, tag="mark"):
+class MarkStory(Effect, kw_only=True, tag="mark"):
     """The story's `passes` in the story file."""
 
     story: str = ""
 
 
-class Progress(Effect, kw_only=True, tag="progress"):
+class AddProgress(Effect, kw_only=True, tag="progress"):
     """An entry in progress.txt."""
 
     at: float = 0.0
@@ -31,7 +31,7 @@ class Progress(Effect, kw_only=True, tag="progress"):
     summary: str = ""
 
 
-class SetAside(Effect, kw_only=True, tag="set_aside"):
+class SaveLeftovers(Effect, kw_only=True, tag="set_aside"):
     """Save what the story left behind, and clean up after it."""
 
     story: str = ""
@@ -39,7 +39,7 @@ class SetAside(Effect, kw_only=True, tag="set_aside"):
     head: str = ""
 
 
-class Commit(Effect, kw_only=True, tag="commit"):
+class CommitStory(Effect, kw_only=True, tag="commit"):
     """The story's own commit."""
 
     story: str = ""
@@ -47,4 +47,4 @@ class Commit(Effect, kw_only=True, tag="commit"):
     grade: str = ""
 
 
-AnyEffect = Mark | Progress | SetAside | Commit
+AnyEffect = MarkStory | AddProgress | SaveLeftovers | CommitStory

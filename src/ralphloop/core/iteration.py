@@ -90,7 +90,7 @@ class Result(Value, kw_only=True):
         )
 
 
-class Said(Value, kw_only=True):
+class KeptAnswer(Value, kw_only=True):
     """What is kept of the agent's answer; the transcript has all of it."""
 
     reader: str = ""
@@ -114,7 +114,7 @@ class Said(Value, kw_only=True):
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, response: Response) -> Said:
+    def of(cls, response: Response) -> KeptAnswer:
         words = response.final_text if response.final_text is not None else response.text
         return cls(
             reader=response.reader,
@@ -166,8 +166,8 @@ class Iteration(Value, kw_only=True):
     """Everything worth knowing about a start later."""
 
     agent: str = ""
-    response: Said = Said()
-    asked: Said | None = None  # what came when its missing status block was asked for
+    response: KeptAnswer = KeptAnswer()
+    asked: KeptAnswer | None = None  # what came when its missing status block was asked for
     end: ProcessEnd = ProcessEnd()
     stopped_because: str = ""
     evidence: Evidence = Evidence()
@@ -204,8 +204,8 @@ def kept(
     """The iteration as the journal keeps it."""
     return Iteration(
         agent=start.agent,
-        response=Said.of(result.response),
-        asked=Said.of(result.asked) if result.asked else None,
+        response=KeptAnswer.of(result.response),
+        asked=KeptAnswer.of(result.asked) if result.asked else None,
         end=result.end,
         stopped_because=result.stopped_because,
         evidence=msgspec.structs.replace(evidence, changed=ChangedFiles()),

@@ -15,8 +15,7 @@ import msgspec
 from ralphloop.core import breaker, progress, stuck
 from ralphloop.core.analyzer import Claim, analyze, claim_of, final_words, says_promise, settle
 from ralphloop.core.breaker import BreakerInput, BreakerState
-from ralphloop.core.effects import AnyEffect, Commit, Mark, SetAside
-from ralphloop.core.effects import Progress as ProgressEntry
+from ralphloop.core.effects import AddProgress, AnyEffect, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.exit_gate import GateInput, decide
 from ralphloop.core.grading import Proof, StoryVerdict, judge_story
 from ralphloop.core.iteration import Iteration, Result, Start, kept
@@ -453,10 +452,10 @@ def _effects(
     passed, named = iteration.verdict.passed, start.story
     owed: list[AnyEffect] = []
     if named is not None and passed:
-        owed.append(Mark(story=named.id))
+        owed.append(MarkStory(story=named.id))
     if result.response.model_output or iteration.analysis.leaves_a_trace:
         owed.append(
-            ProgressEntry(
+            AddProgress(
                 at=evidence.at or 0.0,
                 task=f"{named.id}: {named.title}" if named else "the prompt",
                 outcome=entry_outcome(iteration),
@@ -464,7 +463,7 @@ def _effects(
             )
         )
     if named is not None and story.standing is Standing.SET_ASIDE:
-        owed.append(SetAside(story=named.id, tree=story.start_tree, head=story.start_head))
+        owed.append(SaveLeftovers(story=named.id, tree=story.start_tree, head=story.start_head))
     if named is not None and passed and policy.commits:
-        owed.append(Commit(story=named.id, title=named.title, grade=story.grade))
+        owed.append(CommitStory(story=named.id, title=named.title, grade=story.grade))
     return tuple(owed)

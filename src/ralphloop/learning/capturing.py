@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.effects import SetAside
+from ralphloop.core.effects import SaveLeftovers
 from ralphloop.core.model import Outcome, Value
 from ralphloop.core.story import Story
 from ralphloop.journal.queries import Queries
@@ -72,7 +72,7 @@ def ended_as(iteration: IterationRecord) -> str:
         return "passed"
     if iteration.status == "BLOCKED":
         return "blocked"
-    if iteration.owes(SetAside):
+    if iteration.owes(SaveLeftovers):
         return "set_aside"
     found = iteration.record.analysis
     return "failed" if found.story_claimed or not found.progress else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ralphloop.atomic import kill_point
-from ralphloop.core.effects import AnyEffect, Commit, Mark, Progress, SetAside
+from ralphloop.core.effects import AddProgress, AnyEffect, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.interventions import CommitRefused, Committed, LeftoversSaved
 from ralphloop.core.planning import facts_of
 from ralphloop.core.story_after import failure_text
@@ -38,24 +38,24 @@ def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> Steps[
         kill_point(f"effect.{effect.kind}.before")
         yield from _do(runner, record, effect)
         kill_point(f"effect.{effect.kind}.after")
-        if isinstance(effect, Commit | SetAside):
+        if isinstance(effect, CommitStory | SaveLeftovers):
             runner.committed, runner.after = True, None
     runner.unsettled = number
-    if settle or not all(isinstance(effect, Progress) for effect in record.effects):
+    if settle or not all(isinstance(effect, AddProgress) for effect in record.effects):
         runner.settle()
-    if record.owes(Commit) or record.owes(SetAside):
+    if record.owes(CommitStory) or record.owes(SaveLeftovers):
         prune_objects(runner)
 
 
 def _do(runner: Runner, record: IterationRecord, effect: AnyEffect) -> Steps[None]:
     match effect:
-        case Mark():
+        case MarkStory():
             _mark(runner, effect)
-        case Progress():
+        case AddProgress():
             _progress(runner, record, effect)
-        case SetAside():
+        case SaveLeftovers():
             yield from _set_aside(runner, record, effect)
-        case Commit():
+        case CommitStory():
             yield from _commit(runner, record, effect)
 
 
@@ -68,13 +68,13 @@ def prune_objects(runner: Runner) -> None:
     runner.measure.prune(tree for tree in trees if tree)
 
 
-def _mark(runner: Runner, effect: Mark) -> None:
+def _mark(runner: Runner, effect: MarkStory) -> None:
     file = runner.stories()
     if file is not None and file.list.get(effect.story) is not None:
         file.mark(effect.story, passes=True)
 
 
-def _progress(runner: Runner, record: IterationRecord, effect: Progress) -> None:
+def _progress(runner: Runner, record: IterationRecord, effect: AddProgress) -> None:
     root = runner.setup.project.root
     entry = ProgressEntry(
         run=record.run,
@@ -87,7 +87,7 @@ def _progress(runner: Runner, record: IterationRecord, effect: Progress) -> None
     add_progress(root / PROGRESS_VIEW, entry, root=root)
 
 
-def _set_aside(runner: Runner, record: IterationRecord, effect: SetAside) -> Steps[None]:
+def _set_aside(runner: Runner, record: IterationRecord, effect: SaveLeftovers) -> Steps[None]:
     """Save what the story left behind and clean up after it; the next story is told otherwise."""
     repo, story = runner.setup.repo, effect.story
     if repo is None or not isinstance(runner.measure, Snapshotter):
@@ -111,7 +111,7 @@ def _set_aside(runner: Runner, record: IterationRecord, effect: SetAside) -> Ste
         add_note(runner, f"changes of {story}, set aside, are still there: {still_there}")
 
 
-def _commit(runner: Runner, record: IterationRecord, effect: Commit) -> Steps[None]:
+def _commit(runner: Runner, record: IterationRecord, effect: CommitStory) -> Steps[None]:
     from ralphloop.workspace.commit import CommitStatus, PathsPolicy, commit_story, find_commit
 
     repo = runner.setup.repo
@@ -177,5 +177,5 @@ def _reopen(runner: Runner, record: IterationRecord, story: str, failure: str) -
     runner.intervene(CommitRefused(story=story, failure=failure, others=others, at=now))
     state = runner.session.story(story)
     if before is Standing.PASSED and state.standing is Standing.SET_ASIDE:
-        leftovers = SetAside(story=story, tree=state.start_tree, head=state.start_head)
+        leftovers = SaveLeftovers(story=story, tree=state.start_tree, head=state.start_head)
         yield from _set_aside(runner, record, leftovers)

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.iteration import Said
+from ralphloop.core.iteration import KeptAnswer
 from ralphloop.core.model import CheckStatus, Evidence, Outcome
 from ralphloop.core.policy import Policy
 from ralphloop.replay.cases import Case, judge
-from ralphloop.replay.nights import Again, Night
+from ralphloop.replay.nights import Again, ReplayedNight
 from ralphloop.text import status
 from ralphloop.text.test_paths import is_test_path
 
@@ -31,7 +31,7 @@ _ENDINGS: Mapping[Outcome, dict[str, Any]] = {
 }
 
 
-def exported(run: str, policy: Policy, night: Night) -> bytes:
+def exported(run: str, policy: Policy, night: ReplayedNight) -> bytes:
     """One line for `ralph eval`."""
     names: dict[str, str] = {}
     kept = [again.record.record for again in night.starts]
@@ -92,7 +92,7 @@ def _iteration(again: Again, names: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def _said(kept: Said, *, claimed: bool) -> str:
+def _said(kept: KeptAnswer, *, claimed: bool) -> str:
     block = kept.status
     if block is None:
         return "The story is complete." if claimed else _SAID

@@ -35,7 +35,7 @@ class Again(Value, kw_only=True):
     words_cut: bool = False  # the answer was longer than what the journal keeps
 
 
-class Night(Value, kw_only=True):
+class ReplayedNight(Value, kw_only=True):
     """The whole of a run, played again."""
 
     starts: tuple[Again, ...] = ()
@@ -61,7 +61,7 @@ def replay(
     policy: Policy,
     resumes: bool,
     other_limits: dict[str, object],
-) -> Night:
+) -> ReplayedNight:
     """Fold a recorded run again; `other_limits` replace those that were in force."""
     fold = _Fold(beginning, policy, other_limits, resumes=resumes)
     changes = journal.interventions(run)
@@ -76,7 +76,7 @@ def replay(
         name: msgspec.convert(state, StoryState)
         for name, state in journal.story_states(run).items()
     }
-    return Night(starts=tuple(starts), stories=fold.differences(kept))
+    return ReplayedNight(starts=tuple(starts), stories=fold.differences(kept))
 
 
 def _finished(journal: Queries, run: str) -> Iterator[IterationRecord]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ralphloop.core.effects import SetAside
+from ralphloop.core.effects import SaveLeftovers
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.story_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
@@ -131,7 +131,7 @@ class Tally:
             self.moves.append(msgspec.structs.replace(moved, at=moved.at or at))
         if it.status == Status.BLOCKED:
             self.decisions.append(self._note(it, f"waits for a person: {_said(it)}"))
-        if it.owes(SetAside):
+        if it.owes(SaveLeftovers):
             words = "; ".join(verdict.reasons)
             self.decisions.append(self._note(it, f"was set aside, attempt {it.attempt}: {words}"))
 
