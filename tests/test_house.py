@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "ralphloop"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 500
-MOST_LINES = 40_800
-MOST_MODULES = 318
+MOST_LINES = 40_000
+MOST_MODULES = 264
 
 # A file name in several rooms stands for the same thing there: a command and what it commands, a
 # value and what is done with it, the values of a room.

@@ -39,10 +39,10 @@ def claim(directory: Path) -> None:
 
 def cannot_write(directory: Path, error: OSError) -> RepositoryError:
     """Why nothing can be written there."""
-    return RepositoryError(
-        f"cannot write to {directory}: {error.strerror or error}",
-        "Make the directory writable, or free some space.",
-    )
+    way_out = "Make the directory writable, or free some space."
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        way_out = f"A file stands in its place; move it away: mv '{directory}' '{directory}.old'"
+    return RepositoryError(f"cannot write to {directory}: {error.strerror or error}", way_out)
 
 
 def own_opener(name: str, flags: int) -> int:

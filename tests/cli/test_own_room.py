@@ -89,6 +89,13 @@ def test_a_transcript_is_not_written_through_a_link(tmp_path: Path) -> None:
     assert precious.read_text() == "mine"
 
 
+def test_a_file_in_its_place_is_refused_with_the_way_out(box: Sandbox) -> None:
+    """Neither more space nor other permissions would help."""
+    (box.root / ".ralph").write_text("a file\n")
+    done = box.ralph("run")
+    assert (done.code, f"mv '{box.root / '.ralph'}'" in done.err) == (66, True), done.text
+
+
 def test_a_directory_that_git_tracks_is_refused(box: Sandbox) -> None:
     """A journal that came with a clone is not ours; declared agents may come with it."""
     claim(box.root / ".ralph")
