@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.loop.guards import mutated
 from tests.loop.projects import Sandbox, sandbox, story
 
 GREEN = [["true"]]
@@ -119,3 +120,16 @@ def test_a_project_is_not_complete_without_its_commits(tmp_path: Path) -> None:
     assert "US-1 is open again: its commit is no longer in main" in done.text
     assert box.worked_on() == ["US-1", "US-2", "US-1", "US-2"]
     assert box.subjects() == ["start", "US-1: Do US-1", "US-2: Do US-2"]
+
+
+def test_the_name_of_a_run_says_nothing_about_its_age(tmp_path: Path) -> None:
+    """Two runs begun in one second are told apart by chance; an older pass is upheld all the same."""
+    box = sandbox(tmp_path, WORKS, stories=2, checks=GREEN)
+    assert box.run("--story", "US-1").code == 0
+    earlier = (
+        "import ralphloop.loop.start as start\n"
+        "start.new_run_id = lambda now: '20000101-000000-000000'"
+    )
+    done = mutated(box, earlier)
+    assert done.code == 0, done.text
+    assert box.starts == 2

@@ -74,7 +74,10 @@ def _marks(runner: Runner, proofs: list[Passing]) -> set[str]:
         return set()
     from ralphloop.workspace.commit import marks_since
 
-    first = runner.journal.find_run(min(proof.run for proof in proofs))
+    # Ids sort by the second; two runs in one would be told apart by chance.
+    runs = [runner.journal.find_run(name) for name in {proof.run for proof in proofs}]
+    known = [run for run in runs if run is not None]
+    first = min(known, key=lambda run: run.started_at) if len(known) == len(runs) else None
     return marks_since(repo, first.head if first else "")
 
 
