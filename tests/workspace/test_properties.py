@@ -36,6 +36,10 @@ def test_a_snapshot_is_what_git_would_add(steps: list[Step]) -> None:
 @settings(max_examples=15)
 @given(st.lists(EDITS, max_size=5), st.lists(EDITS, min_size=1, max_size=8))
 @example([], [("write", "a", "1\n"), ("git", "add", ""), ("remove", "a", "")])
+@example(
+    [],
+    [("write", "a", "1\n"), ("git", "add", ""), ("remove", "a", ""), ("git", "commit", "")],
+)
 def test_setting_aside_and_bringing_back_is_a_round_trip(
     before: list[Step], story: list[Step]
 ) -> None:

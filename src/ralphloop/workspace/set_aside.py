@@ -117,6 +117,13 @@ class Aside:
         """
         self.repo.git.writing().run("reset", "--quiet", timeout_s=_TIMEOUT_S)
 
+    def committed(self) -> list[str]:
+        """What commits since the start touched: the work tree may be back where HEAD is not."""
+        base = self.start.head or self.repo.git.line("hash-object", "-t", "tree", os.devnull)
+        args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, "HEAD")
+        paths = (os.fsdecode(path) for path in self.repo.git.run(*args).split(b"\0") if path)
+        return [path for path in paths if path not in self.measure.own]
+
     def obstacle(self) -> str:
         """Why the work tree must not be touched; empty where it may."""
         operation = self.repo.unfinished_operation()
@@ -173,9 +180,9 @@ def set_aside(
     if commit:
         changes = aside.only_saved(changes, commit)
     elif not changes:
-        if not dirty_at_start and not aside.obstacle():
-            aside.unstage()
-        return SetAside(cleaned=not aside.left, left=tuple(aside.left[:_MAX_NOTES]))
+        problem = "" if dirty_at_start or aside.obstacle() else _clean(aside, [], run, story_id)
+        left = tuple(aside.left[:_MAX_NOTES])
+        return SetAside(cleaned=not (left or problem), left=left, problem=problem)
     else:
         subject = f"{story_id}: set aside"
         commit = aside.save(changes, with_trailers(subject, _trailers(run, story_id)))
@@ -205,9 +212,9 @@ def _clean(aside: Aside, changes: list[Change], run: str, story_id: str) -> str:
     aside.restore(changes)
     if aside.repo.head() == aside.start.head:
         return ""
-    trailers = {**_trailers(run, story_id), "Ralph-Set-Aside": aside.ref}
+    trailers = _trailers(run, story_id) | ({"Ralph-Set-Aside": aside.ref} if changes else {})
     message = with_trailers(f"{story_id}: set aside, back to its start", trailers)
-    done = commit_paths(aside.repo, [change.path for change in changes], message)
+    done = commit_paths(aside.repo, [*(c.path for c in changes), *aside.committed()], message)
     return done.feedback if done.status is CommitStatus.REFUSED else ""
 
 

@@ -49,8 +49,8 @@ class Snapshotter:
         self._repo = repo
         self._store = store.resolve()  # git runs in the root, wherever we were started
         project = self._store.parent.parent
-        self._own = own or never_progress(project_prefix(repo.root, project))
-        self._index = PrivateIndex(repo, self._store, self._own, kept=kept)
+        self.own = own or never_progress(project_prefix(repo.root, project))
+        self._index = PrivateIndex(repo, self._store, self.own, kept=kept)
         self._root = os.fsencode(repo.root)
         left = self._index.take_up()
         self._indexed = left.tree if left else None  # tree of the private index as it stands
@@ -99,7 +99,7 @@ class Snapshotter:
         """The same moment; where what we kept of it was deleted, the commit it stood on."""
         if self._index.git().attempt("cat-file", "-e", moment.tree).returncode == 0:
             return moment
-        scratch = PrivateIndex(self._repo, self._store, self._own)
+        scratch = PrivateIndex(self._repo, self._store, self.own)
         try:
             return msgspec.structs.replace(moment, tree=scratch.tree_of(moment.head))
         finally:
@@ -191,7 +191,7 @@ class Snapshotter:
         for entry in report.entries:
             if entry.path in dropped:
                 sorting.drop(entry.path)
-            elif os.fsdecode(entry.path) not in self._own:
+            elif os.fsdecode(entry.path) not in self.own:
                 sorting.take(entry)
         return sorting.work()
 
