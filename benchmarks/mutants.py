@@ -37,7 +37,7 @@ PACKAGE = Path("src/ralphloop")
 
 # A third of the sample is of the first group, the rest of the second.
 MONEY = (
-    "[cl]*/spending.py", "[cl]*/limits.py", "agents/prices.py", "readers/claude_outcome.py",
+    "[cl]*/spending.py", "[cl]*/limits.py", "agents/prices.py", "readers/claude_usage.py",
     "readers/codex.py", "readers/gemini.py", "readers/opencode.py", "readers/failures.py",
 )  # fmt: skip
 DECIDING = ("core/*.py", "text/*.py")

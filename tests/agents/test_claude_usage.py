@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralphloop.readers.claude_outcome import ClaudeUsage
+from ralphloop.readers.claude_usage import ClaudeUsage
 
 
 def test_a_long_stream_without_a_result_loses_no_message() -> None:

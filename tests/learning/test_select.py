@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ralphloop.config.model import LearningSection
+from ralphloop.core.iteration import Carried
 from ralphloop.learning import publish, store
-from ralphloop.learning.model import Carried, Kind, Note
+from ralphloop.learning.model import Kind, Note
 from ralphloop.learning.select import carry
 from ralphloop.project import Project
 from ralphloop.prompts import Parts, build_prompt

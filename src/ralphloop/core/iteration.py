@@ -48,6 +48,16 @@ class LearningShare(Value, kw_only=True):
     asked: tuple[object, ...] = ()  # notes, in the shape `learning` gives them
 
 
+class Carried(Value, kw_only=True):
+    """What one prompt carries, and what the agent reads besides."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()  # of patterns, in the prompt or in files the agent loads
+    skills: tuple[str, ...] = ()  # names of skills the agent loads
+    tokens: int = 0  # that the prompt is longer
+    held_out: bool = False
+
+
 class PromptSize(Value, kw_only=True):
     characters: int = 0
     left_out: tuple[str, ...] = ()

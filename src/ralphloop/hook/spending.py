@@ -12,7 +12,7 @@ import msgspec
 
 from ralphloop.core.model import Usage
 from ralphloop.hook.carried import Call, Turn
-from ralphloop.readers.claude_outcome import ClaudeUsage
+from ralphloop.readers.claude_usage import ClaudeUsage
 
 _MOST_BYTES = 64 << 20
 _MARK = b'"usage"'

@@ -128,13 +128,3 @@ class Decided(Value, kw_only=True):
     lesson: str = ""
     kind: Kind = Kind.DISCOVERY
     source: Source = Source.AGENT
-
-
-class Carried(Value, kw_only=True):
-    """What one prompt carries, and what the agent reads besides."""
-
-    text: str = ""
-    ids: tuple[str, ...] = ()  # of patterns, in the prompt or in files the agent loads
-    skills: tuple[str, ...] = ()  # names of skills the agent loads
-    tokens: int = 0  # that the prompt is longer
-    held_out: bool = False

@@ -9,9 +9,9 @@ from __future__ import annotations
 import msgspec
 
 from ralphloop.agents.finished import Finished
+from ralphloop.core.iteration import Carried
 from ralphloop.core.model import Value
 from ralphloop.journal.records import IterationRecord
-from ralphloop.learning.model import Carried
 from ralphloop.loop.iteration import Begun
 from ralphloop.loop.runner import Runner
 

@@ -16,14 +16,13 @@ import msgspec
 
 from ralphloop.agents.finished import Finished
 from ralphloop.config.model import Context
-from ralphloop.core.iteration import LearningShare, PromptSize, Result, Start
+from ralphloop.core.iteration import Carried, LearningShare, PromptSize, Result, Start
 from ralphloop.core.limits import money_left
 from ralphloop.core.model import AgentEvent, ChangedFiles, Evidence, Response, Value
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, NewIteration
-from ralphloop.learning.model import Carried
 from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work

@@ -18,8 +18,6 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop import events
-from ralphloop.loop.ahead import write_end
-from ralphloop.loop.asking import asked_for_status
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.ending import stays_open
 from ralphloop.loop.iteration import Begun, begin, measured, run_agent
@@ -138,6 +136,10 @@ def _lacks_verify(runner: Runner, story: Story) -> bool:
 
 async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     """One start of the agent, to its end; a decision where it is not to continue."""
+    # A session's turns start no agent, and are spared these.
+    from ralphloop.loop.ahead import write_end
+    from ralphloop.loop.asking import asked_for_status
+
     finished = await asked_for_status(runner, begun, await run_agent(runner, begun))
     write_end(runner, begun, finished)
     judged = await beside(judge(runner, measured(runner, begun, finished)))

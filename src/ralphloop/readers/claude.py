@@ -17,7 +17,8 @@ import msgspec
 
 from ralphloop.core.model import RateLimit, Usage
 from ralphloop.readers.base import Dialect, End
-from ralphloop.readers.claude_outcome import FATAL_ERRORS, ClaudeUsage, Facts, verdict_on
+from ralphloop.readers.claude_outcome import FATAL_ERRORS, Facts, verdict_on
+from ralphloop.readers.claude_usage import ClaudeUsage
 from ralphloop.readers.failures import Verdict
 from ralphloop.readers.tools import summarise
 from ralphloop.readers.values import (
