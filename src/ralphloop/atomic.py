@@ -172,7 +172,7 @@ def _replace(target: Path, data: bytes, *, durable: bool) -> None:
         kill_point("atomic.written")
         temporary.replace(target)
         kill_point("atomic.renamed")
-    except BaseException:
+    except BaseException:  # an interrupt too must leave no half file
         temporary.unlink(missing_ok=True)
         raise
 

@@ -224,6 +224,11 @@ class Evidence(Value, kw_only=True):
     at: float | None = None
 
     @property
+    def findings(self) -> tuple[str, ...]:
+        """What was seen beside the claim, each once."""
+        return tuple(dict.fromkeys((*self.remarks, *(self.doubts or ()))))
+
+    @property
     def is_empty(self) -> bool:
         """Nothing at all was measured."""
         measured = (self.files_changed, self.commits, self.tree, self.checks, self.work_files)

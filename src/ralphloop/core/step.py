@@ -145,7 +145,7 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
         analysis=analysis,
         verdict=verdict,
         decision=decision,
-        findings=findings_of(evidence),
+        findings=evidence.findings,
         limits=policy.limits,
     )
     return Step(
@@ -156,11 +156,6 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
         story=key,
         spent=spent(used(response, start.state, result.asked), response, analysis, evidence),
     )
-
-
-def findings_of(evidence: Evidence) -> tuple[str, ...]:
-    """What was seen beside the claim, each once."""
-    return tuple(dict.fromkeys((*evidence.remarks, *(evidence.doubts or ()))))
 
 
 def _entries(

@@ -40,7 +40,7 @@ def story_after(
     state = _worked_on(_meanwhile(start.state, now), start, result, evidence, analysis)
     if analysis.outcome.is_infrastructure:
         return state
-    findings = tuple(dict.fromkeys((*evidence.remarks, *(evidence.doubts or ()))))
+    findings = evidence.findings
     row = state.test_row + 1 if analysis.test_only and not passed else 0
     saturated = 0 < policy.test_saturation <= row
     state = msgspec.structs.replace(

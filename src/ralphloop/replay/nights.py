@@ -18,7 +18,7 @@ from ralphloop.core.model import Analysis, Decision, Evidence, ExitDecision, Val
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.story_state import Standing, StoryState, load_states
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import InterventionRecord, IterationRecord
 
@@ -72,10 +72,7 @@ def replay(
         starts.append(fold.start(record))
     for late in changes:
         fold.change(late.change)
-    kept = {
-        name: msgspec.convert(state, StoryState)
-        for name, state in journal.story_states(run).items()
-    }
+    kept = load_states(journal.story_states(run))
     return ReplayedNight(starts=tuple(starts), stories=fold.differences(kept))
 
 
