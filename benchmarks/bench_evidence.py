@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ralphloop.workspace.repo import Repository
-from ralphloop.workspace.snapshot import Snapshotter
+from ralphloop.repo.snapshot import Snapshotter
+from ralphloop.repo.work_tree import Repository
 
 SIZES = (100, 20_000, 100_000)
 ROUNDS = 15

@@ -43,7 +43,7 @@ MONEY = (
 DECIDING = ("core/*.py", "text/*.py")
 
 # A module is tested by files of its name in these rooms; and where they have another, by these.
-ROOMS = ("core", "text", "agents", "agents_run", "stories", "workspace")
+ROOMS = ("core", "text", "agents", "agents_run", "stories", "repo")
 OTHERS = {
     "readers/*": ["tests/agents/test_claude*.py", "tests/agents/test_recordings.py"],
     "*/error*": ["tests/*/test_error*.py"],

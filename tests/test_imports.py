@@ -44,8 +44,8 @@ TOO_MUCH_FOR_A_TURN = HEAVY - {"msgspec", "sqlite3"} | {
     "dataclasses",
     "ralphloop.agents.programs",
     "ralphloop.redaction",
-    "ralphloop.workspace.commit",
-    "ralphloop.workspace.set_aside",
+    "ralphloop.repo.commit",
+    "ralphloop.repo.set_aside",
     "shutil",
     "tempfile",
 }

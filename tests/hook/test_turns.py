@@ -16,8 +16,8 @@ from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.session import Frozen
 from ralphloop.hook import carried
 from ralphloop.hook.carried import Patience
+from ralphloop.repo.checks import check_of
 from ralphloop.text.status import Status
-from ralphloop.workspace.checks import check_of
 from tests.hook.support import Box, Json, box, done, report
 
 CHECKED = '[checks]\ncommands = [["test", "-e", "one.txt"]]\nbaseline = "tolerate"\n'

@@ -8,8 +8,8 @@ from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.learning import OWN_FILES, store
 from ralphloop.learning.publish import HELD_OUT, after_story, at_end
 from ralphloop.project import Project
-from ralphloop.workspace.own_files import OwnFiles
-from ralphloop.workspace.repo import Repository
+from ralphloop.repo.own_files import OwnFiles
+from ralphloop.repo.work_tree import Repository
 from tests.learning.support import NOON, area_notes, git, keep, learning, repository
 
 CONFIG = LearningSection(skills=SkillStyle.SKILLS, memory=MemoryFile.CLAUDE)

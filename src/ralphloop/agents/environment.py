@@ -17,7 +17,7 @@ from ralphloop.atomic import KILL_VARIABLE
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import Finding, Level
 from ralphloop.proc.table import MARK_VARIABLE
-from ralphloop.workspace.git import OTHER_REPOSITORY
+from ralphloop.repo.git import OTHER_REPOSITORY
 
 _PARENT_SESSION = frozenset(
     {

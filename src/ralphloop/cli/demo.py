@@ -19,7 +19,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.errors import ExitCode, RepositoryError, UsageError
 from ralphloop.proc.run import ourselves, run_in_front
-from ralphloop.workspace.git import Git
+from ralphloop.repo.git import Git
 
 _FIRST_TEST = """\
 import unittest

@@ -39,14 +39,14 @@ from ralphloop.journal.records import RunRecord
 from ralphloop.loop.setup import relative
 from ralphloop.notify.notifier import unsendable
 from ralphloop.project import CONFIG_NAME, Project, agent_directories
+from ralphloop.repo.checks import cannot_start, may_need_shell
+from ralphloop.repo.own_files import never_progress, project_prefix
+from ralphloop.repo.preflight import disk_space, inspect
+from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.files import resolve_parent_spec
 from ralphloop.stories.names import label
 from ralphloop.stories.source import find_source, load
 from ralphloop.text.plain import counted
-from ralphloop.workspace.checks import cannot_start, may_need_shell
-from ralphloop.workspace.own_files import never_progress, project_prefix
-from ralphloop.workspace.preflight import disk_space, inspect
-from ralphloop.workspace.repo import Repository
 
 _MOST_PROBLEMS = 10
 _AWAKE = ("systemd-inhibit", "caffeinate")

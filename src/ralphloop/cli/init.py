@@ -32,9 +32,9 @@ from ralphloop.config.load import check_config, user_file
 from ralphloop.config.model import AgentName
 from ralphloop.errors import ExitCode, RepositoryError
 from ralphloop.project import CONFIG_NAME
+from ralphloop.repo.work_tree import Repository
 from ralphloop.stacks.detect import Detected, detect
 from ralphloop.text.plain import counted
-from ralphloop.workspace.repo import Repository
 
 _LABEL_WIDTH = 10
 

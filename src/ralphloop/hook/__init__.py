@@ -4,7 +4,7 @@
                               ▲                                                   ├─► or why not
                               └───────────────── the next prompt ◄────────────────┘
 
-Core, stories, workspace and journal are those of script mode, and so are the loop's steps; what is
+Core, stories, repo and journal are those of script mode, and so are the loop's steps; what is
 missing is the process that lives as long as the loop.  In its place the session holds the project
 by a lease (`journal.holder`), and the iteration that goes on is the one the journal knows as begun
 and not finished.

@@ -42,10 +42,10 @@ from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.loop.setup import Options, assemble, open_repository
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
+from ralphloop.repo.checks import Check, run_checks
+from ralphloop.repo.work_tree import Places, Repository
 from ralphloop.room import claim
 from ralphloop.stories.source import StoryFile, load
-from ralphloop.workspace.checks import Check, run_checks
-from ralphloop.workspace.repo import Places, Repository
 
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
 

@@ -19,10 +19,10 @@ from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
-from ralphloop.workspace.measures import Snapshot
-from ralphloop.workspace.own_files import OwnFiles, never_committed, project_prefix
-from ralphloop.workspace.repo import Repository
-from ralphloop.workspace.snapshot import Snapshotter
+from ralphloop.repo.measures import Snapshot
+from ralphloop.repo.own_files import OwnFiles, never_committed, project_prefix
+from ralphloop.repo.snapshot import Snapshotter
+from ralphloop.repo.work_tree import Repository
 
 
 def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> Steps[None]:
@@ -92,7 +92,7 @@ def _set_aside(runner: Runner, record: IterationRecord, effect: SaveLeftovers) -
     repo, story = runner.setup.repo, effect.story
     if repo is None or not isinstance(runner.measure, Snapshotter):
         return
-    from ralphloop.workspace.set_aside import set_aside
+    from ralphloop.repo.set_aside import set_aside
 
     frozen = runner.session.frozen
     work = partial(
@@ -112,7 +112,7 @@ def _set_aside(runner: Runner, record: IterationRecord, effect: SaveLeftovers) -
 
 
 def _commit(runner: Runner, record: IterationRecord, effect: CommitStory) -> Steps[None]:
-    from ralphloop.workspace.commit import CommitStatus, PathsPolicy, commit_story, find_commit
+    from ralphloop.repo.commit import CommitStatus, PathsPolicy, commit_story, find_commit
 
     repo = runner.setup.repo
     if repo is None or find_commit(repo, run=record.run, iteration=record.n):

@@ -37,10 +37,10 @@ from ralphloop.loop.settings_guard import put_back_settings, read_settings
 from ralphloop.loop.story_list import read_back
 from ralphloop.loop.upheld import take_back, tell_taken_back
 from ralphloop.prompts import Prompt
+from ralphloop.repo.measures import Snapshot
+from ralphloop.repo.work_tree import Repository
 from ralphloop.room import new_file
 from ralphloop.stories.guard import Changes
-from ralphloop.workspace.measures import Snapshot
-from ralphloop.workspace.repo import Repository
 
 if TYPE_CHECKING:
     from ralphloop.agents.base import AgentRequest

@@ -15,11 +15,11 @@ from ralphloop.loop.crew import at_work
 from ralphloop.loop.iteration import Begun, Measured
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
-from ralphloop.workspace.checks import compare
-from ralphloop.workspace.measures import Snapshot
+from ralphloop.repo.checks import compare
+from ralphloop.repo.measures import Snapshot
 
 if TYPE_CHECKING:
-    from ralphloop.workspace.tamper import Review
+    from ralphloop.repo.tamper import Review
 
 
 class Judged(Value, kw_only=True):
@@ -93,7 +93,7 @@ def _checked(runner: Runner, begun: Begun, evidence: Evidence) -> Steps[Evidence
 
 def _review(runner: Runner, measured: Measured) -> Review:
     """What the story did to tests and checks since it began."""
-    from ralphloop.workspace.tamper import review
+    from ralphloop.repo.tamper import review
 
     begun = measured.begun
     start = Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)

@@ -68,7 +68,7 @@ def learn_from(runner: Runner, judged: Judged) -> None:
 
 def _own_commit(runner: Runner, judged: Judged) -> str:
     """The commit made for the story, else the agent's last one for it; none before it passed."""
-    from ralphloop.workspace.commit import find_commit
+    from ralphloop.repo.commit import find_commit
 
     repo, begun = runner.setup.repo, judged.begun
     state = runner.session.story(begun.story.id if begun.story else None)

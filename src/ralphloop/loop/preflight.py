@@ -21,8 +21,8 @@ from ralphloop.errors import AgentUnavailable, Finding, Level, RalphError, Repos
 from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
-from ralphloop.workspace.checks import cannot_start, check_of, last_lines, why_red
-from ralphloop.workspace.preflight import disk_space, inspect
+from ralphloop.repo.checks import cannot_start, check_of, last_lines, why_red
+from ralphloop.repo.preflight import disk_space, inspect
 
 _Red = Mapping[tuple[str, ...], CheckResult]
 

@@ -18,13 +18,13 @@ from ralphloop.core.story_state import StoryState
 from ralphloop.errors import Level
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
+from ralphloop.repo import object_store
+from ralphloop.repo.measures import Snapshot
+from ralphloop.repo.preflight import disk_space
+from ralphloop.repo.snapshot import Snapshotter
+from ralphloop.repo.work_tree import Lost, Repository, contains, has_again, keep_lost
 from ralphloop.room import claim
 from ralphloop.text.plain import counted, one_line
-from ralphloop.workspace import object_store
-from ralphloop.workspace.measures import Snapshot
-from ralphloop.workspace.preflight import disk_space
-from ralphloop.workspace.repo import Lost, Repository, contains, has_again, keep_lost
-from ralphloop.workspace.snapshot import Snapshotter
 
 
 def put_back_own_files(runner: Runner) -> None:
@@ -44,7 +44,7 @@ def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: by
     repo, branch = runner.setup.repo, runner.session.frozen.branch
     if repo is None or not branch or runner.setup.options.session:
         return ""
-    from ralphloop.workspace.set_aside import bring_back, is_on, ref_name, return_to_branch
+    from ralphloop.repo.set_aside import bring_back, is_on, ref_name, return_to_branch
 
     if is_on(repo, branch):
         return ""
@@ -89,7 +89,7 @@ def lost_heads(
     old = before.head
     if old is None or old == after.head or contains(repo, after.head, old):
         return still
-    from ralphloop.workspace.set_aside import ref_name
+    from ralphloop.repo.set_aside import ref_name
 
     words = _kept(repo, branch, ref_name(runner.run, number, "lost"), old, after.head)
     # Undoing a rewrite takes commits out too: the ones that were in its place.

@@ -36,15 +36,15 @@ from ralphloop.journal.views import (
 from ralphloop.loop.events import CIRCUIT_CHANGED, Bus
 from ralphloop.loop.setup import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
+from ralphloop.repo.measures import Measure, Snapshot
+from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.stories import files
 from ralphloop.stories.source import StoryFile, load
-from ralphloop.workspace.measures import Measure, Snapshot
-from ralphloop.workspace.snapshot import Snapshotter
 
 if TYPE_CHECKING:
     from ralphloop.core.model import CheckResult
+    from ralphloop.repo.checks import Check
     from ralphloop.text.status import StatusBlock
-    from ralphloop.workspace.checks import Check
 
 _BEAT_S = 1.0
 _FRESH_S = 0.5
@@ -118,7 +118,7 @@ class Runner(msgspec.Struct, kw_only=True):
         to_the_end: bool = False,
     ) -> Steps[tuple[CheckResult, ...]]:
         """Run these commands, and the one that proves a story; a stop ends them early."""
-        from ralphloop.workspace.checks import Check, check_of, run_checks
+        from ralphloop.repo.checks import Check, check_of, run_checks
 
         timeout = self.config.checks.timeout
         wanted = [check_of(argv, timeout) for argv in commands]
@@ -253,7 +253,7 @@ def measure_of(setup: Setup) -> Measure:
     """What measures the work tree: git, or file times without a repository."""
     store = setup.project.directory / "objects"
     if setup.repo is None:
-        from ralphloop.workspace.plain_snapshot import PlainSnapshotter
+        from ralphloop.repo.plain_snapshot import PlainSnapshotter
 
         return PlainSnapshotter(setup.project.root, store, setup.own)
     # A session's loop is a new process every turn.

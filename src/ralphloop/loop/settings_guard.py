@@ -16,8 +16,8 @@ from ralphloop.atomic import write_atomic
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import PROMPT_NAME
 from ralphloop.project import CONFIG_NAME, agent_directories
+from ralphloop.repo.own_files import project_prefix
 from ralphloop.room import open_regular
-from ralphloop.workspace.own_files import project_prefix
 
 _LARGEST = 1 << 20
 _MOST_FILES = 100
@@ -63,7 +63,7 @@ def _keep(runner: Runner, number: int, files: Settings) -> None:
     repo, root = runner.setup.repo, runner.setup.project.root
     if repo is None or not files:
         return
-    from ralphloop.workspace.set_aside import keep_files, ref_name
+    from ralphloop.repo.set_aside import keep_files, ref_name
 
     ref, prefix = ref_name(runner.run, number, "settings"), project_prefix(repo.root, root)
     # A link may stand where the branch has a directory.

@@ -19,10 +19,10 @@ from ralphloop.errors import InputError, RepositoryError
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.loop.crew import Member, in_session, muster
 from ralphloop.project import Project, find_project
+from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
+from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.files import resolve_parent_spec
 from ralphloop.stories.source import StoryFile, find_source, load
-from ralphloop.workspace.own_files import OwnFiles, never_progress, project_prefix
-from ralphloop.workspace.repo import Repository
 
 PROMPT_NAME = "PROMPT.md"
 MAX_PROMPT_BYTES = 1 << 20

@@ -38,11 +38,11 @@ from ralphloop.loop.setup import Setup
 from ralphloop.loop.upheld import take_back
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.proc.table import started_at
+from ralphloop.repo import object_store
+from ralphloop.repo.git import Git
 from ralphloop.room import cannot_write, claim
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
-from ralphloop.workspace import object_store
-from ralphloop.workspace.git import Git
 
 _ATTENTION_S = 1.0
 

@@ -72,7 +72,7 @@ def _marks(runner: Runner, proofs: list[Passing]) -> set[str]:
     repo = runner.setup.repo
     if repo is None or not proofs:
         return set()
-    from ralphloop.workspace.commit import marks_since
+    from ralphloop.repo.commit import marks_since
 
     # Ids sort by the second; two runs in one would be told apart by chance.
     runs = [runner.journal.find_run(name) for name in {proof.run for proof in proofs}]

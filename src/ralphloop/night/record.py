@@ -96,8 +96,8 @@ def _learnings(project: Project, run: RunRecord) -> tuple[str, ...]:
 
 def _commits(project: Project, run: RunRecord) -> dict[int, str]:
     """The commits we made for the iterations of a run, found by their trailers."""
-    from ralphloop.workspace.commit import marked_commits
-    from ralphloop.workspace.git import Git
+    from ralphloop.repo.commit import marked_commits
+    from ralphloop.repo.git import Git
 
     since = (f"^{run.head}",) if run.head else ()
     most = f"--max-count={_MOST_COMMITS}"

@@ -1,0 +1,261 @@
+"""The commands that prove a story, run by us after the agent has ended.
+
+Each check is an argv list with a deadline, run without a terminal in a process group of which
+nothing is left afterwards.  A check that fails is run once more before it counts: green then means
+flaky, not red.  Finding no test to run is neither.  Of the output the end is kept, as text,
+without secrets.
+
+What is wrong with the command of a check, as far as its words or its output tell.  Pure.  Checks
+are run without a shell: `cd x && make` starts a program called cd, if there is one.  What joins
+commands never works and stops a run; what might be a word of some program (`|`, `>`) is only held
+against a check that is red.
+
+Checks now against checks before: what is new, what was red already, what turned green.  `strict`
+lets nothing red through.  `tolerate` lets a red check through when every test that fails now is
+named and failed before under the same name; a failure that cannot be named test by test, or a list
+so long that it was cut, is never tolerated.  A flaky pass never counts as turned green.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ralphloop.config.model import Baseline
+from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
+from ralphloop.proc.run import Ended, Output, run_command
+from ralphloop.text.durations import format_duration
+
+DEFAULT_TIMEOUT_S = 900.0
+MAX_TAIL = 16 * 1024
+_READ_FOR_NAMES = 512 * 1024
+_LONGEST_NAME = 100
+_NOT_STARTED = 127
+
+
+class Check(Value, frozen=True, kw_only=True):
+    """One command that must end well."""
+
+    name: str
+    argv: tuple[str, ...]
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+
+def check_of(argv: Sequence[str], timeout_s: float = DEFAULT_TIMEOUT_S) -> Check:
+    """A check named after its command line, without the program's directory."""
+    name = shlex.join([Path(argv[0]).name, *argv[1:]])[:_LONGEST_NAME]
+    return Check(name=name, argv=tuple(argv), timeout_s=timeout_s)
+
+
+def run_checks(
+    checks: Iterable[Check],
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[CheckResult, ...]:
+    """Run checks one after the other; once `stop` says so, only finished ones are returned."""
+    results: list[CheckResult] = []
+    for check in checks:
+        result = _run_check(check, cwd, os.environ if env is None else env, stop)
+        if result is None:
+            break
+        results.append(result)
+    return tuple(results)
+
+
+def _run_check(
+    check: Check,
+    cwd: Path,
+    env: Mapping[str, str],
+    stop: Callable[[], bool],
+) -> CheckResult | None:
+    """Run one check, a failing one twice; None where it was stopped."""
+    started = time.monotonic()
+    first = _run(check, cwd, env, stop)
+    if first.stopped:
+        return None
+    result = _result(check, first, env, started)
+    if result.status is not CheckStatus.FAILED or first.returncode == _NOT_STARTED:
+        return result
+    second = _run(check, cwd, env, stop)
+    if second.stopped:
+        return None
+    again = _result(check, second, env, started)
+    if again.status is CheckStatus.FAILED:
+        return again
+    # The first run's output says what is flaky; the second has nothing to tell.
+    is_flaky = again.status is CheckStatus.PASSED
+    return msgspec.structs.replace(
+        result, status=again.status, duration_s=again.duration_s, flaky=is_flaky
+    )
+
+
+def _run(check: Check, cwd: Path, env: Mapping[str, str], stop: Callable[[], bool]) -> Ended:
+    try:
+        return run_command(
+            check.argv,
+            cwd=cwd,
+            env=env,
+            timeout_s=check.timeout_s,
+            output=Output.TAIL,
+            keep=_READ_FOR_NAMES,
+            stop=stop,
+        )
+    except (OSError, ValueError) as error:  # missing, not executable, a NUL in an argument
+        return Ended(_NOT_STARTED, f"could not run {check.name}: {_reason(error)}\n".encode())
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "command not found"
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _result(check: Check, ended: Ended, env: Mapping[str, str], started: float) -> CheckResult:
+    from ralphloop.repo.check_output import failing_tests, plain_text
+
+    text = plain_text(ended.stdout)
+    status = _status(ended, text)
+    if ended.timed_out:
+        text = f"{text.rstrip()}\ntimed out after {format_duration(check.timeout_s)}\n".lstrip()
+    return CheckResult(
+        name=check.name,
+        status=status,
+        output_tail=_tail(text, env),
+        duration_s=time.monotonic() - started,
+        failing_tests=failing_tests(text) if status is CheckStatus.FAILED else (),
+    )
+
+
+def _status(ended: Ended, text: str) -> CheckStatus:
+    from ralphloop.repo.check_output import collected_nothing
+
+    if ended.timed_out or ended.returncode == _NOT_STARTED:
+        return CheckStatus.FAILED
+    if collected_nothing(text, ended.returncode):
+        return CheckStatus.NO_TESTS
+    return CheckStatus.PASSED if ended.returncode == 0 else CheckStatus.FAILED
+
+
+def _tail(text: str, env: Mapping[str, str]) -> str:
+    """The last whole lines that fit, without secrets."""
+    from ralphloop.redaction import redact, secret_values
+
+    # Cut generously first: redaction may change the length, and must see whole secrets.
+    text = redact(text[-4 * MAX_TAIL :], secret_values(env))
+    if len(text) <= MAX_TAIL:
+        return text
+    cut = text[-MAX_TAIL:]
+    return cut.partition("\n")[2] or cut
+
+
+_BUILTINS = frozenset({"cd", "export", "source", ".", "alias", "ulimit", "umask", "unset"})
+_JOINS = frozenset({"&&", "||"})
+_PIPES = frozenset({"|", ">", ">>", "<", "2>", "2>&1", "&>", "&"})
+_NO_MODULE = re.compile(r"No module named ['\"]?([\w.]{1,100})")
+_MOST_LINES = 12
+_LONGEST_LINE = 200
+
+
+class Trouble(NamedTuple):
+    """What is wrong, and what to do about it."""
+
+    words: str
+    fix: str
+
+
+def cannot_start(argv: Sequence[str], *, found: bool) -> Trouble | None:
+    """Why no run of this command can ever prove anything."""
+    if joins := [word for word in argv if word in _JOINS] or [argv[0]] * (argv[0] in _BUILTINS):
+        return _no_shell(argv, joins[0])
+    if found:
+        return None
+    fix = f"install {argv[0]}, put it on PATH, or change checks.commands"
+    if "/" in argv[0]:
+        fix = "change checks.commands, or run with --allow-red if a story is to make it"
+    return Trouble(f"{argv[0]} was not found", fix)
+
+
+def may_need_shell(argv: Sequence[str]) -> Trouble | None:
+    """Words that a shell would have understood; some program may mean them."""
+    pipes = (word for word in argv if word in _PIPES)
+    return _no_shell(argv, word) if (word := next(pipes, "")) else None
+
+
+def why_red(argv: Sequence[str], output: str) -> Trouble | None:
+    """What no story will make better; None where the work itself may be red."""
+    if trouble := may_need_shell(argv):
+        return trouble
+    missing = _NO_MODULE.search(output)
+    if missing and "-m" in argv[:-1] and argv[argv.index("-m") + 1] == missing[1]:
+        fix = f"install {missing[1]} for {argv[0]}, or take the check out of checks.commands"
+        return Trouble(missing[0], fix)
+    return None
+
+
+def last_lines(output: str) -> list[str]:
+    """The end of an output, as much as fits on a screen."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    return [line[:_LONGEST_LINE] for line in lines[-_MOST_LINES:]]
+
+
+def _no_shell(argv: Sequence[str], word: str) -> Trouble:
+    line = " ".join(part if part in _JOINS | _PIPES else shlex.quote(part) for part in argv)
+    in_shell = json.dumps(["sh", "-c", line], ensure_ascii=False)
+    words = f"no shell is used here, so `{word}` is only a word"
+    return Trouble(words, f"make each command an entry of its own, or ask for a shell: {in_shell}")
+
+
+def compare(
+    baseline: Iterable[CheckResult],
+    now: Iterable[CheckResult],
+    mode: Baseline = Baseline.STRICT,
+) -> Comparison:
+    """Weigh checks that just ran against how they stood before; checks pair up by name."""
+    before = {result.name: result for result in baseline}
+    tolerated: list[CheckResult] = []
+    green: list[str] = []
+    for result in now:
+        earlier = before.get(result.name)
+        green += _turned_green(earlier, result)
+        if mode is Baseline.TOLERATE and _is_known(earlier, result):
+            tolerated.append(result)
+    return Comparison(
+        tolerated=tuple(result.name for result in tolerated),
+        tolerated_failures=tuple(t for result in tolerated for t in result.failing_tests),
+        turned_green=tuple(green),
+    )
+
+
+def _turned_green(earlier: CheckResult | None, result: CheckResult) -> list[str]:
+    """The check itself, or tests of a check that still fails for other reasons."""
+    if earlier is None or earlier.status is not CheckStatus.FAILED:
+        return []
+    if result.status is CheckStatus.PASSED:
+        return [] if result.flaky else [result.name]
+    if result.status is not CheckStatus.FAILED or not _is_complete(result):
+        return []  # a crash before the first test names nothing, and proves nothing
+    return [test for test in earlier.failing_tests if test not in result.failing_tests]
+
+
+def _is_known(earlier: CheckResult | None, result: CheckResult) -> bool:
+    if earlier is None or earlier.status is not CheckStatus.FAILED:
+        return False
+    failed = result.status is CheckStatus.FAILED and _is_complete(result)
+    return failed and set(result.failing_tests) <= set(earlier.failing_tests)
+
+
+def _is_complete(result: CheckResult) -> bool:
+    """True where the failures are named, and the list of names was not cut."""
+    from ralphloop.repo.check_output import MAX_NAMES
+
+    return 0 < len(result.failing_tests) < MAX_NAMES

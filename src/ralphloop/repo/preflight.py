@@ -1,0 +1,195 @@
+"""What can fail at 01:00 fails at 22:00: looking at the repository before the first agent starts.
+
+Nothing is changed: signing is tried on a commit object that goes to our own store and that no ref
+names.  Whoever is only `looking` has not said that this repository may run anything: then nothing
+is signed, and where its own settings name filters, git is not asked what has changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from ralphloop.errors import Finding, Level, RepositoryError
+from ralphloop.repo import object_store
+from ralphloop.repo.git import first_lines, nul_ended
+from ralphloop.repo.measures import printable
+from ralphloop.repo.own_files import OwnFiles
+from ralphloop.repo.private_index import object_variables
+from ralphloop.repo.work_tree import Repository
+
+DISK_FLOOR = 200 * 1024**2
+DISK_LOW = 2 * 1024**3
+_SIGNING_TIMEOUT_S = 20.0
+_OLDEST_GIT = (2, 25)
+_SHOWN_PATHS = 5
+_COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
+
+
+def inspect(
+    repo: Repository,
+    *,
+    store: Path,
+    own: OwnFiles,
+    commits: bool = True,
+    allow_dirty: bool = False,
+    looking: bool = False,
+    story_files: Collection[str] = (),
+) -> tuple[Finding, ...]:
+    """Everything worth knowing about a repository before a run, errors first."""
+    findings = [
+        *_git_version(repo),
+        *_state(repo, commits=commits),
+        *_dirt(repo, own, allow_dirty=allow_dirty, looking=looking),
+        *disk_space(repo.root),
+        *_writable(repo),
+    ]
+    if commits:
+        findings += [
+            *_branch(repo),
+            *_identity(repo),
+            *_hooks(repo),
+            *_signing(repo, None if looking else store),
+            *_ignored(repo, story_files),
+        ]
+    order = list(Level)
+    return tuple(sorted(findings, key=lambda finding: order.index(finding.level)))
+
+
+def disk_space(path: Path) -> tuple[Finding, ...]:
+    """Whether there is room left to work; also asked during a run."""
+    disk = os.statvfs(path)
+    free = disk.f_bavail * disk.f_frsize
+    if free >= DISK_LOW:
+        return ()
+    level = Level.ERROR if free < DISK_FLOOR else Level.WARNING
+    message = f"only {free // 1024**2} MB are free where the repository lies"
+    return (Finding(level, message, "make room; `ralph clean` removes what old runs left", "disk"),)
+
+
+def _git_version(repo: Repository) -> list[Finding]:
+    words = repo.git.line("version").split()
+    numbers = [int(part) for part in words[2].split(".")[:2] if part.isdigit()]
+    if tuple(numbers) >= _OLDEST_GIT:
+        return []
+    fix = "install git {}.{} or newer".format(*_OLDEST_GIT)
+    return [Finding(Level.ERROR, f"git {words[2]} is too old", fix, "git")]
+
+
+def _state(repo: Repository, *, commits: bool) -> list[Finding]:
+    # Without commits of ours it does not matter which branch they would land on.
+    return [
+        found if commits or found.code == "unfinished" else found._replace(level=Level.WARNING)
+        for found in repo.problems()
+    ]
+
+
+def _branch(repo: Repository) -> list[Finding]:
+    branch = repo.branch()
+    if branch is None:
+        return []
+    born = "" if repo.head() else ", which has no commit yet"
+    message = f"commits land on branch {branch}{born}"
+    return [Finding(Level.INFO, message, code="branch")]
+
+
+def _dirt(repo: Repository, own: OwnFiles, *, allow_dirty: bool, looking: bool) -> list[Finding]:
+    if looking and (filters := own_filters(repo)):
+        message = "uncommitted changes were not looked for; not started: the project names"
+        return [Finding(Level.INFO, f"{message} {', '.join(filters)}", code="dirty")]
+    dirty = repo.dirty_paths(own, deep=not looking)
+    if not dirty:
+        return []
+    named = ", ".join(printable(path) for path in dirty[:_SHOWN_PATHS])
+    more = f" and {len(dirty) - _SHOWN_PATHS} more" if len(dirty) > _SHOWN_PATHS else ""
+    message = f"uncommitted changes: {named}{more}"
+    if allow_dirty:
+        message += "; they are committed only if the agent changes them"
+        return [Finding(Level.WARNING, message, code="dirty")]
+    fix = "commit or stash them, or start with --allow-dirty to leave them as they are"
+    return [Finding(Level.ERROR, message, fix, "dirty")]
+
+
+def own_filters(repo: Repository) -> list[str]:
+    """Filters that git would start here and that are not the user's own in all repositories."""
+
+    def named(*scope: str) -> set[bytes]:
+        asked = ("--null", "--get-regexp", r"^filter\..*\.(clean|process)$")
+        return set(repo.git.attempt("config", *scope, *asked).stdout.split(b"\0"))
+
+    theirs = named() - named("--global", "--includes") - named("--system", "--includes")
+    return sorted(printable(os.fsdecode(entry.partition(b"\n")[0])) for entry in theirs if entry)
+
+
+def _identity(repo: Repository) -> list[Finding]:
+    ended = repo.git.attempt("var", "GIT_COMMITTER_IDENT")
+    if ended.returncode == 0:
+        return []
+    fix = "set `git config user.name` and `git config user.email`"
+    return [Finding(Level.ERROR, "git does not know who commits", fix, "identity")]
+
+
+def _hooks(repo: Repository) -> list[Finding]:
+    place = Path(repo.git.line("rev-parse", "--git-path", "hooks"))
+    directory = place if place.is_absolute() else repo.root / place
+    present = [name for name in _COMMIT_HOOKS if (directory / name).is_file()]
+    active = [name for name in present if os.access(directory / name, os.X_OK)]
+    findings = []
+    if active:
+        message = f"hooks that run with every commit: {', '.join(active)}"
+        findings.append(Finding(Level.INFO, message, code="hooks"))
+    for name in present:
+        if name not in active:
+            message = f"the {name} hook is not executable, so git leaves it out"
+            fix = f"chmod +x {directory / name}"
+            findings.append(Finding(Level.WARNING, message, fix, "hooks"))
+    return findings
+
+
+def _signing(repo: Repository, store: Path | None) -> list[Finding]:
+    if not repo.signs_commits():
+        return []
+    if store is None:
+        return [Finding(Level.INFO, "commits are to be signed; not tried here", code="signing")]
+    problem = _signing_problem(repo, store)
+    if not problem:
+        return [Finding(Level.INFO, "commits are signed", code="signing")]
+    message = f"commits are to be signed, but signing fails: {problem}"
+    fix = "unlock the key for this session, or set commit.gpgSign to false here"
+    return [Finding(Level.ERROR, message, fix, "signing")]
+
+
+def _signing_problem(repo: Repository, store: Path) -> str:
+    """Sign a commit that nobody will ever see."""
+    object_store.prepare(store)
+    git = repo.git.writing().adapted(env=object_variables(store, repo.objects))
+    try:
+        tree = git.line("hash-object", "-t", "tree", "-w", os.devnull)
+    except RepositoryError as error:
+        return error.message
+    ended = git.attempt(
+        "commit-tree", "-S", "-m", "can this be signed?", tree, timeout_s=_SIGNING_TIMEOUT_S
+    )
+    if ended.timed_out:
+        return "it waits for something, probably a passphrase"
+    return "" if ended.returncode == 0 else first_lines(ended.stderr)
+
+
+def _ignored(repo: Repository, story_files: Collection[str]) -> list[Finding]:
+    """A story file that git ignores cannot carry its marks into a commit."""
+    if not story_files:
+        return []
+    names = nul_ended(map(os.fsencode, story_files))
+    ended = repo.git.attempt("check-ignore", "-z", "--stdin", stdin=names)
+    ignored = [os.fsdecode(path) for path in ended.stdout.split(b"\0") if path]
+    words = "is ignored by git: its marks are not committed"
+    return [Finding(Level.INFO, f"{printable(path)} {words}", code="ignored") for path in ignored]
+
+
+def _writable(repo: Repository) -> list[Finding]:
+    closed = [path for path in (repo.root, repo.git_dir) if not os.access(path, os.W_OK)]
+    fix = "make yourself its owner, or run as the user who is"
+    return [
+        Finding(Level.ERROR, f"{path} cannot be written to", fix, "permission") for path in closed
+    ]

@@ -1,0 +1,342 @@
+"""Setting a stuck story aside: its leftovers are saved, then the work tree is as it was.
+
+Saved: everything that differs from the story's start, as one commit on top of the head the story
+started from, under `refs/ralph/set-aside/<run>/<n>`.  It is made with a temporary index, so that
+neither work tree nor index nor branch move, and one `git cherry-pick` brings it back later.
+
+Restored: exactly the paths that were saved, from the snapshot taken at the story's start.  What the
+agent committed stays in history and is undone by an ordinary commit.  Nothing is restored where the
+work tree was dirty when the run began, or where the repository stands somewhere else by now.
+Doing it twice, after a crash in between, ends the same.
+
+Going back to the branch of the run after an agent left it.  Where its commits add to the branch,
+the branch simply has them: index and work tree stay.  Anything else (an older commit, a branch
+without a past) is kept as one commit under a ref, files that were not committed included, and the
+work tree is as it was before the agent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ralphloop.core.model import Value
+from ralphloop.repo import object_store
+from ralphloop.repo.commit import CommitStatus, commit_paths
+from ralphloop.repo.commit_run import with_trailers
+from ralphloop.repo.git import PATHSPECS_ON_STDIN, literal_pathspecs, nul_ended
+from ralphloop.repo.measures import Change, Snapshot, printable
+from ralphloop.repo.own_files import OwnFiles
+from ralphloop.repo.private_index import update_index
+from ralphloop.repo.snapshot import Snapshotter
+from ralphloop.repo.sorting import LONGEST_STANDIN, is_placeholder
+from ralphloop.repo.work_tree import Repository, contains, wait_for_locks
+
+LARGEST_SAVED_FILE = 100 * 1024 * 1024
+_TIMEOUT_S = 600.0
+_MAX_NOTES = 20
+_NOT_IN_REFS = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class SetAside(Value, frozen=True, kw_only=True):
+    """What became of a story's leftovers."""
+
+    ref: str = ""  # empty: there were none
+    commit: str = ""
+    restored: int = 0  # paths that are as they were at the story's start
+    cleaned: bool = False  # the work tree is as it was, apart from `left`
+    left: tuple[str, ...] = ()  # paths that were not saved and stay, with the reason
+    problem: str = ""  # why it was not cleaned
+    command: str = ""  # brings the work back
+
+
+class Aside:
+    """Work being put aside: saved under a ref, then taken out of the work tree."""
+
+    def __init__(self, repo: Repository, measure: Snapshotter, start: Snapshot, ref: str) -> None:
+        self.repo = repo
+        self.measure = measure
+        self.start = start
+        self.ref = ref
+        self.left: list[str] = []
+
+    def leftovers(self) -> list[Change]:
+        """What differs from the start and can be saved; the rest is noted in `left`."""
+        now = self.measure.tree()
+        self.start = self.measure.known(self.start)
+        if now.tree == self.start.tree:
+            return []
+        changes = self.measure.changes(self.start.tree, now.tree)
+        kept = self._kept(change.before for change in changes if change.before is not None)
+        return [change for change in changes if self._can_be_saved(change, kept)]
+
+    def save(self, changes: list[Change], message: str, *onto: str) -> str:
+        """A commit with the leftovers on top of these, or of the first head; its name."""
+        base = onto or ((self.start.head,) if self.start.head is not None else ())
+        with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+            git = self.repo.git.writing().adapted(env={"GIT_INDEX_FILE": f"{place}/index"})
+            if base:
+                git.run("read-tree", base[0])
+            gone = [os.fsencode(change.path) for change in changes if change.after is None]
+            here = [os.fsencode(change.path) for change in changes if change.after is not None]
+            update_index(git, self.repo, here, gone)
+            tree = git.line("write-tree")
+        parents = [part for parent in base for part in ("-p", parent)]
+        commit = git.line("commit-tree", tree, *parents, "-m", message)
+        git.run("update-ref", self.ref, commit)
+        return commit
+
+    def saved_before(self) -> str:
+        """The commit an earlier, interrupted attempt saved; empty where there is none."""
+        return self.repo.git.line("rev-parse", "--verify", "--quiet", self.ref, ok=(0, 1))
+
+    def only_saved(self, changes: list[Change], commit: str) -> list[Change]:
+        """Those changes whose path a commit has saved: nothing else may be restored."""
+        base = self.start.head or self.repo.git.line("hash-object", "-t", "tree", os.devnull)
+        saved = self.repo.git.run(
+            "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit
+        )
+        paths = {os.fsdecode(path) for path in saved.split(b"\0")}
+        return [change for change in changes if change.path in paths]
+
+    def restore(self, changes: list[Change]) -> None:
+        """Put paths back to their state at the story's start, in work tree and index."""
+        for change in changes:
+            if change.before is None:
+                _remove(self.repo.root, change.path)
+        self._check_out([change.path for change in changes if change.before is not None])
+        self.unstage()
+
+    def unstage(self) -> None:
+        """Forget what the story staged, also what is in the work tree no more.
+
+        The work tree was clean when the run began, so nothing that is staged is anybody else's.
+        """
+        self.repo.git.writing().run("reset", "--quiet", timeout_s=_TIMEOUT_S)
+
+    def committed(self) -> list[str]:
+        """What commits since the start touched: the work tree may be back where HEAD is not."""
+        base = self.start.head or self.repo.git.line("hash-object", "-t", "tree", os.devnull)
+        args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, "HEAD")
+        paths = (os.fsdecode(path) for path in self.repo.git.run(*args).split(b"\0") if path)
+        return [path for path in paths if path not in self.measure.own]
+
+    def obstacle(self) -> str:
+        """Why the work tree must not be touched; empty where it may."""
+        operation = self.repo.unfinished_operation()
+        if operation is not None:
+            return f"a {operation} is in progress"
+        branch = self.repo.status().branch
+        if branch != self.start.branch:
+            return f"the branch is {branch or 'detached'} now, it was {self.start.branch}"
+        return ""
+
+    def _can_be_saved(self, change: Change, kept: frozenset[str]) -> bool:
+        reason = _unsaveable(self.repo.root / change.path) if change.after is not None else ""
+        if not reason and change.before is not None and change.before not in kept:
+            reason = "its earlier content was not kept"
+        if reason:
+            self.left.append(f"{printable(change.path)} ({reason})")
+        return not reason
+
+    def _kept(self, names: Iterable[str]) -> frozenset[str]:
+        """Contents that are really there, not just placeholders for them."""
+        git = self.measure.git()
+        there = object_store.blobs_among(git, names)
+        small = object_store.contents(git, there, largest=LONGEST_STANDIN)
+        return there - {n for n, content in small.items() if is_placeholder(content)}
+
+    def _check_out(self, paths: list[str]) -> None:
+        if not paths:
+            return
+        with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+            # The objects of the start may be ours alone, but the conversions are the user's.
+            git = self.repo.git.writing().adapted(
+                env={**self.measure.object_variables(), "GIT_INDEX_FILE": f"{place}/index"}
+            )
+            git.run("read-tree", self.start.tree)
+            args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
+            git.run(*args, stdin=nul_ended(map(os.fsencode, paths)), timeout_s=_TIMEOUT_S)
+
+
+def set_aside(
+    repo: Repository,
+    measure: Snapshotter,
+    *,
+    run: str,
+    number: int,
+    story_id: str,
+    start: Snapshot,
+    dirty_at_start: bool = False,
+) -> SetAside:
+    """Save what a story left behind and, where that is safe, clean up after it."""
+    aside = Aside(repo, measure, start, ref_name(run, number))
+    wait_for_locks(repo)
+    changes = aside.leftovers()
+    commit = aside.saved_before()
+    if commit:
+        changes = aside.only_saved(changes, commit)
+    elif not changes:
+        problem = "" if dirty_at_start or aside.obstacle() else _clean(aside, [], run, story_id)
+        left = tuple(aside.left[:_MAX_NOTES])
+        return SetAside(cleaned=not (left or problem), left=left, problem=problem)
+    else:
+        subject = f"{story_id}: set aside"
+        commit = aside.save(changes, with_trailers(subject, _trailers(run, story_id)))
+    problem = aside.obstacle()
+    if dirty_at_start:
+        problem = "the work tree was dirty when the run began"
+    if not problem:
+        problem = _clean(aside, changes, run, story_id)
+    return SetAside(
+        ref=aside.ref,
+        commit=commit,
+        restored=0 if problem else len(changes),
+        cleaned=not problem,
+        left=tuple(aside.left[:_MAX_NOTES]),
+        problem=problem,
+        command=f"git cherry-pick --no-commit {aside.ref}",
+    )
+
+
+def ref_name(run: str, number: int, kind: str = "set-aside") -> str:
+    """Where what left the work tree in an iteration is kept: a story's leftovers, or lost work."""
+    return f"refs/ralph/{kind}/{_NOT_IN_REFS.sub('-', run) or 'run'}/{number}"
+
+
+def _clean(aside: Aside, changes: list[Change], run: str, story_id: str) -> str:
+    """Restore, and undo what the agent committed; a problem in words, or nothing."""
+    aside.restore(changes)
+    if aside.repo.head() == aside.start.head:
+        return ""
+    trailers = _trailers(run, story_id) | ({"Ralph-Set-Aside": aside.ref} if changes else {})
+    message = with_trailers(f"{story_id}: set aside, back to its start", trailers)
+    done = commit_paths(aside.repo, [*(c.path for c in changes), *aside.committed()], message)
+    return done.feedback if done.status is CommitStatus.REFUSED else ""
+
+
+def _trailers(run: str, story_id: str) -> dict[str, str]:
+    return {"Ralph-Run": run, "Ralph-Story": story_id}
+
+
+def _unsaveable(path: Path) -> str:
+    """Why the content of a path cannot be put into a commit; empty where it can."""
+    if path.is_symlink():
+        return ""
+    if path.is_dir():
+        return "a repository of its own"
+    if not os.access(path, os.R_OK):
+        return "not readable"
+    return "too large to save" if path.stat().st_size > LARGEST_SAVED_FILE else ""
+
+
+def _remove(root: Path, path: str) -> None:
+    """Delete a file that was not there before, and the directories it leaves empty."""
+    target = root / path
+    if any(parent.is_symlink() for parent in target.parents if parent.is_relative_to(root)):
+        return  # beyond a link nothing is ours
+    target.unlink(missing_ok=True)
+    for parent in target.parents:
+        if parent == root or any(parent.iterdir()):
+            return
+        parent.rmdir()
+
+
+def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes]) -> None:
+    """Keep these contents, by paths from the repository's root, on top of HEAD."""
+    head = repo.head()
+    with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+        git = repo.git.writing().adapted(env={"GIT_INDEX_FILE": f"{place}/index"})
+        if head is not None:
+            git.run("read-tree", head)
+        for path, content in files.items():
+            blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
+            git.run("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
+        tree = git.line("write-tree")
+    parents = ("-p", head) if head is not None else ()
+    message = with_trailers("settings that were changed while an agent worked", {})
+    git.run("update-ref", ref, git.line("commit-tree", tree, *parents, "-m", message))
+
+
+def is_on(repo: Repository, branch: str) -> bool:
+    """Whether HEAD is on the branch; git is asked only where its file does not say so."""
+    try:
+        found = Path(repo.git_dir, "HEAD").read_bytes()
+    except OSError:
+        return True  # a repository that is gone is named by whoever measures it
+    return found == os.fsencode(f"ref: refs/heads/{branch}\n") or repo.branch() == branch
+
+
+def return_to_branch(repo: Repository, branch: str, *, since: str | None, head: str | None) -> bool:
+    """Let `branch` have the commits of HEAD and put HEAD on it; False where they do not add to it.
+
+    A branch that was deleted or renamed begins again, from where it was `since`.
+    """
+    if head is None or repo.unfinished_operation() is not None:
+        return False
+    ref, tip = f"refs/heads/{branch}", _tip(repo, branch)
+    if (base := tip or since) and not contains(repo, head, base):
+        return False
+    if _is_used_elsewhere(repo, ref):
+        return False
+    _stand_on(repo, branch, head, tip)
+    return True
+
+
+def bring_back(
+    repo: Repository,
+    measure: Snapshotter,
+    branch: str,
+    *,
+    before: Snapshot,
+    ref: str,
+    own: OwnFiles,
+) -> bool:
+    """Keep what stands elsewhere under `ref`, then be on `branch` with the files of `before`."""
+    if before.head is None or _is_used_elsewhere(repo, f"refs/heads/{branch}"):
+        return False
+    wait_for_locks(repo)
+    head, tip = repo.head(), _tip(repo, branch)
+    there = tip if tip and contains(repo, tip, before.head) else before.head
+    aside = Aside(repo, measure, before, ref)
+    changes = aside.leftovers()
+    if not aside.saved_before():
+        message = with_trailers(f"left {branch}: what was done elsewhere", {})
+        rewritten = (tip,) if tip and tip != there else ()
+        aside.save(changes, message, head or before.head, *rewritten)
+    aside.restore(changes)
+    _stand_on(repo, branch, there, tip)
+    aside.unstage()
+    _check_out_own(repo, head, there, own)
+    return True
+
+
+def _stand_on(repo: Repository, branch: str, commit: str, tip: str) -> None:
+    git, ref, why = repo.git.writing(), f"refs/heads/{branch}", f"ralph: back on {branch}"
+    git.run("update-ref", "-m", why, ref, commit, tip or "0" * len(commit))
+    git.run("symbolic-ref", "-m", why, "HEAD", ref)
+
+
+def _check_out_own(repo: Repository, head: str | None, there: str, own: OwnFiles) -> None:
+    """Files of ours are in no snapshot: where the other place had others, the branch's return."""
+    git = repo.git.writing()
+    base = head or git.line("hash-object", "-t", "tree", os.devnull)
+    args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d")
+    changed = map(os.fsdecode, git.run(*args, base, there).split(b"\0"))
+    if paths := [path for path in changed if path in own]:
+        stdin = literal_pathspecs(paths)
+        git.run("checkout", "--quiet", there, *PATHSPECS_ON_STDIN, stdin=stdin)
+
+
+def _tip(repo: Repository, branch: str) -> str:
+    ref = f"refs/heads/{branch}"
+    return repo.git.line("rev-parse", "--verify", "--quiet", ref, ok=(0, 1))
+
+
+def _is_used_elsewhere(repo: Repository, ref: str) -> bool:
+    """Another work tree stands on it: its files would no longer fit."""
+    listed = repo.git.line("worktree", "list", "--porcelain").splitlines()
+    return f"branch {ref}" in listed

@@ -1,0 +1,321 @@
+"""The user's git repository: where it is, which state it is in, which branch work lands on.
+
+`Repository.open` answers where everything lies in one git call; the rest is asked when needed.
+What stands in the way of a run (a rebase half done, a detached HEAD, a foreign lock) is a finding
+with its fix, never an exception.
+
+Lock files that a killed git left behind.  An agent that is stopped in the middle of a `git commit`
+leaves `.git/index.lock`, and every commit of the night would fail on it.  A lock is taken away only
+when it is old enough and no git process works in the repository; otherwise it is somebody's, and
+stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.core.model import Value
+from ralphloop.errors import Finding, Level, RepositoryError
+from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, first_lines, parse_status
+from ralphloop.text.lazy_regex import LazyRegex
+
+_SWITCH_TIMEOUT_S = 600.0  # a checkout of a large tree, with the user's post-checkout hook
+_UNFINISHED = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("BISECT_LOG", "bisect"),
+)
+_WAY_OUT = {
+    "rebase": "finish it with `git rebase --continue` or leave it with `git rebase --abort`",
+    "merge": "finish it with `git commit` or leave it with `git merge --abort`",
+    "cherry-pick": "finish it with `git cherry-pick --continue` or `git cherry-pick --abort`",
+    "revert": "finish it with `git revert --continue` or `git revert --abort`",
+    "bisect": "end it with `git bisect reset`",
+}
+_UNUSABLE_IN_REFS = LazyRegex(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
+
+
+Places = tuple[str, str, str, str, str]  # root, git directory, common directory, objects, format
+
+
+class Repository(Value):
+    """One work tree with its git directory."""
+
+    root: Path
+    git_dir: Path  # of this work tree
+    common_dir: Path  # shared by all work trees
+    objects: Path
+    object_format: str
+    git: Git
+
+    @classmethod
+    def open(cls, path: Path) -> Repository:
+        """The repository a path lies in; RepositoryError where there is none to work in."""
+        start = path.resolve()
+        if "\n" in str(start):
+            raise RepositoryError("a path with a line break in it cannot be worked in")
+        ended = Git(start).attempt(
+            "rev-parse",
+            "--is-bare-repository",
+            "--show-object-format",
+            "--absolute-git-dir",
+            "--git-common-dir",
+            "--git-path",
+            "objects",
+            "--show-toplevel",
+        )
+        answers = os.fsdecode(ended.stdout).splitlines()
+        if ended.returncode != 0:
+            raise _not_usable(start, answers, first_lines(ended.stderr))
+        _, object_format, git_dir, common, objects, root = answers
+        return cls.at(
+            (
+                root,
+                git_dir,
+                str((start / common).resolve()),
+                str((start / objects).resolve()),
+                object_format if object_format == "sha256" else "sha1",
+            )
+        )
+
+    @classmethod
+    def at(cls, places: Places) -> Repository:
+        """A repository whose places are known; git is not asked."""
+        root, git_dir, common_dir, objects, object_format = places
+        return cls(
+            root=Path(root),
+            git_dir=Path(git_dir),
+            common_dir=Path(common_dir),
+            objects=Path(objects),
+            object_format=object_format,
+            git=Git(Path(root)),
+        )
+
+    @property
+    def places(self) -> Places:
+        """What has to be known to work in it again."""
+        known = map(str, (self.root, self.git_dir, self.common_dir, self.objects))
+        root, git_dir, common_dir, objects = known
+        return root, git_dir, common_dir, objects, self.object_format
+
+    def head(self) -> str | None:
+        """The commit HEAD stands on; None before the first commit."""
+        return self.git.line("rev-parse", "--verify", "--quiet", "HEAD", ok=(0, 1)) or None
+
+    def branch(self) -> str | None:
+        """The branch HEAD is on, born or not; None when detached."""
+        return self.git.line("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1)) or None
+
+    def status(self, *, deep: bool = True) -> StatusReport:
+        """Head, branch and all paths that differ, as git sees them; `deep`: within submodules."""
+        more = () if deep else ("--ignore-submodules=dirty",)
+        return parse_status(self.git.run(*STATUS_ARGS, *more))
+
+    def looked_at(self) -> Repository:
+        """The same, asked by somebody who only looks: git fetches nothing that is missing."""
+        git = self.git.adapted(env={"GIT_NO_LAZY_FETCH": "1"})
+        return msgspec.structs.replace(self, git=git)
+
+    def dirty_paths(self, own: Container[str] = (), *, deep: bool = True) -> tuple[str, ...]:
+        """Paths with uncommitted changes, untracked ones included, `own` ones left out."""
+        paths = (os.fsdecode(entry.path) for entry in self.status(deep=deep).entries)
+        return tuple(path for path in paths if path not in own)
+
+    def unfinished_operation(self) -> str | None:
+        """The operation git is in the middle of, if any."""
+        place = str(self.git_dir)
+        for name, operation in _UNFINISHED:
+            if os.path.exists(f"{place}/{name}"):  # noqa: PTH110 - asked before every start
+                return operation
+        return None
+
+    def signs_commits(self) -> bool:
+        """True where the user wants every commit signed."""
+        wanted = self.git.line("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1))
+        return wanted == "true"
+
+    def unfinished(self) -> Finding | None:
+        """The same, with the way out of it."""
+        operation = self.unfinished_operation()
+        if operation is None:
+            return None
+        message = f"a {operation} is in progress"
+        return Finding(Level.ERROR, message, _WAY_OUT[operation], "unfinished")
+
+    def problems(self) -> Iterator[Finding]:
+        """What stands in the way of committing here: `unfinished`, `detached`, `locked`."""
+        if unfinished := self.unfinished():
+            yield unfinished
+        elif self.branch() is None:  # a rebase or bisect detaches HEAD by itself
+            message = "HEAD is detached, so commits would belong to no branch"
+            fix = "be on a branch: `git switch <branch>`, or `git switch -c <new>`"
+            yield Finding(Level.ERROR, message, fix, "detached")
+        if (lock := self.git_dir / "index.lock").exists():
+            message = f"another git process holds {lock}, or one died and left it"
+            fix = "wait for it to end; if none is running, remove the file"
+            yield Finding(Level.ERROR, message, fix, "locked")
+
+    def switch_or_create_branch(self, name: str) -> str:
+        """Be on a branch: `already`, `switched` or `created`; refuses rather than lose changes."""
+        self.check_branch_name(name)
+        if self.branch() == name:
+            return "already"
+        if self._has_ref(f"refs/heads/{name}"):
+            self._switch(name, "--no-guess", name)
+            return "switched"
+        remote = self._on_one_remote(name)
+        if remote is not None:
+            self._switch(name, "--track", "-c", name, remote)
+            return "switched"
+        self._switch(name, "-c", name)
+        return "created"
+
+    def check_branch_name(self, name: str) -> None:
+        """RepositoryError where git would not take the name."""
+        usable = bool(name) and not _UNUSABLE_IN_REFS.search(name)
+        if usable:
+            ended = self.git.attempt("check-ref-format", f"refs/heads/{name}")
+            usable = ended.returncode == 0
+        if not usable:
+            raise RepositoryError(
+                f"{name[:100]!r} is no valid branch name",
+                "change branchName in the story file to letters, digits, `-`, `_`, `.` and `/`",
+            )
+
+    def _has_ref(self, ref: str) -> bool:
+        return self.git.attempt("show-ref", "--verify", "--quiet", ref).returncode == 0
+
+    def _on_one_remote(self, name: str) -> str | None:
+        """The remote-tracking branch of that name, if exactly one remote has it."""
+        refs = self.git.line("for-each-ref", "--format=%(refname)", "refs/remotes").splitlines()
+        found = [ref for ref in refs if ref.split("/", 3)[3:] == [name]]
+        return found[0] if len(found) == 1 else None
+
+    def _switch(self, name: str, *args: str) -> None:
+        ended = self.git.writing().attempt("switch", "--quiet", *args, timeout_s=_SWITCH_TIMEOUT_S)
+        # A post-checkout hook can fail although the switch is done; the branch is what counts.
+        if ended.returncode != 0 and self.branch() != name:
+            raise RepositoryError(
+                f"could not switch to branch {name}: {first_lines(ended.stderr)}",
+                "commit the changes that stand in the way, or switch by hand",
+            )
+
+
+def _not_usable(start: Path, answers: list[str], said: str) -> RepositoryError:
+    if answers and answers[0] == "true":
+        return RepositoryError(
+            f"{start} is a bare repository without files to work on",
+            "make a work tree with `git clone` or `git worktree add`",
+        )
+    if "not a git repository" in said:
+        return RepositoryError(
+            f"{start} is not inside a git repository",
+            "run `git init` and commit what you have, then start again",
+        )
+    if "dubious ownership" in said:
+        return RepositoryError(
+            f"git refuses this repository: {said}",
+            f"make yourself its owner, or run `git config --global --add safe.directory {start}`",
+        )
+    if "must be run in a work tree" in said:
+        return RepositoryError(
+            f"{start} lies inside a git directory, not in its work tree",
+            "change to the directory that holds your files",
+        )
+    return RepositoryError(f"git cannot read the repository at {start}: {said}")
+
+
+_LISTED = 3
+
+
+class Lost(Value, frozen=True, kw_only=True):
+    """What left the branch."""
+
+    count: int
+    named: tuple[str, ...]  # the newest, as people know them
+    kept: bool  # False: git has them no more
+
+
+def contains(repo: Repository, head: str | None, base: str) -> bool:
+    """Whether everything of `base` is part of `head`."""
+    if head is None:
+        return False
+    return repo.git.attempt("merge-base", "--is-ancestor", base, head).returncode == 0
+
+
+def has_again(repo: Repository, head: str | None, base: str) -> bool:
+    """The same, or the same changes in other commits: what was cherry-picked is back."""
+    if head is None or contains(repo, head, base):
+        return head is not None
+    args = ("rev-list", "--count", "--cherry-pick", "--right-only", "--no-merges")
+    return repo.git.attempt(*args, f"{head}...{base}", "--").stdout.strip() == b"0"
+
+
+def keep_lost(repo: Repository, ref: str, before: str, after: str | None) -> Lost:
+    """Name what `before` has and `after` has not, and keep it under `ref`."""
+    kept = repo.git.writing().attempt("update-ref", ref, before).returncode == 0
+    if not kept:
+        return Lost(count=0, named=(), kept=False)
+    span = (before, f"^{after}") if after else (before,)
+    count = int(repo.git.line("rev-list", "--count", *span, "--"))
+    args = ("log", "-z", f"--max-count={_LISTED}", "--format=%h %s")
+    said = repo.git.run(*args, *span, "--").decode("utf-8", "replace")
+    return Lost(count=count, named=tuple(said.strip("\0").split("\0")), kept=True)
+
+
+OLD_ENOUGH_S = 10.0
+_PAUSE_S = 0.5
+
+
+def clear_dead_locks(repo: Repository, *, now: float | None = None) -> tuple[str, ...]:
+    """Remove locks nobody holds, waiting a moment for fresh ones; the names of those removed."""
+    removed = []
+    for lock in (repo.git_dir / "index.lock", repo.git_dir / "HEAD.lock"):
+        if lock.exists() and _is_dead(lock, repo, time.time() if now is None else now):
+            lock.unlink(missing_ok=True)
+            removed.append(lock.name)
+    return tuple(removed)
+
+
+def wait_for_locks(repo: Repository, patience_s: float = OLD_ENOUGH_S + 2) -> tuple[str, ...]:
+    """Give a running git time to finish, then clear what is dead."""
+    deadline = time.monotonic() + patience_s
+    lock = repo.git_dir / "index.lock"
+    while lock.exists() and time.monotonic() < deadline:
+        removed = clear_dead_locks(repo)
+        if removed:
+            return removed
+        time.sleep(_PAUSE_S)
+    return ()
+
+
+def _is_dead(lock: Path, repo: Repository, now: float) -> bool:
+    try:
+        age = now - lock.stat().st_mtime
+    except FileNotFoundError:
+        return False
+    return age >= OLD_ENOUGH_S and not _git_works_in(repo)
+
+
+def _git_works_in(repo: Repository) -> bool:
+    """True where a process called git runs with its directory inside the repository."""
+    import psutil
+
+    for process in psutil.process_iter(["name"]):
+        if not (process.info["name"] or "").startswith("git"):
+            continue
+        # A process that ends while we look, or is somebody else's, tells nothing.
+        with contextlib.suppress(psutil.Error):
+            place = Path(process.cwd())
+            if place.is_relative_to(repo.root) or place.is_relative_to(repo.common_dir):
+                return True
+    return False

@@ -1,0 +1,127 @@
+"""Measuring a directory without git."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ralphloop.repo import plain_snapshot
+from ralphloop.repo.own_files import never_progress
+from ralphloop.repo.plain_snapshot import PlainSnapshotter
+
+
+def _measure(root: Path) -> PlainSnapshotter:
+    return PlainSnapshotter(root, root / ".ralph" / "objects", never_progress(also=("prd.json",)))
+
+
+def _write(root: Path, path: str, content: str = "content\n") -> Path:
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(content)
+    return target
+
+
+def test_changes_are_seen_without_git(tmp_path: Path) -> None:
+    """D11: new, changed and deleted files are progress; the same content is not."""
+    _write(tmp_path, "a.py")
+    measure = _measure(tmp_path)
+    start = measure.tree()
+    assert measure.tree() == start
+    assert measure.diff(start, start).count == 0
+    _write(tmp_path, "src/deep/b.py")
+    _write(tmp_path, "a.py", "other\n")
+    changed = measure.tree()
+    found = measure.diff(start, changed)
+    assert {c.path: c.status for c in found.changes} == {"a.py": "M", "src/deep/b.py": "A"}
+    (tmp_path / "a.py").unlink()
+    assert {c.status for c in measure.diff(changed, measure.tree()).changes} == {"D"}
+
+
+def test_what_cannot_be_verified_is_said(tmp_path: Path) -> None:
+    """Without git there are no commits, no ignored files and nothing to bring back."""
+    measure = _measure(tmp_path)
+    measured = measure.tree()
+    assert measured.head is None
+    assert "no git repository" in measured.notes[0]
+    assert measure.commits("a", "b").count == 0
+    assert measure.contents(["x"]) == {}
+
+
+def test_our_own_and_generated_files_do_not_count(tmp_path: Path) -> None:
+    """Caches and our own files are left out, so that an idle agent makes no progress."""
+    _write(tmp_path, "a.py")
+    measure = _measure(tmp_path)
+    start = measure.tree()
+    for path in (
+        ".ralph/journal.db",
+        "progress.txt",
+        ".ralph-session.json",
+        "prd.json",
+        "node_modules/x/index.js",
+        "src/__pycache__/a.pyc",
+        ".venv/bin/python",
+    ):
+        _write(tmp_path, path)
+    _write(tmp_path, "target/CACHEDIR.TAG")
+    _write(tmp_path, "target/debug/app")
+    assert measure.tree().tree == start.tree
+
+
+def test_comparing_works_after_a_restart(tmp_path: Path) -> None:
+    """Manifests are kept on disk; only the newest ones."""
+    _write(tmp_path, "a.py")
+    start = _measure(tmp_path).tree()
+    _write(tmp_path, "b.py")
+    measure = _measure(tmp_path)
+    assert measure.diff(start, measure.tree()).paths == ("b.py",)
+    for number in range(30):
+        _write(tmp_path, "a.py", f"{number}\n")
+        measure.tree()
+    kept = list((tmp_path / ".ralph" / "objects").glob("plain-*"))
+    assert len(kept) == 20
+
+
+def test_a_change_of_the_same_size_is_seen(tmp_path: Path) -> None:
+    """Content counts, not size alone."""
+    measure = _measure(tmp_path)
+    trees = set()
+    for number in range(5):
+        _write(tmp_path, "a.py", f"{number}\n")
+        trees.add(measure.tree().tree)
+    assert len(trees) == 5
+
+
+def test_links_modes_and_strange_names_are_seen(tmp_path: Path) -> None:
+    """A link is its target, a mode is content, a name is any bytes, a pipe is not read."""
+    measure = _measure(tmp_path)
+    before = measure.tree()
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / os.fsdecode(b"\xff\n")).write_text("x")
+    os.mkfifo(tmp_path / "pipe")
+    script = _write(tmp_path, "run.sh")
+    after = measure.tree()
+    assert measure.diff(before, after).count == 4
+    script.chmod(0o755)
+    assert measure.diff(after, measure.tree()).paths == ("run.sh",)
+
+
+def test_a_large_file_is_known_by_size_and_time(tmp_path: Path) -> None:
+    """A file that would take hours to read is not read, yet its change is seen."""
+    measure = _measure(tmp_path)
+    large = _write(tmp_path, "data.bin")
+    os.truncate(large, 1 << 40)
+    before = measure.tree()
+    os.truncate(large, (1 << 40) + 1)
+    assert measure.diff(before, measure.tree()).paths == ("data.bin",)
+
+
+def test_more_files_than_can_be_compared_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The walk is bounded, and the reader knows."""
+    monkeypatch.setattr(plain_snapshot, "MAX_FILES", 3)
+    for number in range(5):
+        _write(tmp_path, f"{number}.py")
+    assert "only the first 3 files are compared" in _measure(tmp_path).tree().notes
