@@ -16,8 +16,8 @@ from ralphloop.core.totals import Spent
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, RunStatus
 from ralphloop.journal.store import Journal
-from ralphloop.night.look import config_of, night_of
-from ralphloop.night.record import Record
+from ralphloop.night.look import config_of, look_at
+from ralphloop.night.past import Record
 from ralphloop.project import Project
 from ralphloop.ui.report.model import build
 from ralphloop.ui.report.values import Report
@@ -269,14 +269,13 @@ def told(
     states = journal.story_states(run.id).items()
     passed = {story: True for story, state in states if state.get("standing") == "passed"}
     project = Project(Path("shop"))
-    night = night_of(
+    night = look_at(
         project,
         journal,
         run,
         now=run.last_activity,
         holder=Holder(run.id, "script", 1, "here", EVENING) if live else None,
-        config=config_of(project, run),
-        listed=(stories.with_passes(passed) if stories else None, ""),
+        known=(config_of(project, run), (stories.with_passes(passed) if stories else None, "")),
     )
     return build(Record(night, run, journal, commits or {}), secrets)
 

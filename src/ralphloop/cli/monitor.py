@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.night.past import run_id
+from ralphloop.night.past import find_run, reading
 from ralphloop.project import Project, find_project
 
 _ONLY_ASCII = ("linux", "dumb", "vt100", "vt220")
@@ -30,7 +30,9 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
     """
     project = find_project(Path.cwd())
     if run is not None:
-        run = run_id(project, run)
+        with reading(project) as journal:
+            found = find_run(journal, run)
+        run = found.id if found else None
     in_ascii = (
         in_ascii or os.environ.get("TERM") in _ONLY_ASCII or not output.speaks_unicode(sys.stdout)
     )

@@ -13,7 +13,7 @@ from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.session import load_session
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.setup import Setup
-from ralphloop.night.turns import Placed, arranged
+from ralphloop.night.look import Placed, arranged
 from ralphloop.prompts import Prompt
 
 

@@ -18,8 +18,7 @@ from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import cost_words, money
 from ralphloop.journal.records import IterationRecord
 from ralphloop.night.look import look
-from ralphloop.night.next_steps import next_steps
-from ralphloop.night.values import Night, State
+from ralphloop.night.values import Night, State, next_steps
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
 from ralphloop.text.durations import elapsed, format_duration, iso

@@ -12,9 +12,8 @@ from ralphloop.core.totals import Totals
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import JsonObject, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
-from ralphloop.night.next_steps import next_steps
 from ralphloop.night.past import all_iterations
-from ralphloop.night.values import Night, State
+from ralphloop.night.values import Night, State, next_steps
 from ralphloop.text.durations import elapsed, iso
 
 

@@ -16,8 +16,7 @@ from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.setup import relative
-from ralphloop.night.look import look
-from ralphloop.night.turns import Placed, arranged
+from ralphloop.night.look import Placed, arranged, look
 from ralphloop.night.values import Night
 from ralphloop.project import find_project
 from ralphloop.stories.names import label

@@ -1,5 +1,7 @@
 """Looking: everything that is asked of the journal, the lock and the story file.
 
+`look` gives a moment of a project as a value, `arranged` its stories in the order they will run.
+
 Everything but the journal may be missing or broken without hiding the rest: a story file that
 cannot be read is a sentence, not an error.  What another version wrote is read as far as it goes.
 """
@@ -7,14 +9,15 @@ cannot be read is a sentence, not an error.  What another version wrote is read 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from ralphloop.config.load import check_config
 from ralphloop.config.model import Config
 from ralphloop.core.limits import HOUR
 from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import StoryState
+from ralphloop.core.story_state import Standing, States, StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
@@ -23,6 +26,7 @@ from ralphloop.journal.records import RunRecord, readable
 from ralphloop.journal.session import seen_session
 from ralphloop.night.values import Night, StoryLook
 from ralphloop.project import Project
+from ralphloop.stories.graph import plan
 from ralphloop.stories.source import find_source, load
 
 Listed = tuple[StoryList | None, str]  # the story list, or why there is none
@@ -38,26 +42,18 @@ def look(project: Project, *, now: float) -> Night:
 
 
 def look_at(
-    project: Project, journal: Queries, run: RunRecord | None, *, now: float, holder: Holder | None
-) -> Night:
-    """Look at one run of a project."""
-    config = config_of(project, run)
-    stories = listed(project, run, config)
-    return night_of(project, journal, run, now=now, holder=holder, config=config, listed=stories)
-
-
-def night_of(
     project: Project,
     journal: Queries,
     run: RunRecord | None,
     *,
     now: float,
     holder: Holder | None,
-    config: Config,
-    listed: Listed,
+    known: tuple[Config, Listed] | None = None,
     newest: int = 2,
 ) -> Night:
-    """A run as it stands; without one, what is known from the run before."""
+    """One run of a project as it stands; without one, what is known from the run before."""
+    config = known[0] if known else config_of(project, run)
+    story_list, problem = known[1] if known else listed(project, run, config)
     latest = run or journal.latest_run()
     session = seen_session(journal, latest.id if latest else "")
     candidate = journal.resume_candidate(now)
@@ -65,9 +61,9 @@ def night_of(
         project=project,
         now=now,
         config=config,
-        story_list=listed[0],
-        stories_problem=listed[1],
-        stories=tuple(stories_of(listed[0], session.stories)),
+        story_list=story_list,
+        stories_problem=problem,
+        stories=tuple(stories_of(story_list, session.stories)),
         run=run,
         session=session,
         holder=holder,
@@ -103,9 +99,7 @@ def story_file(project: Project, run: RunRecord | None, config: Config) -> Path:
     return named if run or named.exists() else find_source(project.root)
 
 
-def stories_of(
-    story_list: StoryList | None, states: Mapping[str, StoryState]
-) -> Iterator[StoryLook]:
+def stories_of(story_list: StoryList | None, states: States) -> Iterator[StoryLook]:
     """The list's stories, then those only the journal remembers."""
     stories = story_list.stories if story_list else ()
     for story in stories:
@@ -114,3 +108,34 @@ def stories_of(
         if name or not stories:
             title = "no longer in the story list" if name else "the prompt"
             yield StoryLook(Story(id=name, title=title, index=0), states[name], is_listed=False)
+
+
+class Placed(NamedTuple):
+    """One story of the list and its turn."""
+
+    look: StoryLook
+    position: int | None  # in which order it runs; None: it does not, or has passed
+    why: str  # the position's reason, or why there is none
+
+
+def arranged(story_list: StoryList, states: States) -> Iterator[Placed]:
+    """The open stories in the order they run, those that cannot, then the passed ones."""
+    position = 0
+    for step in plan(story_list, unavailable=dict(_unavailable(states))):
+        position += step.runs
+        look = StoryLook(step.story, states.get(step.story.id, StoryState()))
+        yield Placed(look, position if step.runs else None, step.reason)
+    for story in story_list.stories:
+        if story.passes:
+            state = states.get(story.id, StoryState())
+            why = state.reason if state.standing is Standing.PASSED else "marked by a person"
+            yield Placed(StoryLook(story, state), None, why)
+
+
+def _unavailable(states: States) -> Iterator[tuple[str, str]]:
+    for story, state in states.items():
+        if state.standing is Standing.BLOCKED:
+            yield story, f"waits for a person: {state.reason or 'no reason was given'}"
+        elif state.standing is Standing.SET_ASIDE:
+            chance = "" if state.second_chance else "; one more chance when all else is done"
+            yield story, f"set aside: {state.reason or 'no reason was given'}{chance}"

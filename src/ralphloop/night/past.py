@@ -1,50 +1,93 @@
-"""Runs and iterations that are over, found again."""
+"""Runs and iterations that are over, found again: one by one, or a run in full.
+
+The journal is read in short pages.  Git and the learnings may be missing or broken by now; a run
+is still told from the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
-from ralphloop.errors import UsageError
+from ralphloop.errors import RalphError, UsageError
+from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import JournalReader, Queries
-from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.journal.records import Event, IterationRecord, RunRecord, Wait
+from ralphloop.night.look import look_at
+from ralphloop.night.values import Night
 from ralphloop.project import Project
+from ralphloop.text.durations import iso
 
-_PAGE = 1_000
+_PAGE = 250
+_BRIEF_PAGE = 1_000
+_EVENT_PAGE = 2_000
+_MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
+_MOST_COMMITS = 5_000
 _SEARCHED_RUNS = 500
 
 
-def iterations_on(project: Project, run: str, story: str, most: int) -> list[IterationRecord]:
-    """The newest iterations on a story, newest first."""
-    with JournalReader.open(project.journal) as journal:
-        return journal.story_iterations(run, story, most)
+@dataclass(frozen=True)
+class Record:
+    """A run, and everything that can be found out about it."""
+
+    night: Night
+    run: RunRecord
+    journal: Queries
+    commits: Mapping[int, str] = field(default_factory=dict)  # iteration → the commit it made
+    learnings: tuple[str, ...] = ()
+
+    def iterations(self) -> Iterator[IterationRecord]:
+        """All of them, in order."""
+        return _paged(self.journal, self.run.id, brief=False)
+
+    def events(self) -> Iterator[Event]:
+        """What happened, in order; it may be pruned, then it is missing."""
+        seq = seen = 0
+        while seen < _MOST_EVENTS:
+            page = self.journal.events_since(seq, _EVENT_PAGE, run=self.run.id)
+            if not page:
+                return
+            yield from page
+            seq, seen = page[-1].seq, seen + len(page)
+
+    def waits(self, most: int) -> list[Wait]:
+        """The newest waits, in order."""
+        return self.journal.waits(self.run.id, most)[::-1]
 
 
-def find_iteration(project: Project, run: str, n: int) -> IterationRecord | None:
-    """One iteration with everything that was kept of it."""
-    with JournalReader.open(project.journal) as journal:
-        return journal.iteration(run, n)
+@contextmanager
+def recorded(project: Project, wanted: str | None) -> Iterator[Record | None]:
+    """The newest run, or the one that is called so; None where there is none."""
+    with reading(project) as journal:
+        run = find_run(journal, wanted)
+        if run is None:
+            yield None
+            return
+        now = time.time()
+        holder = live_holder(project.directory, now)
+        carried = holder if holder is not None and holder.run == run.id else None
+        night = look_at(project, journal, run, now=now, holder=carried)
+        yield Record(night, run, journal, _commits(project, run), _learnings(project, run))
 
 
-def newest(project: Project, run: str, most: int) -> tuple[list[IterationRecord], list[RunRecord]]:
-    """The newest iterations of a run, and the newest runs."""
-    with JournalReader.open(project.journal) as journal:
-        return journal.latest_iterations(run, most), journal.runs(most)
+def reading(project: Project) -> JournalReader:
+    """The journal, for one question about what is over."""
+    return JournalReader.open(project.journal)
 
 
 def all_iterations(project: Project, run: str) -> Iterator[IterationRecord]:
     """The iterations of a run in order, without all that was kept of them."""
-    with JournalReader.open(project.journal) as journal:
-        after = 0
-        while page := journal.iterations(run, after=after, limit=_PAGE, brief=True):
-            yield from page
-            after = page[-1].n
+    with reading(project) as journal:
+        yield from _paged(journal, run, brief=True)
 
 
-def run_id(project: Project, wanted: str) -> str | None:
-    """The id of the run whose id is, begins or ends like that."""
-    with JournalReader.open(project.journal) as journal:
-        found = find_run(journal, wanted)
-    return found.id if found else None
+def _paged(journal: Queries, run: str, *, brief: bool) -> Iterator[IterationRecord]:
+    after, size = 0, _BRIEF_PAGE if brief else _PAGE
+    while page := journal.iterations(run, after=after, limit=size, brief=brief):
+        yield from page
+        after = page[-1].n
 
 
 def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
@@ -60,3 +103,32 @@ def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
     names = ", ".join(run.id for run in (close or runs)[:5])
     what = f"{len(close)} runs are called" if close else "there is no run"
     raise UsageError(f"{what} {wanted[:60]!r}", f"name one of: {names}" if names else "ralph run")
+
+
+def _learnings(project: Project, run: RunRecord) -> tuple[str, ...]:
+    """What stories taught since the run began, as far as it may be repeated."""
+    from ralphloop.learning.model import Standing
+    from ralphloop.learning.store import load_index
+
+    since, until = iso(run.started_at), iso(run.ended_at or run.last_activity)
+    return tuple(
+        pattern.sentence
+        for pattern in load_index(project).patterns
+        if since <= pattern.last_seen <= until and pattern.standing is not Standing.HELD_BACK
+    )
+
+
+def _commits(project: Project, run: RunRecord) -> dict[int, str]:
+    """The commits we made for the iterations of a run, found by their trailers."""
+    from ralphloop.repo.commit import marked_commits
+    from ralphloop.repo.git import Git
+
+    since = (f"^{run.head}",) if run.head else ()
+    most = f"--max-count={_MOST_COMMITS}"
+    found: dict[int, str] = {}
+    with suppress(RalphError):  # no repository, or the branch is gone
+        for commit, mark in marked_commits(Git(project.root), most, "HEAD", *since):
+            name, _, number = mark.rpartition("/")
+            if name == run.id and number.isdigit() and len(number) < 10:
+                found.setdefault(int(number), commit)
+    return found

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ralphloop.config.model import Config, limits_of, policy_of
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.endings import ENDINGS
 from ralphloop.core.grading import Grade
 from ralphloop.core.limits import Limits, raised
-from ralphloop.core.model import CheckResult
+from ralphloop.core.model import CheckResult, Circuit, ExitDecision
 from ralphloop.core.policy import Policy
 from ralphloop.core.session import Session
 from ralphloop.core.story import Story, StoryList
@@ -19,8 +21,9 @@ from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.core.totals import Totals
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
-from ralphloop.project import Project
+from ralphloop.project import CONFIG_NAME, Project
 from ralphloop.text.durations import elapsed
+from ralphloop.text.plain import counted
 
 
 class State(StrEnum):
@@ -206,3 +209,39 @@ class Night:
     def count(self, standing: Standing) -> int:
         """How many stories stand like that."""
         return sum(look.standing is standing for look in self.counted)
+
+
+def next_steps(night: Night) -> Iterator[str]:
+    """What a person can do now: one or two sentences, each with a command."""
+    if night.state is State.NONE:
+        if night.story_list is not None:
+            yield "`ralph run --dry-run` shows the plan and costs nothing; `ralph run` starts"
+        elif (night.project.root / CONFIG_NAME).exists():
+            yield "`ralph doctor` says what is missing; `ralph init` writes a sample story list"
+        else:
+            yield "`ralph init` sets this directory up"
+    elif night.state is State.PAUSED and night.session.desk.paused:
+        yield "`ralph resume` lets it go on, `ralph stop` ends it"
+    elif night.is_live:
+        yield "`ralph log -f` follows it, `ralph stop` ends it"
+    elif night.state is State.COMPLETE:
+        yield "look at the work: `ralph stories`, `git log`"
+    else:
+        yield from _after_stop(night, night.run.decision if night.run else "")
+
+
+def _after_stop(night: Night, decision: str) -> Iterator[str]:
+    asking = night.count(Standing.BLOCKED)
+    if asking and decision != ExitDecision.BLOCKED:  # whose own advice says the same
+        wait = "waits" if asking == 1 else "wait"
+        yield f"{counted(asking, 'story')} {wait} for you: `ralph stories` says for what"
+    go_on = "`ralph run`" if night.expired else "`ralph run --continue`"
+    ending = ENDINGS.get(decision)
+    if night.circuit.circuit is Circuit.OPEN:
+        yield f"look at the reason, then `ralph circuit reset` and {go_on}"
+    elif night.expired:
+        yield "`ralph run` begins a new session; what is known of the stories is kept"
+    elif ending and not night.died and decision != ExitDecision.INTERRUPTED:
+        yield f"{ending.advice} `{ending.command}`"
+    else:
+        yield f"{go_on} goes on where it stopped"

@@ -1,5 +1,8 @@
 """Watching a project: the journal, polled by one pragma, and the few files around it.
 
+The files (story list, learnings, the transcript of the running agent) may be missing, half written
+or broken at any moment; the rest is still shown.
+
 `poll` returns what is there now, or nothing.  While an agent works, most writes are its events:
 then only they and the run's own row are read.  Everything else is read again when any other event,
 a write without an event or a changed file says so.  Each look is one short transaction.
@@ -8,10 +11,12 @@ a write without an event or a changed file says so.  Each look is one short tran
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -26,22 +31,84 @@ from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import Event, IterationRecord, Request, RunRecord, SavedState, Wait
-from ralphloop.night.beside import Learned, LearnedWatch, StoryWatch, Tail, mark_of
-from ralphloop.night.look import config_of, night_of, story_file
+from ralphloop.night.look import Listed, config_of, listed, look_at, story_file
 from ralphloop.night.values import Night
 from ralphloop.project import Project
-from ralphloop.readers import reader_name
+from ralphloop.readers import reader_for, reader_name
+from ralphloop.readers.base import Reader
+from ralphloop.text.plain import one_line
 
 EVENTS_READ = 2_000
 _ITERATIONS_READ = 8
 _LOOK_AROUND_S = 1.0
 _LOOK_FOR_LEARNINGS_S = 5.0
+_BITE = 4 * 1024 * 1024
+_T = TypeVar("_T")
+Mark = tuple[int, int, int]
 
 
 # Pages are read by threads of their own.  msgspec lays a type out at its first use, and two threads
 # that do so at once crash it: so it is done here, for all that they read.
 msgspec.json.Decoder(tuple[RunRecord, IterationRecord, Event, Request, Wait, SavedState])
 msgspec.json.Decoder(tuple[Config, BreakerState, Desk, Frozen, RunState, StoryState])
+
+
+class Learned(NamedTuple):
+    """What was learned so far, as the files say."""
+
+    captured: int = 0
+    categories: tuple[tuple[str, int], ...] = ()  # most frequent first
+    skills: int = 0
+
+
+class Tail:
+    """The transcript of a running agent, read as it grows: its usage and last sign of life."""
+
+    def __init__(self, path: Path, reader: str) -> None:
+        self.path = path
+        self._reader: Reader = reader_for(reader)
+        self._offset = 0
+        self._mark: Mark | None = None
+
+    @property
+    def usage(self) -> Usage:
+        return self._reader.usage
+
+    @property
+    def last_output(self) -> float | None:
+        """When the agent last wrote something."""
+        return self._mark[1] / 1e9 if self._mark else None
+
+    def advance(self) -> bool:
+        """Take what is new, a bite at a time; True where there was something."""
+        mark = mark_of(self.path)
+        if mark is None or (mark == self._mark and self._offset >= mark[2]):
+            return False
+        self._mark = mark
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                chunk = file.read(_BITE)
+        except OSError:
+            return False
+        self._offset += len(chunk)
+        self._reader.feed(chunk)
+        return True
+
+
+class _Kept(Generic[_T]):
+    """What was read from files, read again only when one of them changed."""
+
+    def __init__(self, value: _T) -> None:
+        self.value = value
+        self._key: object = None
+
+    def renew(self, key: object, read: Callable[[], _T]) -> bool:
+        """True where it may be different now."""
+        if key == self._key:
+            return False
+        self._key, self.value = key, read()
+        return True
 
 
 @dataclass(frozen=True)
@@ -70,8 +137,8 @@ class Watch:
         self._night: Night | None = None
         self._run, self._seq = "", 0  # whose events were read, and up to where
         self._looked = self._looked_for_learnings = -1e18
-        self._stories = StoryWatch()
-        self._learned = LearnedWatch(project)
+        self._stories: _Kept[Listed] = _Kept((None, ""))
+        self._learned = _Kept(Learned())
         self._tail: Tail | None = None
 
     def poll(self) -> Watched | None:
@@ -116,19 +183,32 @@ class Watch:
         """True where something beside the journal is different."""
         if self._night is None:
             return True
-        changed = self._stories.look(self._story_file(self._night.run, self._night.config))
+        changed = self._read_stories(self._night.run, self._night.config)
         before, holder = self._night.holder, self._holder(now)
         changed |= (before and before.run) != (holder and holder.run)
         if now - self._looked_for_learnings >= _LOOK_FOR_LEARNINGS_S:
             self._looked_for_learnings = now
-            changed |= self._learned.look()
+            changed |= self._read_learnings()
         return changed
 
-    def _story_file(self, run: RunRecord | None, config: Config) -> Path | None:
+    def _read_stories(self, run: RunRecord | None, config: Config) -> bool:
+        """True where the list may be another one now."""
+        path = None
         if run is None or run.prd_path:  # a plain loop has none
             with suppress(RalphError):
-                return story_file(self.project, run, config)
-        return None
+                path = story_file(self.project, run, config)
+        key = (run and run.prd_path, path, mark_of(path) if path else None)
+        return self._stories.renew(key, lambda: listed(self.project, run, config))
+
+    def _read_learnings(self) -> bool:
+        folder, claude = self.project.directory / "learnings", self.project.root / ".claude"
+        places = {
+            folder: "learning-*.yaml",
+            claude / "skills": "*-learned/SKILL.md",
+            claude / "commands": "*-learned.md",
+        }
+        key = [mark_of(path) for path in (*places, folder / "index.json")]
+        return self._learned.renew(key, lambda: _learned(self.project, places))
 
     def _holder(self, now: float) -> Holder | None:
         holder = live_holder(self.project.directory, now)
@@ -156,7 +236,7 @@ class Watch:
             night=self._night,
             events=tuple(fresh),
             is_new_run=is_new_run,
-            learned=self._learned.learned,
+            learned=self._learned.value,
             usage=tail.usage if tail else Usage(),
             last_output=tail.last_output if tail else None,
         )
@@ -165,17 +245,16 @@ class Watch:
         self, journal: JournalReader, run: RunRecord | None, holder: Holder | None, now: float
     ) -> Night:
         config = config_of(self.project, run)
-        self._stories.look(self._story_file(run, config))
+        self._read_stories(run, config)
         if self._night is None:
-            self._learned.look()
-        return night_of(
+            self._read_learnings()
+        return look_at(
             self.project,
             journal,
             run,
             now=now,
             holder=holder,
-            config=config,
-            listed=(self._stories.list, self._stories.problem),
+            known=(config, self._stories.value),
             newest=_ITERATIONS_READ,
         )
 
@@ -201,3 +280,23 @@ class Watch:
             self._tail = Tail(path, reader_name(agent.name, agent.format))
             self._tail.advance()
         return self._tail
+
+
+def mark_of(path: Path) -> Mark | None:
+    """Changes when the file does; None where there is none."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_ino, state.st_mtime_ns, state.st_size
+
+
+def _learned(project: Project, places: Mapping[Path, str]) -> Learned:
+    from ralphloop.learning.store import load_index
+
+    kinds = Counter(one_line(known.category, 20) for known in load_index(project).patterns)
+    try:
+        captured, *skills = (sum(1 for _ in at.glob(name)) for at, name in places.items())
+    except OSError:
+        return Learned()
+    return Learned(captured, tuple(kinds.most_common(4)), sum(skills))

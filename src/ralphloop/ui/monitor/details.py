@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ralphloop.journal.records import IterationRecord
-from ralphloop.night.past import find_iteration, iterations_on, newest
+from ralphloop.night.past import reading
 from ralphloop.night.values import StoryLook
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
@@ -32,12 +32,14 @@ _SHOWN = 500
 
 def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]:
     """One story with its iterations."""
-    return (story_page(look, iterations_on(project, run, look.story.id, 50)),)
+    with reading(project) as journal:
+        return (story_page(look, journal.story_iterations(run, look.story.id, 50)),)
 
 
 def iteration(project: Project, run: str, n: int) -> tuple[Page, ...]:
     """One iteration with its prompt and its transcript."""
-    record = find_iteration(project, run, n)
+    with reading(project) as journal:
+        record = journal.iteration(run, n)
     if record is None:
         return (text_page("Iteration", [f"there is no iteration {n} in run {run}"]),)
     prompt = _lines(project.root / record.prompt_path) if record.prompt_path else ["not kept"]
@@ -46,7 +48,8 @@ def iteration(project: Project, run: str, n: int) -> tuple[Page, ...]:
 
 def history(project: Project, run: str) -> tuple[Page, ...]:
     """The newest iterations of a run, and the runs before it."""
-    records, runs = newest(project, run, _SHOWN)
+    with reading(project) as journal:
+        records, runs = journal.latest_iterations(run, _SHOWN), journal.runs(_SHOWN)
     links = {index: (record.run, record.n) for index, record in enumerate(records)}
     others = {index: (one.id, 0) for index, one in enumerate(runs)}
     rows = tuple(iteration_row(record) for record in records)

@@ -12,8 +12,8 @@ from typing import NamedTuple, dataclass_transform
 import msgspec
 
 from ralphloop.core.model import Usage
-from ralphloop.night.beside import Learned
 from ralphloop.night.values import Night
+from ralphloop.night.watch import Learned
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ralphloop.atomic import write_atomic
-from ralphloop.night.record import recorded
+from ralphloop.night.past import recorded
 from ralphloop.project import Project
 from ralphloop.redaction import secret_values
 from ralphloop.ui.report.model import build

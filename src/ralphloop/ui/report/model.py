@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import Circuit, ExitDecision, Transition
 from ralphloop.journal.records import Event, RunRecord, Wait
-from ralphloop.night.record import Record
+from ralphloop.night.past import Record
 from ralphloop.night.values import Night
 from ralphloop.text.plain import counted
 from ralphloop.ui.report.groups import Librarian, next_steps
