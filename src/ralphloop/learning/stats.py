@@ -1,20 +1,21 @@
 """One place for all numbers: runs, stories, money, tokens, failures, and what learning does.
 
-Everything is read off the journal in one pass, run by run, page by page.  The iterations of a
-story make one *work* on it; a story that is opened again after it passed is a new one, because ids
-return in the next story file.
+Everything is read off the journal in one pass, run by run.  The iterations of a story make one
+*work* on it; a story that is opened again after it passed is a new one, because ids return in the
+next story file.
 
-Whether carrying learnings changes what a story costs: tokens per story differ by factors,
-so their logarithms are compared: the difference of the means with a 95 % interval (Welch) is a
-ratio.  Under twenty stories nothing is said at all.
+Whether carrying learnings changes what a story costs: tokens per story differ by factors, so their
+logarithms are compared, and the difference of the means with its 95 % interval is a ratio.  Under
+twenty stories nothing is said at all.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from statistics import fmean, variance
 
 from msgspec.structs import replace
@@ -29,13 +30,13 @@ from ralphloop.learning.model import Standing
 from ralphloop.project import Project
 
 MAX_RUNS = 500
-_PAGE = 100
-
-
 ENOUGH_STORIES = 20
 _ENOUGH_EACH = 3
-_Z = 1.959964
 TOO_EARLY = "too early to tell"
+_NOTHING_TO_COMPARE = (
+    "nothing to compare with: nearly all of {} stories {};"
+    " learning.holdout = 5 runs every fifth without"
+)
 
 
 class Effect(Value, kw_only=True, omit_defaults=False):
@@ -59,55 +60,30 @@ def compare(
     if n_with + n_without < ENOUGH_STORIES:
         return counted
     if min(n_with, n_without) < _ENOUGH_EACH:
-        return replace(counted, sentence=_nothing_to_compare(n_with, n_without))
-    a = [math.log(value) for value in with_them]
-    b = [math.log(value) for value in without]
-    half = _half_width(a, b)
-    middle = fmean(a) - fmean(b)
-    low, change, high = (math.expm1(middle + side) for side in (-half, 0.0, half))
-    words = _sentence(low, change, high, n_with, n_without)
-    how = "every Nth story was held out" if controlled else "observed, not controlled"
-    return replace(counted, change=change, low=low, high=high, sentence=f"{words}; {how}")
-
-
-def _half_width(a: Sequence[float], b: Sequence[float]) -> float:
-    share_a, share_b = variance(a) / len(a), variance(b) / len(b)
-    spread = share_a + share_b
-    if spread == 0:
-        return 0.0
-    freedom = spread**2 / (share_a**2 / (len(a) - 1) + share_b**2 / (len(b) - 1))
-    return _t_quantile(freedom) * math.sqrt(spread)
-
-
-def _t_quantile(freedom: float) -> float:
-    """Student's t at 97.5 %, by its expansion around the normal (within 1 % from 2 on)."""
-    z, f = _Z, max(2.0, freedom)
-    return (
-        z
-        + (z**3 + z) / (4 * f)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * f**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * f**3)
-        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * f**4)
+        which = "carried learnings" if n_with > n_without else "ran without learnings"
+        return replace(counted, sentence=_NOTHING_TO_COMPARE.format(n_with + n_without, which))
+    a, b = ([math.log(value) for value in values] for values in (with_them, without))
+    # The smaller group alone says how sure we are: rather too wide an interval than too narrow.
+    half = students_t(min(n_with, n_without) - 1) * math.sqrt(
+        variance(a) / n_with + variance(b) / n_without
     )
+    low, change, high = (math.expm1(fmean(a) - fmean(b) + side) for side in (-half, 0.0, half))
+    words = (
+        f"{'no effect seen: ' if low <= 0 <= high else ''}stories with learnings used"
+        f" {_percent(change)} tokens (95 %: {_percent(low)} to {_percent(high)};"
+        f" n = {n_with} with, {n_without} without);"
+        f" {'every Nth story was held out' if controlled else 'observed, not controlled'}"
+    )
+    return replace(counted, change=change, low=low, high=high, sentence=words)
 
 
-def _sentence(low: float, change: float, high: float, n_with: int, n_without: int) -> str:
-    numbers = f"(95 %: {_percent(low)} to {_percent(high)}; n = {n_with} with, {n_without} without)"
-    if low <= 0 <= high:
-        return f"no effect seen: stories with learnings used {_percent(change)} tokens {numbers}"
-    return f"stories with learnings used {_percent(change)} tokens {numbers}"
+def students_t(freedom: int) -> float:
+    """Student's t at 97.5 %, by its expansion around the normal (within 1 % from 2 on)."""
+    return 1.96 + 2.372 / freedom + 2.822 / freedom**2 + 2.556 / freedom**3 + 1.59 / freedom**4
 
 
 def _percent(share: float) -> str:
     return f"{abs(share):.0%} {'fewer' if share < 0 else 'more'}".replace("%", " %")
-
-
-def _nothing_to_compare(n_with: int, n_without: int) -> str:
-    which = "carried learnings" if n_with > n_without else "ran without learnings"
-    return (
-        f"nothing to compare with: nearly all of {n_with + n_without} stories {which};"
-        " learning.holdout = 5 runs every fifth without"
-    )
 
 
 @dataclass
@@ -146,35 +122,47 @@ class Stats:
 class _Work:
     """Everything that was done on one story until it ended."""
 
-    carried: bool
+    carried: bool  # by its first start
     held_out: bool
     ended: str = ""
     tokens: int = 0
     starts: set[tuple[str, int]] = field(default_factory=set)  # run and number
 
+    def add(self, iteration: IterationRecord) -> None:
+        self.ended = ended_as(iteration) or self.ended
+        self.tokens += iteration.total_tokens
+        self.starts.add((iteration.run, iteration.n))
+
 
 def gather(project: Project, journal: Queries, config: LearningSection) -> Stats:
     """All numbers; of an empty journal all of them are zero."""
     stats = Stats(prompt_budget=config.budget_tokens)
-    works = _Works()
+    works: list[_Work] = []
+    unpassed: dict[str, _Work] = {}  # by story
     for run in journal.runs(MAX_RUNS)[::-1]:
         _add_run(stats, run)
-        row = _Row(run)
-        for iteration in _iterations(journal, run.id):
+        finished = _finished(journal, run.id)
+        _add_runaways(stats, run, finished)
+        for iteration in finished:
             _add_iteration(stats, iteration)
-            row.add(stats, iteration)
-            works.add(iteration)
-        row.end(stats)
-    stats.stories.update(work.ended or "open" for work in works.all)
-    _add_learning(stats, project, config, works.all)
+            if iteration.story is not None:
+                if iteration.story not in unpassed:
+                    given = iteration.record.learning
+                    works.append(_Work(carried=bool(given.ids), held_out=given.held_out))
+                    unpassed[iteration.story] = works[-1]
+                unpassed[iteration.story].add(iteration)
+                if iteration.record.verdict.passed:
+                    del unpassed[iteration.story]
+    stats.stories.update(work.ended or "open" for work in works)
+    _add_learning(stats, project, config, works)
     return stats
 
 
-def _iterations(journal: Queries, run: str) -> Iterator[IterationRecord]:
-    after = 0
-    while page := journal.iterations(run, after=after, limit=_PAGE):
-        yield from (iteration for iteration in page if iteration.finished_at is not None)
-        after = page[-1].n
+def _finished(journal: Queries, run: str) -> list[IterationRecord]:
+    found: list[IterationRecord] = []
+    while page := journal.iterations(run, after=found[-1].n if found else 0):
+        found += page
+    return [iteration for iteration in found if iteration.finished_at is not None]
 
 
 def _add_run(stats: Stats, run: RunRecord) -> None:
@@ -202,61 +190,23 @@ def _add_iteration(stats: Stats, iteration: IterationRecord) -> None:
         stats.prompt_tokens_most = max(stats.prompt_tokens_most, added)
 
 
-class _Row:
-    """Starts in a row on one story that came to nothing."""
-
-    def __init__(self, run: RunRecord) -> None:
-        circuit = run.config.get("circuit", {})
-        self._threshold = int(circuit.get("no_progress_threshold", 3))
-        self._longest = self._threshold + (circuit.get("preset") != "strict")  # HALF_OPEN is one
-        self._length, self._story = 0, ""
-
-    def add(self, stats: Stats, iteration: IterationRecord) -> None:
-        if Outcome(iteration.outcome).is_infrastructure:
-            return
-        progress = iteration.record.analysis.progress
-        if progress or iteration.story != self._story:
-            self.end(stats)
-        self._story = iteration.story or ""
-        self._length += not progress
-
-    def end(self, stats: Stats) -> None:
-        if self._length >= self._threshold:
+def _add_runaways(stats: Stats, run: RunRecord, finished: Sequence[IterationRecord]) -> None:
+    """Starts in a row on one story that came to nothing; outages are no starts."""
+    circuit = run.config.get("circuit", {})
+    threshold = int(circuit.get("no_progress_threshold", 3))
+    longest = threshold + (circuit.get("preset") != "strict")  # HALF_OPEN is one
+    starts = [one for one in finished if not Outcome(one.outcome).is_infrastructure]
+    for (_, progress), row in groupby(
+        starts, key=lambda one: (one.story, one.record.analysis.progress)
+    ):
+        length = len(list(row))
+        if not progress and length >= threshold:
             stats.runaways += 1
-            stats.runaways_prevented += self._length <= self._longest
-        self._length = 0
-
-
-class _Works:
-    """Iterations by the story they worked on."""
-
-    def __init__(self) -> None:
-        self.all: list[_Work] = []
-        self._open: dict[str, _Work] = {}
-
-    def add(self, iteration: IterationRecord) -> None:
-        if iteration.story is None:
-            return
-        work = self._open.get(iteration.story) or self._begun(iteration)
-        ended = ended_as(iteration)
-        work.ended = ended or work.ended
-        work.starts.add((iteration.run, iteration.n))
-        work.tokens += iteration.total_tokens
-        if ended == "passed":
-            del self._open[iteration.story]
-
-    def _begun(self, iteration: IterationRecord) -> _Work:
-        work = _Work(
-            carried=bool(iteration.record.learning.ids),
-            held_out=iteration.record.learning.held_out,
-        )
-        self._open[iteration.story or ""] = work
-        self.all.append(work)
-        return work
+            stats.runaways_prevented += length <= longest
 
 
 def _add_learning(
-    stats: Stats, project: Project, config: LearningSection, works: list[_Work]
+    stats: Stats, project: Project, config: LearningSection, works: Sequence[_Work]
 ) -> None:
     learnings, _ = store.load_all(project)
     proven = {(one.run, one.iteration) for one in learnings if one.captured}
@@ -268,14 +218,10 @@ def _add_learning(
     ended = [work for work in works if work.ended]
     stats.stories_ended = len(ended)
     stats.stories_captured = sum(bool(work.starts & proven) for work in ended)
-    stats.effect = _effect(ended)
-
-
-def _effect(works: list[_Work]) -> Effect:
-    """Stories that ended by themselves; those that wait for a person say nothing about cost."""
-    told = [work for work in works if work.ended in ("passed", "set_aside") and work.tokens > 0]
+    # Stories that wait for a person say nothing about cost.
+    told = [work for work in ended if work.ended in ("passed", "set_aside") and work.tokens > 0]
     without = [work for work in told if not work.carried]
-    return compare(
+    stats.effect = compare(
         [work.tokens for work in told if work.carried],
         [work.tokens for work in without],
         controlled=bool(without) and all(work.held_out for work in without),
