@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from ralphloop.learning.extract import is_copy, notes_of
+from ralphloop.core.iteration import Iteration
+from ralphloop.learning.capturing import is_copy, notes_of
 from ralphloop.learning.model import Kind, Note, Source
-from tests.learning.support import record, red
+from tests.learning.support import record, red, story
 
 FILES = {"src/api/list.py", "tests/test_list.py", "src/api"}
 FAILURE = red(
@@ -14,9 +16,11 @@ FAILURE = red(
 )
 
 
-def extracted(*records: dict[str, object], story: str = "Add paging to the list") -> list[Note]:
+def extracted(*records: dict[str, object]) -> list[Note]:
     """The notes of the first record, the others being earlier attempts."""
-    return notes_of(records[0], records[1:], story_text=story, exists=lambda path: path in FILES)
+    now, *earlier = (msgspec.convert(one, Iteration) for one in records)
+    about = story(title="Add paging to the list")
+    return notes_of(now, earlier, story=about, exists=lambda path: path in FILES)
 
 
 def of(notes: list[Note], source: Source) -> list[Note]:
@@ -84,15 +88,6 @@ def test_commands_that_failed_are_not() -> None:
     assert not of(extracted(record(passed=True, tools=tools)), Source.COMMAND)
 
 
-def test_files_that_changed_together() -> None:
-    """A passed story tells which files it took; names that could be instructions are left out."""
-    odd = ["../outside.py", "/etc/passwd", "do this now.py", "a`b.py", "src/../../x"]
-    now = record(passed=True, files=["src/api/list.py", "tests/test_list.py", *odd])
-    (note,) = of(extracted(now), Source.FILES)
-    assert note.text == "changed together: `src/api/list.py`, `tests/test_list.py`"
-    assert note.category == "api"
-
-
 def test_the_agents_own_words() -> None:
     """Lines it marks as learned, and lists under such a heading, are taken with their evidence."""
     said = """\
@@ -148,9 +143,3 @@ def test_notes_are_bounded() -> None:
     notes = extracted(record(passed=True, said=said))
     assert len(notes) <= 6
     assert all(len(one.text) <= 300 for one in notes)
-
-
-def test_nonsense_in_the_record_is_no_error() -> None:
-    """An old or damaged record gives less, not an exception."""
-    assert extracted({}) == []
-    assert extracted({"verdict": None, "evidence": [], "response": "x", "analysis": 3}) == []

@@ -43,7 +43,7 @@ def night_of(project: Project, said: str, stories: int) -> None:
     for number in range(stories):
         kept = record(passed=True, said=said, checks=[red("make", said)])
         n = night.add(f"US-{number}", kept)
-        assert not capture(project, night.journal, RUN, n, story(f"US-{number}")).problem
+        assert not capture(project, night.journal, RUN, n, story(f"US-{number}"))
     night.journal.close()
     at_end(project, None, CONFIG, run=RUN, commit=False, now=NOON)
 
@@ -109,7 +109,7 @@ def test_links_in_the_directory_lead_nowhere(project: Project, tmp_path: Path) -
     store.directory(project).symlink_to(outside)
     night = Night(project)
     number = night.add("US-1", record(passed=True, files=["a.py", "b.py"]))
-    done = capture(project, night.journal, RUN, number, story())
+    problem = capture(project, night.journal, RUN, number, story())
     night.journal.close()
-    assert "leads out of the project" in done.problem
+    assert "leads out of the project" in problem
     assert list(outside.iterdir()) == []

@@ -1,67 +1,100 @@
-"""One learning for each attempt that ended, from the journal's record of it.
+"""One learning for each attempt that ended, from the journal's record of it; no model is asked.
 
 An attempt ends when its story passes, is blocked or set aside, or when a claim or a start without
 progress failed.  Work that moves on teaches nothing yet, and an outage nothing at all.  Capturing
 the same iteration again writes the same file, so it can be done after a crash.
+
+What it taught is read off what we measured in it and in the earlier attempts at the story: checks
+that failed and what made them green, the error an attempt ended in, commands that worked; and the
+agent's own words where it marks them as something learned.  Evidence is never taken from a claim: a
+file counts if it is there, a check if we ran it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from ralphloop.core.effects import SaveLeftovers
-from ralphloop.core.model import Outcome, Value
+from ralphloop.core.iteration import Iteration
+from ralphloop.core.model import CheckResult, CheckStatus, Outcome
 from ralphloop.core.story import Story
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
-from ralphloop.learning.extract import (
-    Record,
-    is_copy,
-    judged,
-    notes_of,
-    recommendation,
-    work_files,
-)
-from ralphloop.learning.model import MAX_FILES, MAX_NOTES, Learning, Note
-from ralphloop.learning.words import is_plain_path
+from ralphloop.learning.model import MAX_TEXT, Kind, Learning, Note, Source
+from ralphloop.learning.words import category_of, is_plain_path, words_of
 from ralphloop.project import Project
 from ralphloop.redaction import redact
 from ralphloop.stories.names import slug
 from ralphloop.text.durations import iso
+from ralphloop.text.lines import own_lines
+from ralphloop.text.plain import clean, one_line
+from ralphloop.text.signatures import error_signature
+
+INVITATION = "LEARNED:"
 
 _EARLIER = 10
 _SHORTEST_SECRET = 8
-_PROOF = ("file ", "check ", "error ", "commit ")
+_MAX_NOTES = 20
+_MAX_FILES = 30
+_MAX_FAILURES = 4
+_MAX_COMMANDS = 3
+_MAX_WORDS = 6
+_NAMED_FILES = 6
+_COPIED = 0.8
 
+_MARKED = re.compile(
+    r" {0,3}(?:[-*+] )?\**(?:learned|learning|lesson|gotcha|pattern|discovery)\**:\**\s+(.+)", re.I
+)
+_HEADING = re.compile(
+    r" {0,3}(?:#{1,6} |[-*+] )?\**(?:key )?(?:learnings?|lessons?(?: learned)?|gotchas|codebase"
+    r" patterns|discoveries)(?: for [a-z ]{1,40})?:?\**:?\s*",
+    re.I,
+)
+_BULLET = re.compile(r" {0,8}(?:[-*+]|\d{1,2}[.)]) +(.+)")
 
-class Captured(Value, kw_only=True):
-    """What became of it; `problem` is for the log, never a reason to stop."""
-
-    name: str = ""  # of the file; empty: there was nothing to write
-    outcome: str = ""
-    notes: int = 0
-    problem: str = ""
+# Commands worth knowing build, test or check; everything else an agent runs is its own affair.
+_RUNNERS = (
+    "pytest unittest tox nox ruff mypy pyright make just jest vitest eslint tsc gradle ./gradlew"
+    " mvn rake rspec bats phpunit xcodebuild ctest cmake"
+).split()
+_RUNNER = re.compile(
+    r"(?:(?:uv run|poetry run|npx|bunx|bundle exec|python3? -m) )?"
+    rf"(?:{'|'.join(map(re.escape, _RUNNERS))}|(?:npm|pnpm|yarn|bun|cargo|go|dotnet|swift|mix|node)"
+    r" (?:test|run|build|check|clippy|vet|--test)|python3? [\w./-]+\.py)\b[\w ./:=@,+-]*"
+)
 
 
 def capture(
     project: Project,
     journal: Queries,
     run: str,
-    iteration: int,
+    number: int,
     story: Story,
     *,
     commit: str = "",
     secrets: Iterable[str] = (),
-) -> Captured:
-    """Write down what a finished iteration taught; never raises."""
+) -> str:
+    """Write down what a finished iteration taught; what went wrong, in words, never raises."""
     try:
-        return _capture(project, journal, run, iteration, story, commit, tuple(secrets))
+        iteration = journal.iteration(run, number)
+        if iteration is not None and (outcome := ended_as(iteration)):
+            before = (
+                journal.story_iterations(run, story.id, _EARLIER) if outcome == "passed" else []
+            )
+            earlier = [one.record for one in before if one.n < number and not _is_outage(one)]
+            # Before anything is cut to size: half a secret would not be recognised.
+            attempts = [_redacted(one, tuple(secrets)) for one in (iteration.record, *earlier)]
+            learning = _learned(project, story, iteration, outcome, attempts, commit)
+            if learning.notes or outcome != "failed":  # the next attempt will have more to tell
+                store.save(project, _name(story, iteration), learning)
     except Exception as error:  # noqa: BLE001 - nothing that can be learned is worth a run
-        return Captured(problem=f"no learning was captured: {type(error).__name__}: {error}"[:300])
+        return f"no learning was captured: {type(error).__name__}: {error}"[:300]
+    return ""
 
 
 def ended_as(iteration: IterationRecord) -> str:
@@ -83,63 +116,49 @@ def _is_outage(iteration: IterationRecord) -> bool:
     return bool(iteration.outcome) and Outcome(iteration.outcome).is_infrastructure
 
 
-def _capture(
+def _redacted(record: Iteration, secrets: tuple[str, ...]) -> Iteration:
+    """The same record without secrets in any of its texts."""
+
+    def without(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(value, secrets) if len(value) >= _SHORTEST_SECRET else value
+        if isinstance(value, dict):
+            return {key: without(item) for key, item in value.items()}
+        return [without(item) for item in value] if isinstance(value, list) else value
+
+    return msgspec.convert(without(msgspec.to_builtins(record)), Iteration)
+
+
+def _learned(
     project: Project,
-    journal: Queries,
-    run: str,
-    number: int,
     story: Story,
+    iteration: IterationRecord,
+    outcome: str,
+    attempts: Sequence[Iteration],
     commit: str,
-    secrets: tuple[str, ...],
-) -> Captured:
-    iteration = journal.iteration(run, number)
-    if iteration is None or not (outcome := ended_as(iteration)):
-        return Captured()
-    before = journal.story_iterations(run, story.id, _EARLIER) if outcome == "passed" else []
-    # Before anything is cut to size: half a secret would not be recognised.
-    earlier = [
-        _redacted(msgspec.to_builtins(one.record), secrets)
-        for one in before
-        if one.n < number and not _is_outage(one)
-    ]
-    record = _redacted(msgspec.to_builtins(iteration.record), secrets)
-    found = _notes(project, story, record, earlier)[:MAX_NOTES]
-    if commit and outcome == "passed":
-        found = [_with_commit(note, commit) for note in found]
-    notes = tuple(found)
-    if outcome == "failed" and not notes:
-        return Captured(outcome=outcome)  # the next attempt will have more to tell
-    files = dict.fromkeys(path for one in (record, *earlier) for path in work_files(one))
-    learning = Learning(
-        task_id=iteration.story or "",
-        outcome=outcome,
-        timestamp=iso(iteration.finished_at or iteration.started_at),
-        notes=notes,
-        captured=any(item.startswith(_PROOF) for note in notes for item in note.evidence),
-        run=iteration.run,
-        iteration=iteration.n,
-        commit=commit,
-        files=tuple(files)[:MAX_FILES],
-        carried=iteration.record.learning.ids,
-    )
-    path = store.save(project, _name(story, iteration), learning)
-    return Captured(name=path.name, outcome=outcome, notes=len(notes))
-
-
-def _notes(project: Project, story: Story, record: Record, earlier: list[Record]) -> list[Note]:
-    text = " ".join((story.id, story.title, story.description, *story.criteria, story.notes))
+) -> Learning:
     root = project.root.resolve()
 
     def exists(path: str) -> bool:
         there = is_plain_path(path) and (root / path).is_file()
         return there and (root / path).resolve().is_relative_to(root)
 
-    measured = notes_of(record, earlier, story_text=text, exists=exists)
-    checks = [check["name"] for check in record.get("evidence", {}).get("checks") or ()]
-    asked = msgspec.convert(record.get("learning", {}).get("asked", []), list[Note])
-    told = [text, recommendation(record)]
-    said = [judged(note, checks, exists) for note in asked if not is_copy(note.text, told)]
-    return [*measured, *said]
+    notes = notes_of(attempts[0], attempts[1:], story=story, exists=exists)[:_MAX_NOTES]
+    if commit and outcome == "passed":
+        notes = [_with_commit(note, commit) for note in notes]
+    files = dict.fromkeys(path for one in attempts for path in _work_files(one))
+    return Learning(
+        task_id=iteration.story or "",
+        outcome=outcome,
+        timestamp=iso(iteration.finished_at or iteration.started_at),
+        notes=tuple(notes),
+        captured=any(note.evidence for note in notes) or (outcome == "passed" and len(files) > 1),
+        run=iteration.run,
+        iteration=iteration.n,
+        commit=commit,
+        files=tuple(files)[:_MAX_FILES],
+        carried=iteration.record.learning.ids,
+    )
 
 
 def _with_commit(note: Note, commit: str) -> Note:
@@ -149,16 +168,130 @@ def _with_commit(note: Note, commit: str) -> Note:
     return msgspec.structs.replace(note, evidence=(*note.evidence, f"commit {commit[:12]}"))
 
 
-def _redacted(value: Any, secrets: tuple[str, ...]) -> Any:
-    """The same data without secrets in any of its texts."""
-    if isinstance(value, str):
-        return redact(value, secrets) if len(value) >= _SHORTEST_SECRET else value
-    if isinstance(value, dict):
-        return {key: _redacted(item, secrets) for key, item in value.items()}
-    return [_redacted(item, secrets) for item in value] if isinstance(value, list) else value
-
-
 def _name(story: Story, iteration: IterationRecord) -> str:
     at = iteration.finished_at or iteration.started_at
     stamp = iso(at).translate(str.maketrans("T", "-", "-:Z"))
     return f"learning-{slug(story.id)}-{stamp}-{int(at * 1000) % 1000:03d}.yaml"
+
+
+# --- what it taught --------------------------------------------------------------------------
+
+
+def notes_of(
+    record: Iteration,
+    earlier: Sequence[Iteration],
+    *,
+    story: Story,
+    exists: Callable[[str], bool],
+) -> list[Note]:
+    """Everything the attempt taught; `earlier` are the story's records before it, newest first."""
+    measured = _failed(record)
+    if record.verdict.passed:
+        files = _work_files(record)
+        measured = [*_fixed(earlier, files[:_NAMED_FILES]), *_commands(record, files)]
+    text = " ".join((story.id, story.title, story.description, *story.criteria, story.notes))
+    status = record.analysis.status
+    told = [text, status.recommendation if status else ""]
+    said = [
+        Note(kind=Kind.DISCOVERY, text=line) for line in marked_lines(record.response.final_text)
+    ]
+    own = [note for note in said if not is_copy(note.text, told)][:_MAX_WORDS]
+    asked = msgspec.convert(record.learning.asked, list[Note])
+    own += [note for note in asked if not is_copy(note.text, told)]
+    checks = [check.name for check in record.evidence.checks or () if check.name]
+    return [*measured, *(_seen(note, checks, exists) for note in own)]
+
+
+def _work_files(record: Iteration) -> tuple[str, ...]:
+    """Changed paths that can stand in a sentence."""
+    return tuple(path for path in record.evidence.work_files or () if is_plain_path(path))
+
+
+def _failed(record: Iteration) -> list[Note]:
+    """What an attempt ended in: failing checks, else the error in the agent's last words."""
+    checks = record.evidence.checks or ()
+    failed = [check for check in checks if check.status is CheckStatus.FAILED]
+    signature = record.analysis.error_signature
+    if signature and not failed:
+        return [_failure(f"an attempt ended in: {signature}", Source.ERROR, f"error {signature}")]
+    return [_check_failed(check) for check in failed[:_MAX_FAILURES]]
+
+
+def _check_failed(check: CheckResult) -> Note:
+    """A check by its command, without the directory of its program, and its error."""
+    program, *words = check.name.split(" ")
+    name = one_line(" ".join([program.rpartition("/")[2], *words]), 80)
+    error = error_signature(check.output_tail) or ", ".join(check.failing_tests[:3])
+    what = one_line(error or "no error was named", 200)
+    return _failure(f"`{name}` failed: {what}", Source.CHECK, f"check {name}", f"error {what}")
+
+
+def _failure(text: str, source: Source, *evidence: str) -> Note:
+    return Note(
+        kind=Kind.FAILURE,
+        text=one_line(text, MAX_TEXT),
+        category=category_of((), text),
+        source=source,
+        evidence=tuple(one_line(item, MAX_TEXT) for item in evidence),
+    )
+
+
+def _fixed(earlier: Sequence[Iteration], files: tuple[str, ...]) -> Iterator[Note]:
+    """Failures of earlier attempts that this one made go away."""
+    lesson = f"went away with a change in {', '.join(f'`{path}`' for path in files)}"
+    failures = {note.text: note for before in earlier for note in _failed(before)}
+    for note in list(failures.values())[:_MAX_FAILURES]:
+        yield msgspec.structs.replace(
+            note,
+            lesson=lesson if files else "",
+            category=category_of(files, note.text),
+            evidence=(*note.evidence, *(f"file {path}" for path in files)),
+        )
+
+
+def _commands(record: Iteration, files: tuple[str, ...]) -> Iterator[Note]:
+    """Build and test commands that ended well, other than the checks themselves."""
+    known = {check.name for check in record.evidence.checks or ()}
+    worked = dict.fromkeys(call.summary for call in record.response.tools if call.ok)
+    new = [run for run in worked if run not in known and _RUNNER.fullmatch(run)]
+    for run in new[:_MAX_COMMANDS]:
+        text, category = f"`{run}` works here", category_of(files, run)
+        yield Note(kind=Kind.SUCCESS, text=text, category=category, source=Source.COMMAND)
+
+
+def _seen(note: Note, checks: Sequence[str], exists: Callable[[str], bool]) -> Note:
+    """A model's note with the evidence that we can see for it ourselves."""
+    said = f"{note.text} {note.lesson}"
+    mentioned = [word for word in re.findall(r"[\w@+./-]+", said) if "." in word or "/" in word]
+    paths = dict.fromkeys(path.rstrip(".") for path in mentioned)
+    files = [path for path in paths if exists(path)][:_NAMED_FILES]
+    ran = [name for name in checks if name in said]
+    return msgspec.structs.replace(
+        note,
+        text=one_line(note.text, MAX_TEXT),
+        lesson=one_line(note.lesson, MAX_TEXT),
+        category=category_of(files, said) if note.category == "general" else note.category,
+        evidence=(*(f"file {path}" for path in files), *(f"check {name}" for name in ran)),
+    )
+
+
+def is_copy(text: str, originals: Sequence[str]) -> bool:
+    """True where nearly all words of the text come from one of the originals."""
+    words = words_of(text)
+    return not words or any(
+        len(words & words_of(original)) >= _COPIED * len(words) for original in originals
+    )
+
+
+def marked_lines(text: str) -> Iterator[str]:
+    """Lines that say they are something learned, outside code and status blocks."""
+    listing = False
+    for line in own_lines(clean(text)):
+        if marked := _MARKED.match(line):
+            yield one_line(marked[1], MAX_TEXT)
+        elif _HEADING.fullmatch(line):
+            listing = True
+        elif listing and (bullet := _BULLET.match(line)):
+            yield one_line(bullet[1], MAX_TEXT)
+        elif line.strip():
+            listing = False

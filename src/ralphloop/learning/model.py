@@ -16,8 +16,6 @@ from enum import StrEnum
 from ralphloop.core.model import Value
 
 MAX_TEXT = 300
-MAX_NOTES = 20
-MAX_FILES = 30
 
 
 class Kind(StrEnum):
@@ -57,7 +55,7 @@ class Learning(Value, kw_only=True):
     outcome: str  # passed, failed, blocked, set_aside
     timestamp: str  # ISO 8601
     notes: tuple[Note, ...] = ()
-    captured: bool = False  # at least one note stands on evidence
+    captured: bool = False  # a note stands on evidence, or it shows which files belong together
     run: str = ""
     iteration: int = 0
     commit: str = ""

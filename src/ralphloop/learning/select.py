@@ -17,7 +17,7 @@ from ralphloop.config.model import LearningSection, SkillStyle
 from ralphloop.core.iteration import Carried
 from ralphloop.core.story import Story
 from ralphloop.learning import memory_file, skills, store
-from ralphloop.learning.extract import INVITATION
+from ralphloop.learning.capturing import INVITATION
 from ralphloop.learning.model import Index, Pattern, Standing
 from ralphloop.learning.words import category_of, match_words
 from ralphloop.project import Project

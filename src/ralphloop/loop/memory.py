@@ -27,7 +27,7 @@ async def ask_about(runner: Runner, judged: Judged) -> Judged:
         return judged
     from ralphloop.learning.ask import ask
 
-    asked = await ask(
+    notes, usage = await ask(
         begun.member.agent,
         request_for(runner, begun, budget_usd=config.ask_budget_usd),
         outcome="passed" if judged.step.verdict.passed else "failed",
@@ -36,7 +36,7 @@ async def ask_about(runner: Runner, judged: Judged) -> Judged:
         transcript=begun.transcript.with_suffix(".ask.log"),
         stop=runner.stop,
     )
-    return msgspec.structs.replace(judged, notes=asked.notes, asking=asked.usage)
+    return msgspec.structs.replace(judged, notes=notes, asking=usage)
 
 
 def learn_from(runner: Runner, judged: Judged) -> None:
