@@ -1,7 +1,9 @@
 """The directory `.ralph/learnings`: one YAML file a learning, a person's decisions, the index.
 
-The YAML files are the truth and are only ever added.  The JSON files (the index, and `parsed.json`
-with what was read before) are derived and may be deleted.
+The YAML files are the truth and are only ever added, in the shape people know: successes, failures,
+discoveries.  Every value in them is written as JSON, which is YAML too; what a person makes of a
+file is read as well.  The JSON files are derived and may be deleted: the index, and `parsed.json`
+with what was read before, because a YAML library takes its time.
 `decisions.yaml` holds what a person approved or forgot; it is no cache, so one that cannot be
 read is an error, not an empty list.  `known.json` names every pattern that was fit to be published
 here; without it nothing published is removed.  The newest `MAX_LEARNINGS` files are read, older
@@ -10,45 +12,55 @@ ones rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import InputError
-from ralphloop.learning import yaml_file
 from ralphloop.learning.aggregate import aggregate
-from ralphloop.learning.model import Decided, Index, Learning
+from ralphloop.learning.model import Decided, Index, Kind, Learning, Note
 from ralphloop.project import Project
 from ralphloop.room import open_regular
 
 MAX_LEARNINGS = 5_000
+SECTIONS = {Kind.SUCCESS: "successes", Kind.FAILURE: "failures", Kind.DISCOVERY: "discoveries"}
 _DECISIONS = "decisions.yaml"
 _INDEX = "index.json"
 _PARSED = "parsed.json"
 _KNOWN = "known.json"
+_LARGEST = 64 * 1024
+_MOST_BRACKETS = 500
+_HEAD = ("task_id", "outcome", "timestamp", "captured")
+_PROVENANCE = ("run", "iteration", "commit", "files", "carried")
+_OUTCOMES = {"success": "passed", "failure": "failed"}
+_UNPRINTABLE = re.compile(r"[\x7f-\xa0\xad\u2028\u2029\ufeff\ufffe\uffff]")
 _Parsed = tuple[tuple[int, int], Learning]  # with time and size of the file
+_T = TypeVar("_T")
 
 
 def directory(project: Project) -> Path:
     return project.directory / "learnings"
 
 
-def save(project: Project, name: str, learning: Learning) -> Path:
+# --- learnings -------------------------------------------------------------------------------
+
+
+def save(project: Project, name: str, learning: Learning) -> None:
     """Write one learning; the same name again writes the same file."""
-    path = directory(project) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, yaml_file.render(learning).encode(), within=project.directory, durable=False)
-    return path
+    _write(project, name, render(learning))
 
 
 def load_all(project: Project) -> tuple[list[Learning], list[str]]:
     """All learnings, oldest first, and what could not be read, in words."""
-    place = directory(project)
-    known, found, problems = _load_parsed(place), dict[str, _Parsed](), list[str]()
+    place, known = directory(project), _derived(project, _PARSED, dict[str, _Parsed]) or {}
+    found, problems = dict[str, _Parsed](), list[str]()
     names = (path.name for path in place.glob("learning-*.yaml"))
-    for name in sorted(names, key=_by_time)[-MAX_LEARNINGS:]:
+    # Names end in date, time and milliseconds.
+    for name in sorted(names, key=lambda name: (name.rsplit("-", 3)[1:], name))[-MAX_LEARNINGS:]:
         try:
             status = (place / name).stat()
             stamp = (status.st_mtime_ns, status.st_size)
@@ -57,11 +69,89 @@ def load_all(project: Project) -> tuple[list[Learning], list[str]]:
         except (OSError, ValueError) as error:
             problems.append(f"{name}: {str(error)[:200]}")
     if found.keys() != known.keys() or any(found[name] is not known[name] for name in found):
-        write_atomic(
-            place / _PARSED, msgspec.json.encode(found), within=project.directory, durable=False
-        )
+        _write(project, _PARSED, msgspec.json.encode(found))
     learnings = (learning for _, learning in found.values())
     return sorted(learnings, key=lambda one: (one.timestamp, one.iteration)), problems[:20]
+
+
+def render(learning: Learning) -> bytes:
+    """The text of a learning's file."""
+    lines = _mapping({key: getattr(learning, key) for key in _HEAD})
+    for kind, section in SECTIONS.items():
+        entries = [_entry(note) for note in learning.notes if note.kind is kind]
+        lines += [f"{section}:" if entries else f"{section}: []", *_listed(entries, indent="  ")]
+    lines.append("provenance:")
+    lines += _mapping({key: getattr(learning, key) for key in _PROVENANCE}, indent="  ")
+    return "\n".join([*lines, ""]).encode()
+
+
+def parse(text: str) -> Learning:
+    """A learning from its file's text; ValueError where it is none."""
+    raw = msgspec.convert(_load_yaml(text), dict[str, Any])
+    notes = [
+        {**entry, "kind": kind, "text": entry.get("pattern") or entry.get("description")}
+        for kind, name in SECTIONS.items()
+        for entry in msgspec.convert(raw.get(name) or [], list[dict[str, Any]])
+    ]
+    flat = {**(raw.get("provenance") or {}), **{key: raw[key] for key in _HEAD if key in raw}}
+    flat["timestamp"] = str(flat.get("timestamp", ""))  # YAML makes a date of a bare one
+    flat["outcome"] = _OUTCOMES.get(word := flat.get("outcome", ""), word)
+    flat["notes"] = [note for note in notes if note["text"]]
+    return msgspec.convert(flat, Learning)
+
+
+def _entry(note: Note) -> dict[str, Any]:
+    main = "description" if note.kind is Kind.DISCOVERY else "pattern"
+    lesson = {"lesson": note.lesson} if note.kind is Kind.FAILURE else {}
+    reusable = {"reusable": True} if note.kind is Kind.SUCCESS else {}
+    about = {"category": note.category, **reusable}
+    return {main: note.text, **lesson, **about, "source": note.source, "evidence": note.evidence}
+
+
+def _listed(entries: Iterable[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
+    for entry in entries:
+        first, *rest = _mapping(entry, f"{indent}  ")
+        yield from (f"{indent}- {first.strip()}", *rest)
+
+
+def _mapping(values: Mapping[str, Any], indent: str = "") -> list[str]:
+    """One line a value: JSON, and within it only characters that YAML allows."""
+    lines = []
+    for key, value in values.items():
+        made = msgspec.json.encode(_encodable(value)).decode()
+        made = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", made)
+        lines.append(f"{indent}{key}: {made}")
+    return lines
+
+
+def _encodable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return [_encodable(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _load(path: Path) -> Learning:
+    with open_regular(path) as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError("is too large for a learning")
+    return parse(data.decode())
+
+
+def _load_yaml(text: str) -> Any:
+    """Any YAML as plain data; ValueError where it cannot be read."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    if text.count("[") + text.count("{") > _MOST_BRACKETS:
+        raise ValueError("is nested too deeply")  # nesting takes the library quadratic time
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, RecursionError, ArithmeticError) as error:
+        raise ValueError(f"is not readable as YAML: {str(error)[:200]}") from None
+
+
+# --- patterns --------------------------------------------------------------------------------
 
 
 def rebuild(project: Project, *, now: float) -> Index:
@@ -69,27 +159,21 @@ def rebuild(project: Project, *, now: float) -> Index:
     learnings, problems = load_all(project)
     index = aggregate(learnings, load_decisions(project), now=now)
     index = msgspec.structs.replace(index, problems=tuple(problems))
-    path = directory(project) / _INDEX
-    if path.parent.is_dir():  # looking at a project that never learned leaves no trace in it
-        write_atomic(path, msgspec.json.encode(index), within=project.directory, durable=False)
+    if directory(project).is_dir():  # looking at a project that never learned leaves no trace in it
+        _write(project, _INDEX, msgspec.json.encode(index))
     return index
 
 
 def load_index(project: Project) -> Index:
     """The patterns as last aggregated; empty where there are none yet."""
-    path = directory(project) / _INDEX
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Index)
-    except (OSError, msgspec.DecodeError):
-        return Index()
+    return _derived(project, _INDEX, Index) or Index()
 
 
 def load_decisions(project: Project) -> list[Decided]:
     """What a person decided, oldest first."""
     path = directory(project) / _DECISIONS
     try:
-        raw = yaml_file.load_yaml(path.read_text("utf-8"))
-        return msgspec.convert(raw or [], list[Decided])
+        return msgspec.convert(_load_yaml(path.read_text("utf-8")) or [], list[Decided])
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
@@ -100,44 +184,27 @@ def load_decisions(project: Project) -> list[Decided]:
 
 def save_decisions(project: Project, decisions: Sequence[Decided]) -> None:
     """Keep what a person decided."""
-    lines: list[str] = []
-    for decided in decisions:
-        values = {key: getattr(decided, key) for key in decided.__struct_fields__}
-        lines += (line.removeprefix("  ") for line in yaml_file.listed(values))
-    path = directory(project) / _DECISIONS
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, ("\n".join(lines) + "\n").encode(), within=project.directory)
+    entries = [msgspec.structs.asdict(decided) for decided in decisions]
+    _write(project, _DECISIONS, "\n".join([*_listed(entries), ""]).encode(), durable=True)
 
 
 def add_known(project: Project, ids: Iterable[str]) -> frozenset[str]:
     """Remember these patterns; all that were ever known here."""
-    path = directory(project) / _KNOWN
-    try:
-        before = msgspec.json.decode(path.read_bytes(), type=frozenset[str])
-    except (OSError, msgspec.DecodeError):
-        before = frozenset()
+    before = _derived(project, _KNOWN, frozenset[str]) or frozenset()
     known = before.union(ids)
     if known != before:
-        write_atomic(path, msgspec.json.encode(sorted(known)), within=project.root, durable=False)
+        _write(project, _KNOWN, msgspec.json.encode(sorted(known)))
     return known
 
 
-def _load(path: Path) -> Learning:
-    with open_regular(path) as file:
-        data = file.read(yaml_file.LARGEST + 1)
-    if len(data) > yaml_file.LARGEST:
-        raise ValueError("is too large for a learning")
-    return yaml_file.parse(data.decode())
-
-
-def _by_time(name: str) -> tuple[list[str], str]:
-    """Names end in date, time and milliseconds."""
-    return name.rsplit("-", 3)[1:], name
-
-
-def _load_parsed(place: Path) -> dict[str, _Parsed]:
-    """What was read before, so that an unchanged file is not read again."""
+def _derived(project: Project, name: str, kind: type[_T]) -> _T | None:
     try:
-        return msgspec.json.decode((place / _PARSED).read_bytes(), type=dict[str, _Parsed])
+        return msgspec.json.decode((directory(project) / name).read_bytes(), type=kind)
     except (OSError, msgspec.DecodeError):
-        return {}
+        return None
+
+
+def _write(project: Project, name: str, data: bytes, *, durable: bool = False) -> None:
+    path = directory(project) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, data, within=project.directory, durable=durable)
