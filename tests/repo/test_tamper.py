@@ -574,6 +574,8 @@ STRENGTHENED = [
     (".eslintrc.json", '"eqeqeq": "error"', '"eqeqeq": "error",\n    "curly": "error"'),
     ("conftest.py", "import pytest\n", "import pytest\n@pytest.fixture\ndef x():\n    return 1\n"),
     (".pre-commit-config.yaml", "  - id: mypy\n", "  - id: mypy\n  - id: black\n"),
+    (".pre-commit-config.yaml", "  - id: ruff\n", "  - id: ruff-check\n"),
+    ("pyproject.toml", 'ignore = ["D1"]', 'extend-ignore = [\n    "D1",\n]'),
     (".github/workflows/ci.yml", "- run: pytest", "- run: pytest\n      - run: mypy ."),
 ]
 

@@ -3,20 +3,20 @@
 Tests are counted in every changed source file before and after, over the whole change: what counts
 is that there are as many as before, that they still run and still assert.  Moving, renaming and
 regrouping tests is therefore no finding; losing, skipping or emptying them is.  What the checks are
-told to do (their configuration and scripts) is compared by `weakened`.
+told to do (their configuration and scripts) is compared by `check_files`.
 
 Every finding is put to the agent once.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 from ralphloop.core.model import Value
-from ralphloop.repo.census import EMPTY, Case, Census, count, is_countable, suffix
+from ralphloop.repo.census import Case, count, is_countable, suffix_of
+from ralphloop.repo.check_files import is_configuration, weakenings
 from ralphloop.repo.measures import Change, Measure, Snapshot, printable
-from ralphloop.repo.weakened import is_configuration, weakenings
 from ralphloop.text.test_paths import is_test_path
 
 MAX_FILES = 1_000
@@ -48,18 +48,28 @@ class Review(Value, frozen=True, kw_only=True):
 
 
 class _File:
-    """One changed file on both sides."""
+    """One changed file on both sides, with its tests."""
 
     def __init__(self, change: Change, contents: dict[str, bytes]) -> None:
         self.path = printable(change.path)
-        self.is_deleted = change.status == "D"
         self.before = contents.get(change.before or "")
         self.after = contents.get(change.after or "")
-        # Content too large to read is unknown, and unknown is no evidence.
-        unread = (change.before and self.before is None) or (change.after and self.after is None)
-        self.is_known = not unread
-        self.tests_before = count(self.path, self.before) if self.is_known else EMPTY
-        self.tests_after = count(self.path, self.after) if self.is_known else EMPTY
+        self.was = count(self.path, self.before)
+        self.now = count(self.path, self.after)
+
+    def survivors(self) -> Iterator[tuple[Case, Case]]:
+        """Tests that are there on both sides, paired by name."""
+        old, new = (_by_name(side.cases) for side in (self.was, self.now))
+        for name, cases in old.items():
+            if len(cases) == len(new[name]):
+                yield from zip(cases, new[name], strict=True)
+
+
+def _by_name(cases: Iterable[Case]) -> defaultdict[str, list[Case]]:
+    found: defaultdict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        found[case.name].append(case)
+    return found
 
 
 def review(
@@ -69,169 +79,112 @@ def review(
     checks: Iterable[Sequence[str]] = (),
 ) -> Review:
     """Look at everything that changed; `checks` are the command lines that prove stories."""
-    scripts = _scripts(checks)
-    changed = measure.diff(before, after).changes
-    looked_at = [c for c in changed if _matters(c.path, scripts)][:MAX_FILES]
-    names = [name for c in looked_at for name in (c.before, c.after) if name is not None]
-    contents = measure.contents(names)
-    files = [_File(change, contents) for change in looked_at]
-    findings = (*_suite_findings(files), *_file_findings(files, scripts))
-    return Review(findings=findings, tests_added=_added(files))
-
-
-def _matters(path: str, scripts: frozenset[str]) -> bool:
-    return is_countable(path) or is_test_path(path) or is_configuration(path) or path in scripts
-
-
-def _scripts(checks: Iterable[Sequence[str]]) -> frozenset[str]:
-    """Files of the repository that a check's command line names."""
-    words = (word for argv in checks for word in argv if not word.startswith("-"))
-    return frozenset(word.removeprefix("./") for word in words)
+    scripts = {w.removeprefix("./") for argv in checks for w in argv if not w.startswith("-")}
+    changes = [
+        change
+        for change in measure.diff(before, after).changes
+        if is_countable(change.path)
+        or is_test_path(change.path)
+        or is_configuration(change.path)
+        or change.path in scripts
+    ][:MAX_FILES]
+    sides = {name for change in changes for name in (change.before, change.after) if name}
+    contents = measure.contents(sides)
+    # Content too large to read is unknown, and unknown is no evidence.
+    unread = sides - contents.keys()
+    known = [change for change in changes if unread.isdisjoint((change.before, change.after))]
+    files = [_File(change, contents) for change in known]
+    findings = (
+        *_removed(files),
+        *(_skipped(files) or _skipped_by_another_name(files)),
+        *_emptied(files),
+        *_fewer_asserts(files),
+        *_file_findings(files, scripts),
+    )
+    proving = [
+        sum(case.weight for case in side if case.asserts and not case.skipped)
+        for side in _both_sides(files)
+    ]
+    return Review(findings=findings, tests_added=max(0, proving[1] - proving[0]))
 
 
 # --- tests over the whole change -------------------------------------------------------------
 
 
-def _suite_findings(files: list[_File]) -> list[Finding]:
-    return [*_removed(files), *_skipped(files), *_emptied(files), *_fewer_asserts(files)]
+def _both_sides(files: list[_File]) -> tuple[list[Case], list[Case]]:
+    was = [case for file in files for case in file.was.cases]
+    return was, [case for file in files for case in file.now.cases]
 
 
-def _removed(files: list[_File]) -> list[Finding]:
-    lost = sum(f.tests_before.weight for f in files) - sum(f.tests_after.weight for f in files)
+def _removed(files: list[_File]) -> Iterator[Finding]:
+    was, now = _both_sides(files)
+    lost = sum(case.weight for case in was) - sum(case.weight for case in now)
     if lost <= 0:
-        return []
-    gone = _names(f.tests_before for f in files) - _names(f.tests_after for f in files)
-    losing = [f.path for f in files if f.tests_after.weight < f.tests_before.weight]
+        return
+    # Bare names: a test in another class or file is the same test.
+    names, left = (Counter(case.name.rpartition(".")[2] for case in side) for side in (was, now))
+    gone = _listed(list((names - left).elements()))
+    losing = [file.path for file in files if file.now.weight < file.was.weight]
     what = "1 test was" if lost == 1 else f"{lost} tests were"
-    message = f"{what} removed in {_listed(losing)}{_example(gone)}"
-    return [Finding(kind="tests_removed", path=losing[0], message=message)]
+    message = f"{what} removed in {_listed(losing)}" + (f": {gone}" if gone else "")
+    yield Finding(kind="tests_removed", path=losing[0], message=message)
 
 
 def _skipped(files: list[_File]) -> list[Finding]:
-    findings = []
+    messages = []
     for file in files:
-        names = [name for name, old, new in _survivors(file) if new.skipped and not old.skipped]
-        more_groups = file.tests_after.group_skips > file.tests_before.group_skips
-        if names or (more_groups and file.tests_before.tests):
-            what = _listed(names) if names else "a group of tests"
-            message = f"skipped in {file.path}: {what}"
-            findings.append(Finding(kind="tests_skipped", path=file.path, message=message))
-        if file.tests_after.focuses > file.tests_before.focuses and file.tests_before.tests:
-            message = f"only some tests are run in {file.path}: the others are left out"
-            findings.append(Finding(kind="tests_skipped", path=file.path, message=message))
-    return findings or _skipped_by_another_name(files)
+        names = [old.name for old, new in file.survivors() if new.skipped and not old.skipped]
+        if not names and file.was.cases and file.now.group_skips > file.was.group_skips:
+            names = ["a group of tests"]
+        if names:
+            messages.append((file.path, f"skipped in {file.path}: {_listed(names)}"))
+        if file.was.cases and file.now.focuses > file.was.focuses:
+            words = f"only some tests are run in {file.path}: the others are left out"
+            messages.append((file.path, words))
+    return [Finding(kind="tests_skipped", path=path, message=words) for path, words in messages]
 
 
-def _skipped_by_another_name(files: list[_File]) -> list[Finding]:
+def _skipped_by_another_name(files: list[_File]) -> Iterator[Finding]:
     """As many tests as before, but fewer that run: renamed or moved, and skipped on the way."""
-    idle_before, idle_after = (
-        sum(c.weight for c in _cases(side) if c.skipped)
-        for side in ([f.tests_before for f in files], [f.tests_after for f in files])
+    was, now = _both_sides(files)
+    idle, running = (
+        sum(case.weight for case in now if case.skipped is skipped)
+        - sum(case.weight for case in was if case.skipped is skipped)
+        for skipped in (True, False)
     )
-    running = _running(f.tests_after for f in files) - _running(f.tests_before for f in files)
-    if idle_after <= idle_before or running >= 0:
-        return []
-    paths = [f.path for f in files if any(c.skipped for c in f.tests_after.cases)]
-    message = f"{-running} fewer tests run in {_listed(paths)}: they are skipped now"
-    return [Finding(kind="tests_skipped", path=paths[0], message=message)]
+    if idle > 0 > running:
+        paths = [file.path for file in files if any(case.skipped for case in file.now.cases)]
+        message = f"{-running} fewer tests run in {_listed(paths)}: they are skipped now"
+        yield Finding(kind="tests_skipped", path=paths[0], message=message)
 
 
-def _emptied(files: list[_File]) -> list[Finding]:
-    findings = []
+def _emptied(files: list[_File]) -> Iterator[Finding]:
     for file in files:
-        names = [name for name, old, new in _survivors(file) if _is_emptied(old, new)]
+        # A test that asserts through a helper has lines left; an emptied one has lost its own.
+        names = [
+            old.name
+            for old, new in file.survivors()
+            if old.asserts and not new.asserts and new.lines < old.lines and not new.skipped
+        ]
         if names:
             message = f"no longer asserting anything in {file.path}: {_listed(names)}"
-            findings.append(Finding(kind="tests_emptied", path=file.path, message=message))
-    return findings
+            yield Finding(kind="tests_emptied", path=file.path, message=message)
 
 
-def _is_emptied(old: Case, new: Case) -> bool:
-    # A test that asserts through a helper has lines left; an emptied one has lost its own.
-    return old.asserts > 0 and new.asserts == 0 and new.lines < old.lines and not new.skipped
-
-
-def _fewer_asserts(files: list[_File]) -> list[Finding]:
+def _fewer_asserts(files: list[_File]) -> Iterator[Finding]:
     """Half of the assertions gone while the tests stay is no refactoring."""
-    pairs = [(old, new) for file in files for _, old, new in _survivors(file)]
-    before = sum(old.asserts for old, _ in pairs)
+    before = sum(old.asserts for file in files for old, _ in file.survivors())
     # Assertions may move into helpers and other tests, so everything on the new side counts.
-    after = sum(case.asserts for case in _cases(f.tests_after for f in files))
+    after = sum(case.asserts for case in _both_sides(files)[1])
     if before - after < 5 or after * 2 > before:
-        return []
-    losing = [f.path for f in files if _asserts(f.tests_after) < _asserts(f.tests_before)]
-    message = f"{before - after} of {before} assertions are gone in {_listed(losing)}"
-    return [Finding(kind="asserts_removed", path=losing[0], message=message)]
-
-
-def _survivors(file: _File) -> list[tuple[str, Case, Case]]:
-    """Tests of one file that are there on both sides, paired by name."""
-    after = file.tests_after.tests
-    return [
-        (name, old, new)
-        for name, cases in file.tests_before.tests.items()
-        if len(cases) == len(after.get(name, ()))
-        for old, new in zip(cases, after[name], strict=True)
+        return
+    losing = [
+        file.path
+        for file in files
+        if sum(case.asserts for case in file.now.cases) < sum(c.asserts for c in file.was.cases)
     ]
-
-
-def _added(files: list[_File]) -> int:
-    return max(
-        0, _asserting(f.tests_after for f in files) - _asserting(f.tests_before for f in files)
-    )
-
-
-def _asserting(sides: Iterable[Census]) -> int:
-    return sum(c.weight for c in _cases(sides) if not c.skipped and c.asserts)
-
-
-def _running(sides: Iterable[Census]) -> int:
-    return sum(case.weight for case in _cases(sides) if not case.skipped)
-
-
-def _cases(sides: Iterable[Census]) -> list[Case]:
-    return [case for side in sides for case in side.cases]
-
-
-def _asserts(side: Census) -> int:
-    return sum(case.asserts for case in side.cases)
-
-
-def _names(sides: Iterable[Census]) -> Counter[str]:
-    """Bare names, so that a test in another class or file is the same test."""
-    return Counter(
-        name.rpartition(".")[2] for side in sides for name, c in side.tests.items() for _ in c
-    )
-
-
-# --- file by file ----------------------------------------------------------------------------
-
-
-def _file_findings(files: list[_File], scripts: frozenset[str]) -> list[Finding]:
-    findings: list[Finding] = []
-    added = {f.after for f in files if f.before is None and f.after is not None}
-    for file in files:
-        if not file.is_known:
-            continue
-        if _is_lost_test_file(file) and file.before not in added:
-            message = f"the test file {file.path} was deleted"
-            findings.append(Finding(kind="tests_removed", path=file.path, message=message))
-        if file.before is not None and is_configuration(file.path):
-            findings += [
-                Finding(kind="config", path=file.path, message=f"{file.path}: {words}")
-                for words in weakenings(file.path, file.before, file.after)
-            ]
-        if file.path in scripts and file.before is not None and not is_test_path(file.path):
-            what = "deleted" if file.is_deleted else "changed"
-            message = f"{file.path}, which a check runs, was {what}"
-            findings.append(Finding(kind="check", path=file.path, message=message))
-    return findings
-
-
-def _is_lost_test_file(file: _File) -> bool:
-    """A deleted test in a language whose tests cannot be counted."""
-    readable = is_countable(file.path) or suffix(file.path) in _DATA
-    return file.is_deleted and is_test_path(file.path) and not readable
+    message = f"{before - after} of {before} assertions are gone in {_listed(losing)}"
+    yield Finding(kind="asserts_removed", path=losing[0], message=message)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -240,6 +193,22 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _example(gone: Counter[str]) -> str:
-    names = list(gone.elements())
-    return f": {_listed(names)}" if names else ""
+# --- file by file ----------------------------------------------------------------------------
+
+
+def _file_findings(files: list[_File], scripts: set[str]) -> Iterator[Finding]:
+    added = {file.after for file in files if file.before is None}
+    for path, before, after in ((file.path, file.before, file.after) for file in files):
+        if before is None:
+            continue
+        # A deleted test in a language whose tests cannot be counted.
+        readable = is_countable(path) or suffix_of(path) in _DATA
+        if after is None and is_test_path(path) and not readable and before not in added:
+            message = f"the test file {path} was deleted"
+            yield Finding(kind="tests_removed", path=path, message=message)
+        for words in weakenings(path, before, after):
+            yield Finding(kind="config", path=path, message=f"{path}: {words}")
+        if path in scripts and not is_test_path(path):
+            what = "deleted" if after is None else "changed"
+            message = f"{path}, which a check runs, was {what}"
+            yield Finding(kind="check", path=path, message=message)
