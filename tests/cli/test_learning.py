@@ -141,16 +141,9 @@ def test_PRD_phase4_aggregate_by_hand(taught: Project, run_ralph: RunRalph) -> N
 
 
 @pytest.mark.usefixtures("taught")
-@pytest.mark.parametrize("arguments", [[], ["--aggregate", "--simulate", "x"], ["--null"]])
-def test_learn_wants_to_know_what(arguments: list[str]) -> None:
-    """One of the two, not none and not both."""
-    assert run(["learn", *arguments]) == 64
-
-
-def test_a_simulation_needs_a_new_directory(taught: Project) -> None:
-    """Nobody's project is turned into a simulation."""
-    assert run(["learn", "--simulate", str(taught.root)]) == 64
-    assert not (taught.root / "simulation.json").exists()
+def test_learn_wants_to_know_what() -> None:
+    """Nothing is written unasked."""
+    assert run(["learn"]) == 64
 
 
 def test_hostile_words_do_not_reach_the_terminal(

@@ -14,13 +14,14 @@ import pytest
 
 from tests.learning.support import git
 
+SIMULATION = Path(__file__).parents[2] / "benchmarks" / "bench_learning_effect.py"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def simulated(directory: Path, *flags: str) -> tuple[str, dict[str, Any]]:
     """Play it; what it printed, and `ralph stats --json` of the project afterwards."""
     ralph = [sys.executable, "-m", "ralphloop"]
-    command = [*ralph, "learn", "--simulate", str(directory), *flags]
+    command = [sys.executable, str(SIMULATION), str(directory), *flags]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stderr
     shown = subprocess.run(

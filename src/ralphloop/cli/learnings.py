@@ -1,4 +1,4 @@
-"""`ralph learnings`: look at what was learned, forget or approve it."""
+"""What was learned here: `ralph learn`, `ralph learnings`, `ralph stats`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,52 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
+from ralphloop.config.load import load_config
+from ralphloop.core.totals import cost_words
 from ralphloop.errors import InputError, UsageError
-from ralphloop.learning import store
+from ralphloop.journal.lock import live_holder
+from ralphloop.journal.queries import JournalReader
+from ralphloop.learning import publish, store
 from ralphloop.learning.model import Decided, Pattern, Standing
+from ralphloop.learning.stats import Stats, gather
 from ralphloop.learning.words import match_words
 from ralphloop.project import Project, find_project
+from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
 
-_COLOURS = {Standing.HELD_BACK: "yellow", Standing.APPROVED: "green", Standing.ESTABLISHED: "green"}
+_COLOURS = {
+    Standing.HELD_BACK: ["yellow"],
+    Standing.APPROVED: ["green"],
+    Standing.ESTABLISHED: ["green"],
+}
 _MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an agent starts
 _NONE_YET = (
     "Nothing yet. `ralph stats` counts what was captured; patterns come out of several stories."
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="All fields, as JSON.")
+_limit = click.option("--limit", default=30, type=click.IntRange(min=1), help="At most so many.")
 _ids = click.argument("ids", nargs=-1, required=True, metavar="ID…")
+
+
+@click.command()
+@click.option("--aggregate", is_flag=True, help="Merge all learnings; write skills and the digest.")
+def learn(aggregate: bool) -> None:
+    """Aggregate the learnings of this project."""
+    if not aggregate:
+        raise UsageError("say --aggregate", "ralph learn --help")
+    project, now = find_project(Path.cwd()), time.time()
+    config = load_config(project.root, env=os.environ).config.learning
+    index = store.rebuild(project, now=now)
+    trusted = sum(pattern.is_trusted for pattern in index.patterns)
+    patterns = counted(len(index.patterns), "pattern")
+    lines = [f"{counted(index.learnings, 'learning')}, {patterns}, {trusted} of them trusted"]
+    lines += [f"left out: {problem}" for problem in index.problems]
+    if live_holder(project.directory, now) is not None:
+        lines += ["a run is going on; skills and the digest are written when it ends"]
+    else:
+        done = publish.publish(project, index, config)
+        lines += done or ["skills and the digest are up to date"]
+    output.emit_lines(map(output.safe, lines))
 
 
 @click.group()
@@ -33,7 +65,7 @@ def learnings() -> None:
 
 @learnings.command("list")
 @click.option("--category", help="Only this category.")
-@click.option("--limit", default=30, type=click.IntRange(min=1), help="At most so many.")
+@_limit
 @_as_json
 def list_all(category: str | None, limit: int, as_json: bool) -> None:
     """All patterns, best first."""
@@ -46,16 +78,15 @@ def list_all(category: str | None, limit: int, as_json: bool) -> None:
 
 @learnings.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("--limit", default=30, type=click.IntRange(min=1), help="At most so many.")
+@_limit
 @_as_json
 def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Patterns that share words with the question, most of them first."""
     wanted = match_words(" ".join(words))
-    index = store.rebuild(find_project(Path.cwd()), now=time.time())
-    shared = [(len(wanted.intersection(one.words)), one) for one in index.patterns]
-    found = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])
-    none = "None of them has these words." if index.patterns else _NONE_YET
-    _print([one for _, one in found], limit, as_json, none)
+    known = store.rebuild(find_project(Path.cwd()), now=time.time()).patterns
+    found = [one for one in known if wanted.intersection(one.words)]
+    found.sort(key=lambda one: -len(wanted.intersection(one.words)))
+    _print(found, limit, as_json, "None of them has these words." if known else _NONE_YET)
 
 
 @learnings.command()
@@ -124,13 +155,13 @@ def _print(patterns: list[Pattern], limit: int, as_json: bool, none: str) -> Non
     elif not patterns:
         output.emit_lines([output.safe(none)])
     else:
-        output.emit_lines(_row(one) for one in patterns[:limit])
+        output.emit_lines(map(_row, patterns[:limit]))
         if (rest := len(patterns) - limit) > 0:
             output.note(f"{rest} more: --limit {len(patterns)}")
 
 
 def _row(one: Pattern) -> str:
-    standing = output.paint(f"{one.standing:<11}", *filter(None, [_COLOURS.get(one.standing)]))
+    standing = output.paint(f"{one.standing:<11}", *_COLOURS.get(one.standing, ()))
     stories = counted(one.story_count, "story")
     return f"{one.id}  {standing}  {one.category:<10} {stories:>9}  {output.safe(one.sentence)}"
 
@@ -147,3 +178,67 @@ def _details(one: Pattern) -> Iterator[str]:
         yield f"  files      {', '.join(one.files)}"
     for commit in one.commits:
         yield f"  commit     {output.safe(commit)}"
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="All numbers as JSON.")
+@click.option("--prd-metrics", is_flag=True, help="The four success metrics with their targets.")
+def stats(as_json: bool, prd_metrics: bool) -> None:
+    """Runs, stories, money, tokens, failures, and what learning costs and brings."""
+    project = find_project(Path.cwd())
+    config = load_config(project.root, env=os.environ).config.learning
+    with JournalReader.open(project.journal) as journal:
+        found = gather(project, journal, config)
+    if as_json:
+        output.emit_json(found)
+    else:
+        output.emit_lines(_metric_lines(found) if prd_metrics else _stat_lines(found))
+
+
+def _stat_lines(found: Stats) -> Iterator[str]:
+    """Everything, for people."""
+    if found.simulated:
+        yield "simulation   a script played the agent, no model was asked"
+    yield f"runs         {found.runs}, {found.runs_complete} complete"
+    yield f"stories      {_listed(found.stories) or 'none yet'}"
+    yield f"iterations   {found.iterations}, in {format_duration(found.active_s)}" + (
+        f" with {format_duration(found.waited_s)} of waiting" if found.waited_s else ""
+    )
+    passed = found.stories.get("passed", 0)
+    known = passed and not found.unpriced
+    each = f", ${found.cost_usd / passed:.2f} a passed story" if known else ""
+    estimated = " (partly estimated)" if found.cost_estimated else ""
+    yield f"cost         {cost_words(found.cost_usd, found.unpriced)}{estimated}{each}"
+    each = f", {found.tokens // passed:,} a passed story" if passed else ""
+    yield f"tokens       {found.tokens:,}{each}"
+    yield f"failures     {_listed(found.failures) or 'none'}"
+    yield (
+        f"learned      {counted(found.learnings, 'learning')}, {counted(found.patterns, 'pattern')}"
+        f" ({found.trusted} trusted, {found.held_back} held back),"
+        f" {counted(len(found.skills), 'skill')}"
+    )
+    average = found.prompt_tokens // max(1, found.prompts)
+    yield (
+        f"carrying     {average:,} tokens a prompt on average, at most"
+        f" {found.prompt_tokens_most:,} of {found.prompt_budget:,}, in {found.prompts} prompts"
+    )
+    yield f"effect       {found.effect.sentence}"
+
+
+def _metric_lines(found: Stats) -> Iterator[str]:
+    """The four success metrics, measured."""
+    prevented = f"{found.runaways_prevented} of {found.runaways}"
+    yield _metric("runaway loops prevented", prevented if found.runaways else "none began", "100 %")
+    rate = found.stories_captured / max(1, found.stories_ended)
+    captured = f"{rate:.0%} ({found.stories_captured} of {found.stories_ended} stories)"
+    yield _metric("learnings captured", captured if found.stories_ended else "-", "80 %")
+    yield _metric("skills generated", f"{len(found.skills)}: {', '.join(found.skills)}", "3")
+    yield _metric("token change", found.effect.sentence, "10 % fewer")
+
+
+def _metric(name: str, value: str, target: str) -> str:
+    return f"{name:<24} {value}  [target: {target}]"
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in counts.items())
