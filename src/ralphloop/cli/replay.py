@@ -1,25 +1,158 @@
-"""`ralph replay`: a recorded night through the deciding core again."""
+"""Decisions tried out: `ralph replay` on a recorded night, `ralph eval` on labelled cases,
+`ralph simulate` on a scripted night.  Nothing is started and nothing in the project is written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from ralphloop.cli import output
 from ralphloop.cli.given import PAIR, Pairs
+from ralphloop.config.load import load_config, with_settings
+from ralphloop.config.model import (
+    CircuitSection,
+    Config,
+    Context,
+    LimitsSection,
+    policy_of,
+)
+from ralphloop.core.limits import Limits
+from ralphloop.core.model import Circuit, ExitDecision
+from ralphloop.core.policy import Mode
 from ralphloop.errors import ExitCode, InputError, RepositoryError
-from ralphloop.journal.records import RunRecord
+from ralphloop.journal.queries import JournalReader
+from ralphloop.journal.records import JsonObject, RunRecord
+from ralphloop.journal.session import load_beginning
+from ralphloop.night.look import config_of
+from ralphloop.night.past import find_run
 from ralphloop.project import Project, find_project
-from ralphloop.replay.nights import Again, ReplayedNight
+from ralphloop.replay.cases import SCENARIOS, CaseResult, Played, Turn, judge, parse_cases, play
+from ralphloop.replay.nights import Again, ReplayedNight, exported
+from ralphloop.replay.nights import replay as play_night
 from ralphloop.text.plain import counted
 
-if TYPE_CHECKING:
-    from ralphloop.config.model import Config
-
+_COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
 _MOST_WORDS = 300
+
+
+@click.command("eval")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One object per case.")
+@click.option(
+    "--policy",
+    "settings",
+    multiple=True,
+    type=PAIR,
+    help="Override a threshold in every case, e.g. no_progress_threshold=4. Repeatable.",
+)
+def eval_cases(files: Sequence[Path], as_json: bool, settings: Pairs) -> int:
+    """Play labelled cases (JSON Lines) through the readers and the core and compare.
+
+    Exit code 0 if every case agrees, 1 if one does not.
+    """
+    width = max(len("cases"), *(len(str(path)) for path in files))
+    table = ["", f"{'cases':<{width}}  agree  differ  total"]
+    differ = 0
+    for path in files:
+        agreed = []
+        for result in _results(path, dict(settings)):
+            agreed.append(result.ok)
+            if as_json:
+                output.emit_json(result, indent=None)
+            else:
+                output.emit_lines(_case_lines(result))
+        wrong = len(agreed) - sum(agreed)
+        table.append(f"{path!s:<{width}}  {sum(agreed):>5}  {wrong:>6}  {len(agreed):>5}")
+        differ += wrong
+    if not as_json:
+        output.emit_lines(table)
+    return ExitCode.HALTED if differ else ExitCode.COMPLETE
+
+
+def _results(path: Path, overrides: Mapping[str, str]) -> Iterator[CaseResult]:
+    try:
+        with path.open("rb") as lines:
+            for case in parse_cases(lines, str(path)):
+                yield judge(case, overrides)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), place=str(path)) from None
+
+
+def _case_lines(result: CaseResult) -> Iterator[str]:
+    mark = output.paint("ok  ", "green") if result.ok else output.paint("FAIL", "red")
+    yield f"{mark} {output.safe(result.id)}"
+    for wrong in result.mismatches:
+        got, expected = (output.safe(repr(each))[:200] for each in (wrong.got, wrong.expected))
+        yield f"       iteration {wrong.iteration}: {wrong.key} is {got}, expected {expected}"
+
+
+@click.command()
+@click.option(
+    "--scenario",
+    "name",
+    type=click.Choice(sorted(SCENARIOS)),
+    help="Which night to play; without it all are listed.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    type=PAIR,
+    help="A setting as in ralph.toml, e.g. circuit.no_progress_threshold=5. Repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One object per step.")
+def simulate(name: str | None, settings: Pairs, as_json: bool) -> None:
+    """Play a scripted sequence through the core and show state, transition and decision.
+
+    Nothing is started and nothing is written; the settings of the current directory apply.
+    """
+    if name is None:
+        titles = (f"  {name:<15} {scenario.title}" for name, scenario in SCENARIOS.items())
+        output.emit_lines(["Scenarios (ralph simulate --scenario NAME):", *titles])
+        return
+    policy = policy_of(load_config(Path.cwd(), env=os.environ, flags=dict(settings)).config)
+    if not as_json:
+        output.emit_lines([f"{output.paint(name, 'bold')}: {SCENARIOS[name].title}"])
+    for number, (turn, played) in enumerate(play(SCENARIOS[name], policy), start=1):
+        if as_json:
+            output.emit_json(_step_data(number, turn, played), indent=None)
+        else:
+            output.emit_lines(_step_lines(number, turn, played))
+
+
+def _step_lines(number: int, turn: Turn, played: Played) -> Iterator[str]:
+    circuit, taken = played.state.breaker.circuit, played.taken
+    yield f"{number:>3}  {output.paint(f'{circuit:<9}', _COLOURS[circuit])}  {turn.says}"
+    below = " " * 16
+    moved = taken.analysis.transition if taken else played.state.breaker.history[-1]
+    if moved:
+        yield f"{below}{moved.before} → {moved.after}: {moved.reason}"
+    if taken is None:
+        return
+    yield from (f"{below}stuck: {pattern.detail}" for pattern in taken.analysis.stuck)
+    if taken.analysis.decline:
+        yield f"{below}warning: {taken.analysis.decline.detail}"
+    style = () if taken.decision.word is ExitDecision.CONTINUE else ("bold",)
+    yield f"{below}{output.paint(taken.decision.sentence, *style)}"
+
+
+def _step_data(number: int, turn: Turn, played: Played) -> JsonObject:
+    breaker, taken = played.state.breaker, played.taken
+    return {
+        "step": number,
+        "says": turn.says,
+        "circuit": breaker.circuit,
+        "no_progress": breaker.no_progress,
+        "same_error": breaker.same_error,
+        "transition": taken.analysis.transition if taken else breaker.history[-1],
+        "stuck": [pattern.name for pattern in taken.analysis.stuck] if taken else [],
+        "decision": taken.decision.word if taken else None,
+        "reasons": taken.decision.reasons if taken else (),
+    }
 
 
 @click.command()
@@ -45,29 +178,22 @@ def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool)
     agree, or if other settings were tried; 1 if they do not agree.
     """
     project = find_project(Path.cwd())
-    record, night, cases = _played(project, run, dict(settings))
+    record, night, config = _played(project, run, dict(settings))
     if export is not None:
-        export.write_bytes(cases)
+        policy = policy_of(config, mode=Mode(record.mode))
+        export.write_bytes(exported(record.id, policy, night))
         output.note(f"Wrote {export}; `ralph eval {export}` plays it.")
     if as_json:
-        output.emit_json(_as_data(record, night))
+        output.emit_json(_night_data(record, night))
     else:
-        output.emit_lines(_told(record, night, settings))
+        output.emit_lines(_night_lines(record, night, settings))
     return ExitCode.COMPLETE if night.is_identical or settings else ExitCode.HALTED
 
 
 def _played(
-    project: Project, wanted: str | None, settings: dict[str, str]
-) -> tuple[RunRecord, ReplayedNight, bytes]:
-    from ralphloop.config.model import Context, policy_of
-    from ralphloop.core.policy import Mode
-    from ralphloop.journal.queries import JournalReader
-    from ralphloop.journal.session import load_beginning
-    from ralphloop.night.look import config_of
-    from ralphloop.night.past import find_run
-    from ralphloop.replay.export import exported
-    from ralphloop.replay.nights import replay as play
-
+    project: Project, wanted: str | None, settings: Mapping[str, str]
+) -> tuple[RunRecord, ReplayedNight, Config]:
+    """The run, the same night decided again, and the settings it had."""
     with JournalReader.open(project.journal) as journal:
         record = find_run(journal, None if wanted == "last" else wanted)
         if record is None:
@@ -79,8 +205,14 @@ def _played(
                 "`ralph log` and `ralph report` show it; newer runs can be replayed.",
             )
         config = config_of(project, record)
-        changed, limits = _changed(config, settings)
-        night = play(
+        named = {_full(key): value for key, value in settings.items()}
+        changed = with_settings(config, named)
+        limits = {
+            name: getattr(changed.limits, name)
+            for name in Limits.__struct_fields__
+            if f"limits.{name}" in named
+        }
+        night = play_night(
             journal,
             record.id,
             beginning=beginning,
@@ -88,28 +220,11 @@ def _played(
             resumes=config.agent.context is Context.RESUME,
             other_limits=limits,
         )
-    return record, night, exported(record.id, policy_of(config, mode=Mode(record.mode)), night)
-
-
-def _changed(config: Config, settings: Mapping[str, str]) -> tuple[Config, dict[str, object]]:
-    """The settings of that night with others on top, and the limits among those."""
-    from ralphloop.config.load import with_settings
-    from ralphloop.core.limits import Limits
-
-    named = {_full(key): value for key, value in settings.items()}
-    changed = with_settings(config, named)
-    limits = {
-        name: getattr(changed.limits, name)
-        for name in Limits.__struct_fields__
-        if f"limits.{name}" in named
-    }
-    return changed, limits
+    return record, night, config
 
 
 def _full(key: str) -> str:
     """A key as in ralph.toml; the names of limits and thresholds are enough."""
-    from ralphloop.config.model import CircuitSection, LimitsSection
-
     if "." in key:
         return key
     sections = {"limits": LimitsSection, "circuit": CircuitSection}
@@ -117,17 +232,17 @@ def _full(key: str) -> str:
     return f"{next(found, 'limits')}.{key}"
 
 
-def _told(record: RunRecord, night: ReplayedNight, settings: Pairs) -> Iterator[str]:
+def _night_lines(record: RunRecord, night: ReplayedNight, settings: Pairs) -> Iterator[str]:
     wanted = ", ".join(f"{key} = {value}" for key, value in settings)
     head = f"run {record.id}, {counted(len(night.starts), 'start')}"
     yield f"{head}{f', with {wanted}' if wanted else ''}"
     for again in night.starts:
-        yield from _start(again)
-    for name, (was, now) in night.stories.items():
-        grades = (f" ({state.grade})" if state.grade else "" for state in (was, now))
+        yield from _start_lines(again)
+    for name, both in night.stories.items():
+        was, now = both
         before, after = (
-            f"{state.standing.replace('_', ' ')}{grade}"
-            for state, grade in zip((was, now), grades, strict=True)
+            state.standing.replace("_", " ") + (f" ({state.grade})" if state.grade else "")
+            for state in both
         )
         attempts = f", {counted(now.attempts, 'failed attempt')} instead of {was.attempts}"
         same = before == after
@@ -135,7 +250,7 @@ def _told(record: RunRecord, night: ReplayedNight, settings: Pairs) -> Iterator[
     yield _sum(night, changed=bool(settings))
 
 
-def _start(again: Again) -> Iterator[str]:
+def _start_lines(again: Again) -> Iterator[str]:
     record = again.record
     name = f"[{record.n}] {output.safe(record.story or 'the prompt')}"
     if again.taken is None:
@@ -160,7 +275,7 @@ def _sum(night: ReplayedNight, *, changed: bool) -> str:
     return f"{'; '.join(parts)} ({reach})"
 
 
-def _as_data(record: RunRecord, night: ReplayedNight) -> dict[str, Any]:
+def _night_data(record: RunRecord, night: ReplayedNight) -> JsonObject:
     return {
         "v": 1,
         "run": record.id,
@@ -172,13 +287,13 @@ def _as_data(record: RunRecord, night: ReplayedNight) -> dict[str, Any]:
                 "story": again.record.story,
                 "made": again.taken is not None,
                 "why_not": again.why_not or None,
-                "decision": str(again.taken.decision.word) if again.taken else None,
-                "differs": list(again.differs),
+                "decision": again.taken.decision.word if again.taken else None,
+                "differs": again.differs,
             }
             for again in night.starts
         ],
         "stories": {
-            name: {"recorded": str(was.standing), "replayed": str(now.standing)}
+            name: {"recorded": was.standing, "replayed": now.standing}
             for name, (was, now) in night.stories.items()
         },
     }

@@ -1,14 +1,23 @@
-"""Labelled decision cases: one JSON object a line, played through the readers and the core.
+"""Labelled decision cases and scripted nights, played through the readers and the core.
 
-The format is how decisions are tested, how thresholds are tried on recorded nights, and how a wrong
-decision is reported.  A case is a list of iterations, each with raw agent output, the evidence
-there was, and what is expected of the analysis; see `docs/reference/cases.md`.
+A case is one JSON object a line: a list of iterations, each with raw agent output, the evidence
+there was, and what is expected of the analysis; see `docs/reference/cases.md`.  The format is how
+decisions are tested, how thresholds are tried on recorded nights, and how a wrong decision is
+reported.
+
+A scenario is a case whose iterations follow from how the night goes.  `scenarios.toml` only says
+what an agent prints and what would be measured; every state, transition and decision shown comes
+from the core, so other thresholds move the step where something happens.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from importlib.resources import files
+from itertools import count, islice
+from operator import eq, ge, le
+from typing import Literal
 
 import msgspec
 
@@ -16,11 +25,11 @@ from ralphloop.core.interventions import CircuitReset, SecondChance, intervene
 from ralphloop.core.iteration import Result, Start
 from ralphloop.core.limits import Limits
 from ralphloop.core.model import (
-    Analysis,
     CheckResult,
     CheckStatus,
-    Decision,
+    Circuit,
     Evidence,
+    ExitDecision,
     ProcessEnd,
     Response,
     StoryFacts,
@@ -28,11 +37,13 @@ from ralphloop.core.model import (
 )
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
-from ralphloop.core.step import Need, needs
-from ralphloop.core.step import step as take_step
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.step import Need, Step, needs, step
+from ralphloop.core.story_state import Standing
 from ralphloop.errors import InputError
 from ralphloop.readers import read
+from ralphloop.text import status
+
+_MOST_STEPS = 40  # of a scenario
 
 
 class CaseEvidence(Value, kw_only=True):
@@ -57,7 +68,7 @@ class CaseIteration(Value, kw_only=True):
     work_files: tuple[str, ...] | None = None
     evidence: CaseEvidence | None = None
     action: Literal["reset"] | None = None
-    expect: dict[str, Any] = msgspec.field(default_factory=dict)
+    expect: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 class CaseStories(Value, kw_only=True):
@@ -69,8 +80,8 @@ class Case(Value, kw_only=True):
     id: str
     title: str = ""
     source: str = ""
-    policy: dict[str, Any] = msgspec.field(default_factory=dict)
-    limits: dict[str, Any] = msgspec.field(default_factory=dict)
+    policy: dict[str, object] = msgspec.field(default_factory=dict)
+    limits: dict[str, object] = msgspec.field(default_factory=dict)
     agent: str | None = None
     stories: CaseStories | None = None
     iterations: tuple[CaseIteration, ...]
@@ -79,8 +90,8 @@ class Case(Value, kw_only=True):
 class Mismatch(Value, kw_only=True):
     iteration: int
     key: str
-    expected: Any
-    got: Any
+    expected: object
+    got: object
 
 
 class CaseResult(Value, kw_only=True):
@@ -88,15 +99,6 @@ class CaseResult(Value, kw_only=True):
     ok: bool
     mismatches: tuple[Mismatch, ...]
     decisions: tuple[str, ...]
-
-
-class Played(Value, kw_only=True):
-    """One step of a case: an iteration's verdict, or None where an action was taken."""
-
-    state: RunState
-    story: StoryState = StoryState()  # the one it worked on
-    analysis: Analysis | None = None
-    decision: Decision | None = None
 
 
 def parse_cases(lines: Iterator[bytes], place: str) -> Iterator[Case]:
@@ -114,7 +116,7 @@ def parse_cases(lines: Iterator[bytes], place: str) -> Iterator[Case]:
             ) from None
 
 
-def case_policy(case: Case, overrides: Mapping[str, Any]) -> Policy:
+def case_policy(case: Case, overrides: Mapping[str, object]) -> Policy:
     """The case's thresholds with the overrides on top; a wrong key or type is an input error."""
     merged = {**case.policy, **case.limits, **overrides}
     limits = {name: merged.pop(name) for name in Limits.__struct_fields__ if name in merged}
@@ -127,39 +129,87 @@ def case_policy(case: Case, overrides: Mapping[str, Any]) -> Policy:
         ) from None
 
 
-def play(case: Case, policy: Policy) -> Iterator[Played]:
-    """Fold the case's iterations, yielding every step."""
-    state = RunState()
-    passed = case.stories.passed if case.stories else 0
-    clock = 0.0
-    for iteration in case.iterations:
-        clock += iteration.duration_s
+class Played(Value, kw_only=True):
+    """One iteration as the core judged it; an action takes no step."""
+
+    iteration: CaseIteration
+    state: RunState
+    taken: Step | None = None
+
+
+class CaseRun:
+    """A case while it is played, one iteration after the other."""
+
+    def __init__(self, policy: Policy, *, agent: str = "auto", stories: CaseStories | None) -> None:
+        self._policy, self._agent, self._stories = policy, agent, stories
+        self.state = RunState()
+        self._passed = stories.passed if stories else 0
+        self._clock = 0.0
+
+    def play(self, iteration: CaseIteration) -> Played:
+        """Fold one iteration."""
+        self._clock += iteration.duration_s
         if iteration.action == "reset":
-            state = intervene(state, CircuitReset(at=clock), policy)
-            yield Played(state=state)
-            continue
-        if iteration.story and state.story(iteration.story).standing is Standing.SET_ASIDE:
-            state = intervene(state, SecondChance(story=iteration.story), policy)
-        evidence = _evidence(case, iteration, passed, clock)
-        start = Start(number=state.starts + 1, state=state.story(iteration.story))
-        result = _result(case, iteration)
-        if needs(state, start, result, evidence, policy) is Need.STATUS:
-            result = msgspec.structs.replace(result, asked=_read(case, iteration.asked or ""))
-        taken = take_step(state, start, result, evidence, policy)
-        state, passed = taken.state, passed + (evidence.stories_passed or 0)
-        story = state.story(taken.story)
-        yield Played(state=state, story=story, analysis=taken.analysis, decision=taken.decision)
+            self.state = intervene(self.state, CircuitReset(at=self._clock), self._policy)
+            return Played(iteration=iteration, state=self.state)
+        if iteration.story and self.state.story(iteration.story).standing is Standing.SET_ASIDE:
+            self.state = intervene(self.state, SecondChance(story=iteration.story), self._policy)
+        evidence = self._evidence(iteration)
+        start = Start(number=self.state.starts + 1, state=self.state.story(iteration.story))
+        result = self._result(iteration)
+        if needs(self.state, start, result, evidence, self._policy) is Need.STATUS:
+            result = msgspec.structs.replace(result, asked=self._read(iteration.asked or ""))
+        taken = step(self.state, start, result, evidence, self._policy)
+        self.state = taken.state
+        self._passed += evidence.stories_passed or 0
+        return Played(iteration=iteration, state=self.state, taken=taken)
+
+    def _result(self, iteration: CaseIteration) -> Result:
+        response = self._read(iteration.output, iteration.exit_code, iteration.stderr)
+        end = ProcessEnd(
+            exit_code=iteration.exit_code,
+            timed_out=iteration.timed_out,
+            stalled=iteration.stalled,
+            duration_s=iteration.duration_s,
+        )
+        return Result(response=response, end=end, can_be_asked=iteration.asked is not None)
+
+    def _read(self, output: str, exit_code: int | None = 0, stderr: str = "") -> Response:
+        raw = output.encode("utf-8", "surrogatepass")
+        return read(raw, agent=self._agent, exit_code=exit_code, stderr=stderr)
+
+    def _evidence(self, iteration: CaseIteration) -> Evidence:
+        given = iteration.evidence or CaseEvidence()
+        checks = None
+        if given.checks in set(CheckStatus):
+            checks = (CheckResult(name="checks", status=CheckStatus(given.checks)),)
+        return Evidence(
+            files_changed=given.files_changed,
+            commits=given.commits,
+            tree=given.tree,
+            checks=checks,
+            stories_passed=given.stories_passed,
+            work_files=iteration.work_files,
+            stories=StoryFacts(
+                total=self._stories.total if self._stories else None,
+                passed=self._passed,
+                current=iteration.story,
+                about_tests=iteration.story_about_tests,
+                exit_signal=iteration.story_exit_signal,
+            ),
+            at=self._clock,
+        )
 
 
-def judge(case: Case, overrides: Mapping[str, Any]) -> CaseResult:
+def judge(case: Case, overrides: Mapping[str, object]) -> CaseResult:
     """Play a case and compare every expectation."""
+    run = CaseRun(case_policy(case, overrides), agent=case.agent or "auto", stories=case.stories)
     mismatches: list[Mismatch] = []
     decisions: list[str] = []
-    steps = play(case, case_policy(case, overrides))
-    for number, (iteration, step) in enumerate(zip(case.iterations, steps, strict=True), start=1):
-        decisions.append(str(step.decision.word) if step.decision else "reset")
-        for key, expected in iteration.expect.items():
-            got, agrees = _compare(key, expected, step)
+    for number, played in enumerate(map(run.play, case.iterations), start=1):
+        decisions.append(str(played.taken.decision.word) if played.taken else "reset")
+        for key, expected in played.iteration.expect.items():
+            got, agrees = _compare(key, expected, played)
             if not agrees:
                 mismatches.append(Mismatch(iteration=number, key=key, expected=expected, got=got))
     return CaseResult(
@@ -167,111 +217,115 @@ def judge(case: Case, overrides: Mapping[str, Any]) -> CaseResult:
     )
 
 
-def _result(case: Case, iteration: CaseIteration) -> Result:
-    response = _read(case, iteration.output, iteration.exit_code, iteration.stderr)
-    end = ProcessEnd(
-        exit_code=iteration.exit_code,
-        timed_out=iteration.timed_out,
-        stalled=iteration.stalled,
-        duration_s=iteration.duration_s,
-    )
-    return Result(response=response, end=end, can_be_asked=iteration.asked is not None)
-
-
-def _read(case: Case, output: str, exit_code: int | None = 0, stderr: str = "") -> Response:
-    return read(
-        output.encode("utf-8", "surrogatepass"),
-        agent=case.agent or "auto",
-        exit_code=exit_code,
-        stderr=stderr,
-    )
-
-
-def _evidence(case: Case, iteration: CaseIteration, passed: int, clock: float) -> Evidence:
-    given = iteration.evidence or CaseEvidence()
-    checks = None
-    if given.checks in set(CheckStatus):
-        checks = (CheckResult(name="checks", status=CheckStatus(given.checks)),)
-    return Evidence(
-        files_changed=given.files_changed,
-        commits=given.commits,
-        tree=given.tree,
-        checks=checks,
-        stories_passed=given.stories_passed,
-        work_files=iteration.work_files,
-        stories=StoryFacts(
-            total=case.stories.total if case.stories else None,
-            passed=passed,
-            current=iteration.story,
-            about_tests=iteration.story_about_tests,
-            exit_signal=iteration.story_exit_signal,
-        ),
-        at=clock,
-    )
-
-
-def _compare(key: str, expected: Any, step: Played) -> tuple[Any, bool]:
+def _compare(key: str, expected: object, played: Played) -> tuple[object, bool]:
     """What was got for an expectation, and whether it agrees."""
+    taken = played.taken
     if key == "circuit":
-        circuit = str(step.state.breaker.circuit)
+        circuit = str(played.state.breaker.circuit)
         return circuit, _same_word(expected, circuit)
-    if key == "story":
-        return _story(step.story, expected)
-    if step.analysis is None or step.decision is None:
+    if taken is None:
         return None, expected is None
-    if key not in _GOT:
+    if key == "story":
+        return _story(taken, expected)
+    if key not in _EXPECTATIONS:
         return f"unknown expectation {key!r}", False
-    got = _GOT[key](step.analysis, step.decision)
-    return got, _AGREES.get(key, _same)(expected, got)
+    ask, agrees = _EXPECTATIONS[key]
+    got = ask(taken)
+    return got, agrees(expected, got)
 
 
-_GOT: dict[str, Callable[[Analysis, Decision], Any]] = {
-    "decision": lambda _, decision: str(decision.word),
-    "outcome": lambda analysis, _: str(analysis.outcome),
-    "stuck": lambda analysis, _: analysis.stuck_loop_detected,
-    "progress": lambda analysis, _: analysis.progress,
-    "status_found": lambda analysis, _: analysis.status is not None,
-    "exit_signal": lambda analysis, _: analysis.exit_signal,
-    "error": lambda analysis, _: analysis.error_signature,
-    "indicators_min": lambda analysis, _: analysis.indicators.count,
-    "indicators_max": lambda analysis, _: analysis.indicators.count,
-    "warning": lambda analysis, _: list(analysis.warnings),
-    "no_warning": lambda analysis, _: list(analysis.warnings),
-}
-
-
-def _story(story: StoryState, expected: Any) -> tuple[Any, bool]:
+def _story(taken: Step, expected: object) -> tuple[object, bool]:
     """The story's standing, grade and attempts, as far as they are expected."""
+    story = taken.state.story(taken.story)
     got = {"standing": str(story.standing), "grade": story.grade, "attempts": story.attempts}
     if not isinstance(expected, dict) or not set(expected) <= set(got):
         return f"a story is expected by {', '.join(got)}", False
     return got, all(got[key] == value for key, value in expected.items())
 
 
-def _same(expected: Any, got: Any) -> bool:
-    return bool(expected == got)
-
-
-def _same_word(expected: Any, got: Any) -> bool:
+def _same_word(expected: object, got: object) -> bool:
     return str(expected).lower() == str(got).lower()
 
 
-def _contains(expected: Any, got: Any) -> bool:
+def _contains(expected: object, got: object) -> bool:
     if expected is None or got is None:
         return expected is got
     return str(expected).lower() in str(got).lower()
 
 
-def _in_some(expected: Any, got: Any) -> bool:
+def _warns(expected: object, got: tuple[str, ...]) -> bool:
     return any(_contains(expected, each) for each in got)
 
 
-_AGREES: dict[str, Callable[[Any, Any], bool]] = {
-    "decision": _same_word,
-    "outcome": _same_word,
-    "error": _contains,
-    "indicators_min": lambda least, got: bool(got >= least),
-    "indicators_max": lambda most, got: bool(got <= most),
-    "warning": _in_some,
-    "no_warning": lambda expected, got: not _in_some(expected, got),
+# What is asked of a step, and how that agrees with what is expected.
+_EXPECTATIONS: dict[str, tuple[Callable[[Step], object], Callable[..., bool]]] = {
+    "decision": (lambda taken: str(taken.decision.word), _same_word),
+    "outcome": (lambda taken: str(taken.analysis.outcome), _same_word),
+    "stuck": (lambda taken: taken.analysis.stuck_loop_detected, eq),
+    "progress": (lambda taken: taken.analysis.progress, eq),
+    "status_found": (lambda taken: taken.analysis.status is not None, eq),
+    "exit_signal": (lambda taken: taken.analysis.exit_signal, eq),
+    "error": (lambda taken: taken.analysis.error_signature, _contains),
+    "indicators_min": (lambda taken: taken.analysis.indicators.count, le),
+    "indicators_max": (lambda taken: taken.analysis.indicators.count, ge),
+    "warning": (lambda taken: taken.analysis.warnings, _warns),
+    "no_warning": (lambda taken: taken.analysis.warnings, lambda *pair: not _warns(*pair)),
 }
+
+
+class Turn(CaseIteration, kw_only=True, forbid_unknown_fields=True):
+    """One scripted iteration, or a reset by a person."""
+
+    says: str  # one line for the screen
+    words: str = ""  # followed by a status block
+    block: dict[str, object] = msgspec.field(default_factory=dict)
+    duration_s: float = 60.0
+
+
+class Act(Value, kw_only=True, forbid_unknown_fields=True):
+    """Turns by name, again and again."""
+
+    turns: tuple[str, ...]
+    times: int = 1
+    until_open: bool = False  # instead: as long as the circuit is not
+
+
+class Scenario(Value, kw_only=True, forbid_unknown_fields=True):
+    title: str
+    stories: CaseStories | None = None
+    acts: tuple[Act, ...]
+    past_open: bool = False  # go on after the circuit opened, to show the reset
+
+
+_SCENARIOS = files("ralphloop.replay").joinpath("scenarios.toml").read_text("utf-8")
+SCENARIOS = msgspec.convert(tomllib.loads(_SCENARIOS)["scenarios"], dict[str, Scenario])
+
+
+def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[Turn, Played]]:
+    """Play until the decision is not to continue, or the script ends."""
+    run = CaseRun(policy, stories=scenario.stories)
+
+    def names() -> Iterator[str]:
+        for act in scenario.acts:
+            for _ in count() if act.until_open else range(act.times):
+                if act.until_open and run.state.breaker.circuit is Circuit.OPEN:
+                    break
+                yield from act.turns
+
+    for number, name in enumerate(islice(names(), _MOST_STEPS), start=1):
+        turn = _turn(name, number)
+        played = run.play(turn)
+        yield turn, played
+        stops = played.taken and played.taken.decision.word is not ExitDecision.CONTINUE
+        if stops and not scenario.past_open:
+            return
+
+
+def _turn(name: str, number: int) -> Turn:
+    """A turn of the script as it is at this step."""
+    script = tomllib.loads(_SCENARIOS.replace("{n}", str(number)))
+    turn = msgspec.convert(script["turns"][name], Turn)
+    if turn.output:
+        return turn
+    block = msgspec.convert({**script["ordinary"], **turn.block}, status.StatusBlock)
+    return msgspec.structs.replace(turn, output=f"{turn.words}\n\n{status.render(block)}\n")

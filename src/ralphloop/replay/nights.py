@@ -4,25 +4,45 @@ The journal keeps what each start said and what was measured after it, the state
 and every change between two iterations.  All of it goes through the same `step` once more.  With
 other settings the fold goes its own way: a start the changed night would not have made is named
 and left out; what it would have made instead nobody knows.
+
+Exported, a night is a decision case that can be shown to others.  What decides stays: status
+blocks, outcomes, measured numbers, trees, checks.  Names of stories, files and checks become
+numbers; of the agent's words only the status block is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from ralphloop.core.interventions import AnyIntervention, SecondChance, intervene
-from ralphloop.core.iteration import Iteration, Result, Start
-from ralphloop.core.model import Analysis, Decision, Evidence, ExitDecision, Value
+from ralphloop.core.iteration import Iteration, KeptAnswer, Result, Start
+from ralphloop.core.limits import Limits
+from ralphloop.core.model import (
+    CheckStatus,
+    Decision,
+    Evidence,
+    ExitDecision,
+    Outcome,
+    Value,
+)
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
 from ralphloop.core.story_state import Standing, StoryState, load_states
 from ralphloop.journal.queries import Queries
-from ralphloop.journal.records import InterventionRecord, IterationRecord
+from ralphloop.journal.records import IterationRecord
+from ralphloop.replay.cases import Case, CaseEvidence, CaseIteration, CaseStories, judge
+from ralphloop.text import status
+from ralphloop.text.test_paths import is_test_path
 
 _PAGE = 200
+_INSTEAD = {
+    Standing.SET_ASIDE: "would have been set aside",
+    Standing.BLOCKED: "would have waited for a person",
+    Standing.PASSED: "would have passed",
+}
 
 
 class Again(Value, kw_only=True):
@@ -67,7 +87,8 @@ def replay(
     changes = journal.interventions(run)
     starts = []
     for record in _finished(journal, run):
-        while changes and _came_before(changes[0], record):
+        ended = record.finished_at or 0.0  # before the start, or while its agent worked
+        while changes and (changes[0].after < record.n or changes[0].at < ended):
             fold.change(changes.pop(0).change)
         starts.append(fold.start(record))
     for late in changes:
@@ -83,11 +104,6 @@ def _finished(journal: Queries, run: str) -> Iterator[IterationRecord]:
         after = page[-1].n
 
 
-def _came_before(change: InterventionRecord, record: IterationRecord) -> bool:
-    """Before the start, or while its agent worked."""
-    return change.after < record.n or change.at < (record.finished_at or 0.0)
-
-
 class _Fold:
     """The state of a night while it is played."""
 
@@ -99,10 +115,8 @@ class _Fold:
         *,
         resumes: bool,
     ) -> None:
-        self._state = beginning
-        self._policy = policy
-        self._other = other_limits
-        self._resumes = resumes
+        self._state, self._policy = beginning, policy
+        self._other, self._resumes = other_limits, resumes
         self._ended: Decision | None = None
 
     def change(self, change: AnyIntervention) -> None:
@@ -117,11 +131,12 @@ class _Fold:
     def start(self, record: IterationRecord) -> Again:
         if why_not := self._why_not(record):
             return Again(record=record, why_not=why_not)
-        kept = record.record
+        kept, state = record.record, self._state.story(record.story)
+        goes_on = self._resumes and state.session_agent == kept.agent
         start = Start(
             number=record.n,
             story=kept.story,
-            state=self._story_before(record),
+            state=state if goes_on else state.fresh_conversation(),
             tree=record.tree,
             head=record.head,
             agent=kept.agent,
@@ -146,31 +161,18 @@ class _Fold:
         story = self._state.story(record.story)
         if record.story is None or story.standing is Standing.OPEN:
             return ""
-        words = {
-            Standing.SET_ASIDE: "would have been set aside",
-            Standing.BLOCKED: "would have waited for a person",
-            Standing.PASSED: "would have passed",
-        }
         reason = f": {story.reason}" if story.reason else ""
-        return f"{record.story} {words[story.standing]} before{reason}"
-
-    def _story_before(self, record: IterationRecord) -> StoryState:
-        state = self._state.story(record.story)
-        goes_on = self._resumes and state.session_agent == record.record.agent
-        return state if goes_on else state.fresh_conversation()
+        return f"{record.story} {_INSTEAD[story.standing]} before{reason}"
 
     def differences(self, kept: dict[str, StoryState]) -> dict[str, tuple[StoryState, StoryState]]:
         """Stories that stand, or passed, otherwise than the journal says."""
-        found = {}
-        for name in dict.fromkeys((*kept, *self._state.stories)):
-            was, now = kept.get(name, StoryState()), self._state.story(name)
-            if _essence(was) != _essence(now):
-                found[name] = (was, now)
-        return found
-
-
-def _essence(state: StoryState) -> tuple[Standing, str, int]:
-    return state.standing, state.grade, state.attempts
+        names = dict.fromkeys((*kept, *self._state.stories))
+        both = {name: (kept.get(name, StoryState()), self._state.story(name)) for name in names}
+        return {
+            name: (was, now)
+            for name, (was, now) in both.items()
+            if (was.standing, was.grade, was.attempts) != (now.standing, now.grade, now.attempts)
+        }
 
 
 def _result(kept: Iteration) -> Result:
@@ -200,18 +202,10 @@ def _differences(record: IterationRecord, taken: Step) -> Iterator[str]:
     after = [effect.kind for effect in taken.effects]
     if before != after:
         yield f"owed: {', '.join(before) or 'nothing'} → {', '.join(after) or 'nothing'}"
-    elif _without_number(kept.analysis) != _without_number(now.analysis):
-        yield from _weighed_otherwise(kept.analysis, now.analysis)
-
-
-def _without_number(analysis: Analysis) -> Analysis:
-    """Left-out starts move the numbers of later ones; that is no difference."""
-    return msgspec.structs.replace(analysis, iteration=0, transition=None)
-
-
-def _weighed_otherwise(kept: Analysis, now: Analysis) -> Iterator[str]:
-    for name in kept.__struct_fields__:
-        was, is_now = getattr(kept, name), getattr(now, name)
+        return
+    for name in kept.analysis.__struct_fields__:
+        # Left-out starts move the numbers of later ones; that is no difference.
+        was, is_now = getattr(kept.analysis, name), getattr(now.analysis, name)
         if was != is_now and name not in ("iteration", "transition"):
             yield f"{name.replace('_', ' ')}: {was} → {is_now}"
 
@@ -220,3 +214,85 @@ def _verdict(kept: Iteration) -> str:
     verdict = kept.verdict
     words = f"passed ({verdict.grade})" if verdict.passed else "not passed"
     return f"{words}: {'; '.join(verdict.reasons)}" if verdict.reasons else words
+
+
+_SAID = "Worked on the story."
+# What a text reader takes for such an ending.
+_ENDINGS: Mapping[Outcome, Mapping[str, object]] = {
+    Outcome.USAGE_LIMIT: {"output": "Claude AI usage limit reached|1", "exit_code": 1},
+    Outcome.TRANSIENT: {"stderr": "API Error: 529 overloaded_error", "exit_code": 1},
+    Outcome.FATAL: {"stderr": "Invalid API key", "exit_code": 1},
+    Outcome.TIMEOUT: {"timed_out": True, "exit_code": None},
+    Outcome.STALLED: {"stalled": True, "exit_code": None},
+    Outcome.EMPTY: {"output": ""},
+}
+
+
+def exported(run: str, policy: Policy, night: ReplayedNight) -> bytes:
+    """One line for `ralph eval`; without names and words some expectations are out of reach."""
+    names: dict[str, str] = {}
+    first = night.starts[0].record.record if night.starts else Iteration()
+    total, passed = first.evidence.stories.total, first.evidence.stories.passed
+    thresholds = msgspec.to_builtins(msgspec.structs.replace(policy, limits=Limits(), commits=True))
+    case = Case(
+        id=f"night-{run}",
+        title="a recorded night",
+        source="ralph replay --export",
+        agent="text",
+        policy=thresholds,
+        limits=msgspec.to_builtins(first.limits),
+        stories=CaseStories(total=total, passed=passed) if total is not None else None,
+        iterations=tuple(_iteration(again.record, names) for again in night.starts),
+    )
+    lost = judge(case, {}).mismatches
+    for wrong in lost:
+        del case.iterations[wrong.iteration - 1].expect[wrong.key]
+    if lost:
+        title = f"{case.title}; {len(lost)} decisions need what was left out"
+        case = msgspec.structs.replace(case, title=title)
+    return msgspec.json.encode(case) + b"\n"
+
+
+def _iteration(record: IterationRecord, names: dict[str, str]) -> CaseIteration:
+    kept, evidence, analysis = record.record, record.record.evidence, record.record.analysis
+    given = kept.asked is not None and kept.asked.status is not None  # the block that claims it
+    found = CaseIteration(
+        output=_said(kept.response, claimed=analysis.story_claimed and not given),
+        asked=_said(kept.asked, claimed=False) if kept.asked is not None else None,
+        exit_code=kept.end.exit_code,
+        duration_s=kept.end.duration_s,
+        story=record.story and names.setdefault(record.story, f"S-{len(names) + 1}"),
+        story_about_tests=evidence.stories.about_tests,
+        story_exit_signal=evidence.stories.exit_signal,
+        work_files=tuple(
+            f"tests/test_{number}.py" if is_test_path(path) else f"src/file_{number}.py"
+            for number, path in enumerate(evidence.work_files or (), start=1)
+        ),
+        evidence=_measured(evidence, names),
+        expect={
+            "decision": record.decision,
+            "outcome": record.outcome,
+            "progress": analysis.progress,
+            "circuit": str(analysis.circuit),
+        },
+    )
+    return msgspec.structs.replace(found, **_ENDINGS.get(analysis.outcome, {}))
+
+
+def _said(kept: KeptAnswer, *, claimed: bool) -> str:
+    if kept.status is None:
+        return "The story is complete." if claimed else _SAID
+    silent = msgspec.structs.replace(kept.status, recommendation="", problems=())
+    return f"{_SAID}\n\n{status.render(silent)}\n"
+
+
+def _measured(evidence: Evidence, names: dict[str, str]) -> CaseEvidence:
+    statuses = [str(check.status) for check in evidence.checks or ()]
+    failed = CheckStatus.FAILED in statuses
+    return CaseEvidence(
+        files_changed=evidence.files_changed,
+        commits=evidence.commits,
+        checks=CheckStatus.FAILED if failed else statuses[-1] if statuses else None,
+        stories_passed=evidence.stories_passed,
+        tree=evidence.tree and names.setdefault(f"tree {evidence.tree}", f"t{len(names)}"),
+    )
