@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ralphloop.cli.main import COMMANDS, ralph
-from ralphloop.cli.status_json import status_data
+from ralphloop.cli.status import status_data
 from ralphloop.config.model import settings
 from ralphloop.config.values import toml_line
 from ralphloop.errors import ExitCode

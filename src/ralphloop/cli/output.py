@@ -37,6 +37,11 @@ def emit_json(value: object, *, indent: int | None = 2) -> None:
     sys.stdout.write(text + "\n")
 
 
+def picked(value: object, *names: str) -> dict[str, object]:
+    """Some fields of a value under their own names, for JSON."""
+    return {name: getattr(value, name) for name in names}
+
+
 def emit_lines(lines: Iterable[str]) -> None:
     """Print lines that were asked for."""
     for line in lines:

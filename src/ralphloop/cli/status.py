@@ -1,6 +1,7 @@
 """`ralph status`: how the run stands, what it has cost, and what to do next.
 
-It reads and never spends; bare `ralph` is the same.
+It reads and never spends; bare `ralph` is the same.  The keys of `--json` are a contract with other
+tools, described in docs/reference/commands.md; they are only ever added to.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.cli.layout import row
+from ralphloop.core.limits import named
 from ralphloop.core.model import Circuit
 from ralphloop.core.story_state import Standing
-from ralphloop.core.totals import cost_words, money
-from ralphloop.journal.records import IterationRecord
+from ralphloop.core.totals import TOKENS, cost_words, money
+from ralphloop.journal.records import JsonObject, RunRecord
+from ralphloop.journal.views import circuit_view, iteration_list, session_view
 from ralphloop.night.look import look
+from ralphloop.night.past import all_iterations
 from ralphloop.night.values import Night, State, next_steps
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
@@ -47,8 +51,6 @@ def show_status(*, as_json: bool = False) -> None:
     """Print the status of the project around the current directory."""
     night = look(find_project(Path.cwd()), now=time.time())
     if as_json:
-        from ralphloop.cli.status_json import status_data
-
         output.emit_json(status_data(night))
     else:
         output.emit_lines(_lines(night))
@@ -101,15 +103,10 @@ def _current(night: Night) -> Iterator[str]:
         return
     age = format_duration(elapsed(current.started_at, night.now))
     attempt = f", attempt {current.attempt}" if current.attempt > 1 else ""
-    words = f"{_story_words(night, current)}{attempt}: iteration {current.n}, for {age}"
-    yield from row("working on", words)
-
-
-def _story_words(night: Night, iteration: IterationRecord) -> str:
-    if iteration.story is None:
-        return "the prompt"
-    story = night.story_list.get(iteration.story) if night.story_list else None
-    return f"{label(iteration.story)} “{story.title}”" if story else label(iteration.story)
+    story = night.story_list.get(current.story) if night.story_list and current.story else None
+    name = label(current.story) if current.story else "the prompt"
+    title = f" “{story.title}”" if story else ""
+    yield from row("working on", f"{name}{title}{attempt}: iteration {current.n}, for {age}")
 
 
 def _stories(night: Night) -> Iterator[str]:
@@ -136,17 +133,13 @@ def _spent(night: Night) -> Iterator[str]:
     cap = f" of {money(limits.max_cost_usd)}" if limits.max_cost_usd else ""
     estimated = " (estimated in part)" if totals.cost_estimated else ""
     yield from row("cost", f"{cost_words(totals.cost_usd, totals.unpriced)}{cap}{estimated}")
-    yield from row("tokens", _tokens(night))
+    cached = totals.cache_read_tokens + totals.cache_write_tokens
+    parts = f"{totals.input_tokens:,} in, {totals.output_tokens:,} out, {cached:,} cache"
+    tokens = f"{totals.total_tokens:,} ({parts})" if totals.total_tokens else "none reported"
+    yield from row("tokens", tokens)
     end = f" of {format_duration(limits.max_time)}" if limits.max_time else ""
     waited = f", {format_duration(totals.waited_s)} of it waiting" if totals.waited_s >= 1 else ""
     yield from row("time", f"{format_duration(night.active_s)}{end}{waited}")
-
-
-def _tokens(night: Night) -> str:
-    totals = night.totals
-    cached = totals.cache_read_tokens + totals.cache_write_tokens
-    parts = f"{totals.input_tokens:,} in, {totals.output_tokens:,} out, {cached:,} cache"
-    return f"{totals.total_tokens:,} ({parts})" if totals.total_tokens else "none reported"
 
 
 def _circuit(night: Night) -> Iterator[str]:
@@ -168,3 +161,96 @@ def _last(night: Night) -> Iterator[str]:
     yield from row("last", f"{words}: {reasons}" if reasons else words)
     for warning in night.warnings[:_MOST_WARNINGS]:
         yield from row("warning", warning, "yellow")
+
+
+def status_data(night: Night) -> JsonObject:
+    """The object of `--json`: the session with its iterations, and all that surrounds it."""
+    run, holder, totals, last = night.run, night.holder, night.totals, night.last
+    wait = night.wait if night.state is State.WAITING else None
+    current = night.current if night.is_live else None
+    session: JsonObject = {
+        "session_id": None,
+        "started_at": None,
+        "iterations": [],
+        "session": None,
+    }
+    if run is not None:
+        session = iteration_list(run, all_iterations(night.project, run.id))
+        session["session"] = session_view(
+            run,
+            stories_completed=night.story_list.passed if night.story_list else 0,
+            stories_failed=night.count(Standing.SET_ASIDE) + night.count(Standing.BLOCKED),
+            circuit_state=str(night.circuit.circuit),
+        )
+    return {
+        "v": 1,
+        "state": night.state,
+        "project": str(night.project.root),
+        **session,
+        "run": run and _run_data(night, run),
+        "holder": holder
+        and {
+            **output.picked(holder, "run", "mode", "pid", "host"),
+            "since": iso(holder.since),
+        },
+        "waiting": wait
+        and {
+            **output.picked(wait, "kind", "reason"),
+            "until": iso(wait.until),
+            "seconds": max(0.0, wait.until - night.now),
+        },
+        "paused": night.session.desk.paused or None,
+        "current": current
+        and {
+            "iteration": current.n,
+            **output.picked(current, "story", "attempt"),
+            "started_at": iso(current.started_at),
+            "elapsed_s": elapsed(current.started_at, night.now),
+        },
+        "last": last
+        and {
+            "iteration": last.n,
+            **output.picked(last, "story", "outcome", "decision"),
+            **output.picked(night, "reasons", "warnings"),
+        },
+        "stories": _story_counts(night),
+        **output.picked(totals, "cost_usd", "cost_estimated"),
+        "cost_known": not totals.unpriced,
+        "unpriced_starts": totals.unpriced,
+        "tokens": {
+            name.removesuffix("_tokens"): getattr(totals, name)
+            for name in (*TOKENS, "total_tokens")
+        },
+        "limits": named(night.limits),
+        "circuit": circuit_view(night.circuit, night.policy),
+        "next": list(next_steps(night)),
+    }
+
+
+def _run_data(night: Night, run: RunRecord) -> JsonObject:
+    return {
+        **output.picked(run, "id", "status", "mode", "branch"),
+        "decision": run.decision or None,
+        "reason": run.reason or None,
+        "started_at": iso(run.started_at),
+        "last_activity": iso(run.last_activity),
+        "ended_at": iso(run.ended_at) if run.ended_at is not None else None,
+        "starts": run.totals.starts,
+        "active_s": night.active_s,
+        "waited_s": run.totals.waited_s,
+        "can_continue": run.status.is_unfinished and not night.expired,
+    }
+
+
+def _story_counts(night: Night) -> JsonObject:
+    stories = night.story_list
+    return {
+        "source": stories.source if stories else None,
+        "problem": night.stories_problem or None,
+        "total": stories.total if stories else 0,
+        "passed": stories.passed if stories else 0,
+        "open": night.count(Standing.OPEN),
+        "set_aside": night.count(Standing.SET_ASIDE),
+        "blocked": night.count(Standing.BLOCKED),
+        "grades": night.grades,
+    }

@@ -17,7 +17,6 @@ from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.setup import relative
 from ralphloop.night.look import Placed, arranged, look
-from ralphloop.night.values import Night
 from ralphloop.project import find_project
 from ralphloop.stories.names import label
 from ralphloop.text.plain import counted
@@ -37,23 +36,21 @@ _INDENT = 5
 def stories(as_json: bool) -> None:
     """List the stories: order and reason, state, grade, attempts, cost."""
     night = look(find_project(Path.cwd()), now=time.time())
-    if night.story_list is None:
-        raise _nothing_to_list(night)
-    listed = list(arranged(night.story_list, night.session.stories))
+    found = night.story_list
+    if found is None and night.stories_problem:
+        step = "`ralph init` makes a story list; `ralph doctor` checks one."
+        raise InputError(night.stories_problem, step)
+    if found is None:
+        words = "the last run was a plain loop without stories"
+        raise InputError(words, "`ralph status` shows how it stands.")
+    listed = list(arranged(found, night.session.stories))
     if as_json:
-        output.emit_json(_as_data(night.story_list, listed))
-    else:
-        output.emit_lines(_as_lines(night.story_list, listed, night.project.root))
-
-
-def _nothing_to_list(night: Night) -> InputError:
-    if not night.stories_problem:
-        return InputError(
-            "the last run was a plain loop without stories", "`ralph status` shows how it stands."
+        data = [_story_data(placed) for placed in listed]
+        output.emit_json(
+            {"v": 1, **output.picked(found, "source", "total", "passed"), "stories": data}
         )
-    return InputError(
-        night.stories_problem, "`ralph init` makes a story list; `ralph doctor` checks one."
-    )
+    else:
+        output.emit_lines(_as_lines(found, listed, night.project.root))
 
 
 def _as_lines(story_list: StoryList, listed: list[Placed], root: Path) -> Iterator[str]:
@@ -89,31 +86,19 @@ def _facts(placed: Placed) -> str:
     return f"{', '.join(parts)}: {placed.why}" if placed.why else ", ".join(parts)
 
 
-def _as_data(story_list: StoryList, listed: list[Placed]) -> JsonObject:
-    return {
-        "v": 1,
-        "source": story_list.source,
-        "total": story_list.total,
-        "passed": story_list.passed,
-        "stories": [_story_data(placed) for placed in listed],
-    }
-
-
 def _story_data(placed: Placed) -> JsonObject:
     look, story, state = placed.look, placed.look.story, placed.look.state
     return {
-        "id": story.id,
-        "title": story.title,
+        **output.picked(story, "id", "title"),
         "order": placed.position,
         "why": placed.why,
-        "state": str(look.standing),
+        "state": look.standing,
         "grade": look.grade or None,
         "attempts": look.failed,
-        "iterations": state.iterations,
-        "cost_usd": state.cost_usd,
+        **output.picked(state, "iterations", "cost_usd"),
         "cost_known": not state.unpriced,
         "reason": state.reason or None,
-        "depends_on": list(story.depends_on),
+        "depends_on": story.depends_on,
         "saved_ref": state.saved_ref or None,
         "bring_back": look.bring_back or None,
     }
