@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ralphloop.agents.base import Agent, load_agent
-from ralphloop.cli import doctor_checks
+from ralphloop.cli import doctor
 from ralphloop.project import Project
 from tests.cli.nights import Night
 from tests.conftest import RunRalph
@@ -322,6 +322,6 @@ def test_agents_are_read_by_one_thread(place: Place, monkeypatch: pytest.MonkeyP
         threads.add(threading.current_thread())
         return load_agent(name, **places)
 
-    monkeypatch.setattr(doctor_checks, "load_agent", load)
-    assert list(doctor_checks.examine(Project(place.root), place.env))
+    monkeypatch.setattr(doctor, "load_agent", load)
+    assert list(doctor.examine(Project(place.root), place.env))
     assert threads == {threading.main_thread()}

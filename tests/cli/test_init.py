@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.cli.init_files import ignoring
+from ralphloop.cli.init import ignoring
 from ralphloop.config.load import load_config
 from ralphloop.core.planning import ready
 from ralphloop.prompts import has_status_section

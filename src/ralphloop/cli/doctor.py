@@ -1,22 +1,71 @@
-"""`ralph doctor`: everything a run needs, looked at one by one, each problem with its fix."""
+"""`ralph doctor`: everything a run needs, looked at in the order a run meets it.
+
+Nothing is changed, and nothing is started that the project names: whoever looks at a repository has
+not said yet that they trust it.  An agent's program is asked what it is only if it is the user's
+own: found on their PATH, outside of the project.  One that the project names (by a path in
+`ralph.toml`, by a declaration, by the environment it sets) is looked for and not started.  Those
+that are asked are asked in the root directory, because many programs obey files in the directory
+they are started in.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import platform
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir
 from pathlib import Path
+from typing import NamedTuple
 
 import click
+import msgspec
 
+from ralphloop import __version__
+from ralphloop.agents.base import AGENTS, Agent, load_agent
+from ralphloop.agents.declared import declared_names
+from ralphloop.agents.prices import cost_problems
+from ralphloop.agents.programs import find_program
 from ralphloop.cli import output
-from ralphloop.cli.doctor_checks import Seen, examine
 from ralphloop.cli.layout import row
-from ralphloop.errors import ExitCode, Level
-from ralphloop.project import find_project
+from ralphloop.config.load import Loaded, check_config
+from ralphloop.config.model import AgentSection, CommitPolicy, Config
+from ralphloop.core.story import StoryList
+from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryError
+from ralphloop.journal.lock import live_holder, tree_holder
+from ralphloop.journal.queries import JournalReader
+from ralphloop.journal.records import RunRecord
+from ralphloop.loop.setup import relative
+from ralphloop.notify.notifier import unsendable
+from ralphloop.project import CONFIG_NAME, Project, agent_directories, find_project
+from ralphloop.repo.checks import cannot_start, may_need_shell
+from ralphloop.repo.own_files import never_progress, project_prefix
+from ralphloop.repo.preflight import disk_space, inspect
+from ralphloop.repo.work_tree import Repository
+from ralphloop.stories.files import resolve_parent_spec
+from ralphloop.stories.names import label
+from ralphloop.stories.source import find_source, load
 from ralphloop.text.plain import counted
 
 _COLOURS = {Level.OK: "green", Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
 _INDENT = 21
+_MOST_PROBLEMS = 10
+_AWAKE = ("systemd-inhibit", "caffeinate")
+_WAL_VERSION = b"\x02\x02"  # read and write version in the header of a SQLite file
+_NEED_SETTINGS = frozenset({"command", "scripted"})  # nothing to look for unless they are chosen
+
+
+class Seen(NamedTuple):
+    """One thing that was looked at."""
+
+    area: str
+    level: Level
+    message: str
+    fix: str = ""
+    code: ExitCode = ExitCode.REPO_NOT_READY  # what a run would end with, for errors
 
 
 @click.command()
@@ -27,27 +76,15 @@ def doctor(as_json: bool) -> int:
     Ends with 0 if nothing stands in the way of a run, else with the code that run would end with.
     """
     seen = list(examine(find_project(Path.cwd()), os.environ))
-    code = _exit_code(seen)
+    # The first error is what a run would meet first.
+    code = next((each.code for each in seen if each.level is Level.ERROR), ExitCode.COMPLETE)
     if as_json:
-        output.emit_json(
-            {
-                "v": 1,
-                "ok": code is ExitCode.COMPLETE,
-                "exit_code": int(code),
-                "findings": [
-                    {"area": s.area, "level": s.level, "message": s.message, "fix": s.fix}
-                    for s in seen
-                ],
-            }
-        )
+        found = [output.picked(each, "area", "level", "message", "fix") for each in seen]
+        is_well = code is ExitCode.COMPLETE
+        output.emit_json({"v": 1, "ok": is_well, "exit_code": int(code), "findings": found})
     else:
         output.emit_lines(_lines(seen))
     return code
-
-
-def _exit_code(seen: Sequence[Seen]) -> ExitCode:
-    """The code of the first error: what a run would meet first."""
-    return next((each.code for each in seen if each.level is Level.ERROR), ExitCode.COMPLETE)
 
 
 def _lines(seen: Sequence[Seen]) -> Iterator[str]:
@@ -57,14 +94,222 @@ def _lines(seen: Sequence[Seen]) -> Iterator[str]:
         if each.fix:
             yield from row("", f"fix: {each.fix}", width=_INDENT)
     yield ""
-    yield _summary(seen)
-
-
-def _summary(seen: Sequence[Seen]) -> str:
     errors = sum(each.level is Level.ERROR for each in seen)
     warnings = sum(each.level is Level.WARNING for each in seen)
+    doubts = counted(warnings, "warning")
     if errors:
-        return f"{counted(errors, 'error')}, {counted(warnings, 'warning')}: a run would not start."
-    if warnings:
-        return f"{counted(warnings, 'warning')}, nothing that stops a run."
-    return "All is well."
+        yield f"{counted(errors, 'error')}, {doubts}: a run would not start."
+    else:
+        yield f"{doubts}, nothing that stops a run." if warnings else "All is well."
+
+
+def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
+    """Look at everything, one by one."""
+    versions = f"{__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    yield Seen("ralph", Level.OK, versions)
+    loaded, problems = check_config(project.root, env=env)
+    latest, journal = _journal(project)
+    yield from _repository(project, loaded.config, latest)
+    for problem in problems[:_MOST_PROBLEMS]:
+        message = f"{problem.place}: {problem.message}"
+        fix = "correct it; `ralph config validate` lists all problems"
+        yield Seen("settings", Level.ERROR, message, fix, ExitCode.BAD_INPUT)
+    if not problems:
+        changed = sum(origin != "default" for origin in loaded.origins.values())
+        yield Seen("settings", Level.OK, f"valid; {changed} set, the others have their defaults")
+    stories, seen = _stories(project, loaded.config)
+    yield from seen
+    yield from _checks(project, loaded.config, stories, env)
+    for finding in agent_findings(project, loaded, env):
+        yield Seen("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
+    yield from _awake(loaded.config)
+    for words in unsendable(loaded.config.notify):
+        yield Seen("notify", Level.WARNING, words, "install it, or correct [notify] in ralph.toml")
+    yield journal
+    yield _lock(project)
+
+
+def _repository(project: Project, config: Config, latest: RunRecord | None) -> Iterator[Seen]:
+    try:
+        repo = Repository.open(project.root).looked_at()
+    except RepositoryError as error:
+        has_git = shutil.which("git") is not None
+        yield Seen("git", Level.WARNING if has_git else Level.ERROR, error.message, error.next_step)
+        yield from (Seen("repository", *finding[:3]) for finding in disk_space(project.root))
+        return
+    yield Seen("git", Level.OK, repo.git.line("version").removeprefix("git version "))
+    findings = inspect(
+        repo,
+        store=project.directory / "objects",
+        own=never_progress(project_prefix(repo.root, project.root), [config.stories.prd]),
+        commits=config.git.commit is CommitPolicy.STORY,
+        # What an unfinished run left in the work tree is no obstacle to continuing it.
+        allow_dirty=latest is not None and latest.status.is_unfinished,
+        looking=True,
+    )
+    yield from (Seen("repository", *finding[:3]) for finding in findings)
+
+
+def _stories(project: Project, config: Config) -> tuple[StoryList | None, list[Seen]]:
+    named = project.root / config.stories.prd
+    try:
+        path = named if named.exists() else find_source(project.root)
+    except RalphError as error:
+        return None, [Seen("stories", Level.WARNING, error.message, error.next_step)]
+    try:
+        stories = load(path).list
+        for story in stories.stories:
+            if not story.passes:
+                resolve_parent_spec(story, specs_dir=path.parent, repo_root=project.root)
+    except RalphError as error:
+        wrong = Seen("stories", Level.ERROR, error.message, error.next_step, ExitCode.BAD_INPUT)
+        return None, [wrong]
+    words = f"{counted(stories.total, 'story')}, {stories.passed} passed"
+    return stories, [Seen("stories", Level.OK, f"{relative(path, project.root)}: {words}")]
+
+
+def _checks(
+    project: Project, config: Config, stories: StoryList | None, env: Mapping[str, str]
+) -> Iterator[Seen]:
+    if not config.checks.commands:
+        fix = "set checks.commands in ralph.toml; `ralph init` finds those of your stack"
+        yield Seen("checks", Level.WARNING, "none: stories can only be `claimed`", fix)
+    for argv in config.checks.commands:
+        command, found = " ".join(argv), bool(find_program(argv[0], env, project.root))
+        if trouble := cannot_start(argv, found=found):
+            yield Seen("checks", Level.ERROR, f"{command}: {trouble.words}", trouble.fix)
+        elif trouble := may_need_shell(argv):
+            yield Seen("checks", Level.WARNING, f"{command}: {trouble.words}", trouble.fix)
+        else:
+            yield Seen("checks", Level.OK, command)
+    for story in stories.stories if stories else ():
+        program = story.verify[0] if story.verify and not story.passes else ""
+        if program and not find_program(program, env, project.root):
+            message = f"verify of {label(story.id)}: {program} was not found"
+            yield Seen("checks", Level.WARNING, message, "unless the story itself makes it")
+
+
+def _awake(config: Config) -> Iterator[Seen]:
+    if not config.session.keep_awake:
+        return
+    found = next((name for name in _AWAKE if shutil.which(name)), None)
+    if found:
+        yield Seen("sleep", Level.OK, f"{found} keeps the machine awake during a run")
+    else:
+        message = "nothing here keeps the machine awake during a run"
+        yield Seen("sleep", Level.WARNING, message, "switch automatic sleep off for the night")
+
+
+def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
+    """The newest run, and whether the journal can be read."""
+    try:
+        if not project.journal.exists():
+            return None, Seen("journal", Level.OK, "none yet")
+        with JournalReader.open(project.journal) as journal:
+            latest = journal.latest_run()
+        with project.journal.open("rb") as file:
+            uses_wal = file.read(20)[18:] == _WAL_VERSION
+        mode = "" if uses_wal else "; without a write-ahead log, so it is slower"
+    except RalphError as error:
+        wrong = Seen("journal", Level.ERROR, error.message, error.next_step, error.exit_code)
+        return None, wrong
+    newest = f"newest run {latest.id}" if latest else "no run yet"
+    return latest, Seen("journal", Level.OK, f"can be read, {newest}{mode}")
+
+
+def _lock(project: Project) -> Seen:
+    now = time.time()
+    if beside := tree_holder(project.directory, now):
+        message = f"run {beside.run} in {beside.project} holds this work tree"
+        return Seen("lock", Level.INFO, message, "`ralph stop` there ends it")
+    holder = live_holder(project.directory, now)
+    if holder is None:
+        return Seen("lock", Level.OK, "nobody holds the project")
+    message = f"run {holder.run} goes on (process {holder.pid})"
+    return Seen("lock", Level.INFO, message, "`ralph status` shows it, `ralph stop` ends it")
+
+
+def agent_findings(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterator[Finding]:
+    """The chosen agent first, then its fallbacks, then the others there are."""
+    config, places = loaded.config.agent, agent_directories(project.root)
+    chosen = str(config.name)
+    fallbacks = [str(name) for name in config.fallback if str(name) != chosen]
+    others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
+    names = list(dict.fromkeys([chosen, *fallbacks, *others]))
+    own = config
+    if _set_by_project(loaded, "env"):  # but the project does not say where programs are looked for
+        rest = {name: value for name, value in config.env.items() if name != "PATH"}
+        own = msgspec.structs.replace(config, env=rest)
+
+    def ask(name: str, agent: Agent | RalphError) -> list[Finding]:
+        if isinstance(agent, RalphError):
+            return [Finding(Level.ERROR, agent.message, agent.next_step)]
+        theirs = _named_by_project(name, loaded, places)
+
+        def why_not(program: str) -> str:
+            inside = _is_inside(program, project.root, env)
+            return "the project names it" if theirs else "it lies in the project" if inside else ""
+
+        settings = own if name == chosen else AgentSection()
+        limited = name in (chosen, *fallbacks) and loaded.config.limits.max_cost_usd > 0
+        found = agent.check(settings, cwd=project.root, inherited=env, why_not=why_not)
+        costs = cost_problems(name, settings, limited=limited)
+        return [*(found or [Finding(Level.INFO, name)]), *costs]
+
+    agents = [_loaded(name, places) for name in names]
+    # Programs take their time to state their version; together they take the slowest one's.
+    with chdir("/"), ThreadPoolExecutor(max_workers=4) as pool:
+        answers = list(pool.map(ask, names, agents))
+    for name, found in zip(names, answers, strict=True):
+        words = found[0].message
+        if name == chosen and found[0].level is Level.INFO:
+            found[0] = found[0]._replace(level=Level.OK, message=f"{words}, chosen")
+        elif name in fallbacks:
+            found[0] = found[0]._replace(message=f"{words}, a fallback")
+            found[:] = [_stops_nothing(each, Level.WARNING) for each in found]
+        elif name != chosen:
+            found[:] = [_stops_nothing(found[0], Level.INFO)]
+        yield from found
+
+
+def _stops_nothing(finding: Finding, missing: Level) -> Finding:
+    """What is found of an agent that is not chosen; one that is missing is worth that much."""
+    if finding.level is Level.ERROR:
+        return Finding(missing, finding.message, finding.fix)
+    return Finding(Level.INFO, finding.message)
+
+
+def _set_by_project(loaded: Loaded, key: str) -> bool:
+    return loaded.origins[f"agent.{key}"] == CONFIG_NAME
+
+
+def _named_by_project(name: str, loaded: Loaded, places: Sequence[Path]) -> bool:
+    """True where the project says what is started, or with which environment."""
+    config = loaded.config.agent
+    if name not in AGENTS and any((place / f"{name}.toml").exists() for place in places):
+        return True
+    if name != config.name:
+        return False
+    by_path = "/" in config.binary or config.binary.startswith("~")
+    return (by_path and _set_by_project(loaded, "binary")) or (
+        bool(config.env) and _set_by_project(loaded, "env")
+    )
+
+
+def _is_inside(program: str, root: Path, env: Mapping[str, str]) -> bool:
+    """True for a program of the project, or of the work tree around it, also behind links."""
+    home = Path(env.get("HOME") or "/")
+    # A home directory kept in git holds the user's own programs.
+    tops = (top for top in (root, *root.parents) if (top / ".git").exists() and top != home)
+    trees = {root, next(tops, root)}
+    path = Path(program)
+    real = (path.resolve(), path.parent.resolve())
+    return any(place.is_relative_to(tree) for place in real for tree in trees)
+
+
+def _loaded(name: str, places: Sequence[Path]) -> Agent | RalphError:
+    """Not for threads: msgspec lays a type out at its first use, and two at once crash it."""
+    try:
+        return load_agent(name, directories=places)
+    except RalphError as error:
+        return error

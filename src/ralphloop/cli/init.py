@@ -3,40 +3,98 @@
 Everything is found out and validated before the first file is written.  What exists is only
 replaced by an explicit yes: on a terminal one is asked for each file, elsewhere `--overwrite` says
 so.  A story list is never replaced by the sample.
+
+The files are rendered from templates that are data of the room `prompts`.  The templates are ours,
+the values come from the user's repository: the sandbox keeps a project's description from being
+anything but text.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 import click
 
+from ralphloop.agents.base import AGENTS
+from ralphloop.agents.declared import declared_names
+from ralphloop.agents.environment import API_KEYS
 from ralphloop.agents.programs import find_program
+from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
-from ralphloop.cli.init_files import (
-    GITIGNORE,
-    Billing,
-    Planned,
-    Stories,
-    billing_of,
-    choose_agent,
-    find_stories,
-    planned_files,
-)
 from ralphloop.cli.layout import row
-from ralphloop.config.load import check_config, user_file
+from ralphloop.config.load import DEFAULT, check_config, user_file
 from ralphloop.config.model import AgentName
-from ralphloop.errors import ExitCode, RepositoryError
-from ralphloop.project import CONFIG_NAME
+from ralphloop.config.values import toml_value
+from ralphloop.core.story import StoryList
+from ralphloop.errors import ExitCode, InputError, RepositoryError, UsageError
+from ralphloop.project import CONFIG_NAME, agent_directories
+from ralphloop.prompts.build import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.repo.work_tree import Repository
 from ralphloop.stacks.detect import Detected, detect
+from ralphloop.stories.source import find_source, load
 from ralphloop.text.plain import counted
 
-_LABEL_WIDTH = 10
+COST_CAP_USD = 20.0
+_row = partial(row, width=10)
+_GITIGNORE = ".gitignore"
+_PROMPT = "PROMPT.md"
+_IGNORED = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
+_DOCUMENTS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", "README.md")
+_PLACEHOLDERS: dict[str, tuple[str, ...]] = {  # of those without a program of their own
+    AgentName.COMMAND: ("./my-agent",),
+    AgentName.SCRIPTED: ("night.yaml",),
+}
+_LOOKED_FOR = (AgentName.CLAUDE, AgentName.CODEX, AgentName.GEMINI, AgentName.OPENCODE)
+_KEYS: dict[str, frozenset[str]] = {
+    AgentName.CLAUDE: frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}),
+    AgentName.CODEX: frozenset({"OPENAI_API_KEY", "CODEX_API_KEY"}),
+    AgentName.GEMINI: frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
+    AgentName.SCRIPTED: frozenset(),
+}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One file, before it is written."""
+
+    path: Path
+    data: bytes
+    remark: str = ""
+    replaceable: bool = True  # by --overwrite
+    grows: bool = False  # only ever extended
+
+    def fate(self) -> str:
+        """What writing it would do."""
+        try:
+            before = self.path.read_bytes()
+        except FileNotFoundError:
+            return "created"
+        except OSError:
+            return "replaced"  # whatever it is, it is not ours
+        if before == self.data:
+            return "same"
+        return "extended" if self.grows else "replaced"
+
+
+@dataclass(frozen=True)
+class Stories:
+    """Where the stories are, or will be."""
+
+    name: str  # from the project's directory
+    there: StoryList | None = None  # None: the file is still to be written
+    copied: bytes | None = None  # from a file outside
+
+    @property
+    def is_sample(self) -> bool:
+        return self.there is None and self.copied is None
 
 
 @click.command()
@@ -55,63 +113,170 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool) -> int
 
     The stack and the commands that prove its work are detected from the files here.
     """
-    root = Path.cwd()
-    stories = find_stories(root, prd)
-    detected = detect(root, directories=_own_stacks())
-    name = choose_agent(root, agent)
-    billing = billing_of(name, os.environ)
-    files = planned_files(root, detected, stories, name, billing)
-    output.emit_lines(_found(root, detected, name, billing))
+    root, own = Path.cwd(), user_file(os.environ)
+    stories = _given_stories(root, prd) if prd is not None else _find_stories(root)
+    detected = detect(root, directories=(own.parent / "stacks",) if own else ())
+    name = _choose_agent(root, agent)
+    keys, why_capped = _paid_by_use(name, os.environ)
+    planned = _planned(root, detected, stories, name, keys, COST_CAP_USD if why_capped else 0.0)
+    output.emit_lines(_found(root, detected, name, why_capped))
     asking = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     if asking and not click.confirm(f"Set up ralph in {root}?", default=True, err=True):
         output.emit_lines(["Nothing was written."])
         return ExitCode.COMPLETE
-    written = [each.name for each in files if _settle(each, asking=asking, overwrite=overwrite)]
-    output.emit_lines(_kept_stories(stories))
-    output.emit_lines(_doubts(root, stories, written))
-    output.emit_lines(_next_steps(root, stories, name, written))
+    written = [each for each in planned if _settle(root, each, asking=asking, overwrite=overwrite)]
+    names = [str(each.path.relative_to(root)) for each in written]
+    if listed := stories.there:
+        words = f"{stories.name}: {counted(listed.total, 'story')}, {listed.passed} passed"
+        output.emit_lines(_row("kept", words))
+    output.emit_lines(_doubts(root, stories, names))
+    output.emit_lines(_next_steps(root, stories, name, names))
     return ExitCode.COMPLETE
 
 
-def _row(label: str, text: str) -> Iterator[str]:
-    return row(label, text, width=_LABEL_WIDTH)
+def _find_stories(root: Path) -> Stories:
+    """The story file that is there already, validated; else the sample to be written."""
+    loaded, _ = check_config(root, env=os.environ)
+    named = loaded.config.stories.prd
+    if (root / named).exists():
+        return Stories(named, load(root / named).list)
+    try:
+        path = find_source(root)
+    except InputError:
+        return Stories("prd.json")
+    return Stories(path.name, load(path).list)
 
 
-def _own_stacks() -> tuple[Path, ...]:
-    settings = user_file(os.environ)
-    return (settings.parent / "stacks",) if settings else ()
+def _given_stories(root: Path, given: Path) -> Stories:
+    listed = load(given).list
+    path = root / given
+    if ".." not in given.parts and path.is_relative_to(root):
+        return Stories(path.relative_to(root).as_posix(), listed)
+    name = "prd.json" if listed.kind == "prd" else "tasks.yaml"
+    return Stories(name, copied=given.read_bytes())
 
 
-def _found(root: Path, detected: Detected, agent: str, billing: Billing) -> Iterator[str]:
+def _choose_agent(root: Path, wanted: str | None) -> str:
+    """The agent asked for, else the one settings name, else the first that is installed."""
+    if wanted is not None:
+        known = {*AGENTS, *declared_names(agent_directories(root))}
+        if wanted not in known:
+            listed = ", ".join(sorted(known))
+            raise UsageError(f"--agent: there is no agent {wanted[:40]!r}", f"One of: {listed}.")
+        return wanted
+    loaded, _ = check_config(root, env=os.environ)
+    if loaded.origins["agent.name"] != DEFAULT:
+        return str(loaded.config.agent.name)
+    installed = (name for name in _LOOKED_FOR if find_program(name, os.environ, root))
+    return str(next(installed, AgentName.CLAUDE))
+
+
+def _paid_by_use(agent: str, env: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+    """The keys that are set for it; and where every token has its price, why we think so."""
+    keys = tuple(sorted(name for name in _KEYS.get(agent, API_KEYS) if env.get(name)))
+    if keys:
+        return keys, f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
+    # It has no subscription of its own.
+    return keys, f"{agent} is paid by use" if agent == AgentName.OPENCODE else ""
+
+
+def _planned(
+    root: Path,
+    detected: Detected,
+    stories: Stories,
+    agent: str,
+    keys: tuple[str, ...],
+    max_cost_usd: float,
+) -> list[Planned]:
+    """Everything that would be written, in order."""
+    render = _renderer()
+    config = render(
+        CONFIG_NAME,
+        agent=agent,
+        command=_PLACEHOLDERS.get(agent, ()),
+        keys=keys,
+        checks=detected.checks,
+        max_cost_usd=max_cost_usd,
+        prd=stories.name,
+    )
+    documents = tuple(name for name in _DOCUMENTS if (root / name).is_file())
+    prompt = render(_PROMPT, project=detected, documents=documents)
+    planned = [Planned(root / CONFIG_NAME, config), Planned(root / _PROMPT, prompt)]
+    if stories.copied is not None:
+        planned += [Planned(root / stories.name, stories.copied, " (a copy)")]
+    elif stories.there is None:
+        sample, remark = render("prd.json", project=detected), " (a sample with two stories)"
+        planned += [Planned(root / stories.name, sample, remark, replaceable=False)]
+    ignored = ignoring(_read(root / _GITIGNORE))
+    return [*planned, Planned(root / _GITIGNORE, ignored, grows=True)]
+
+
+def ignoring(before: bytes) -> bytes:
+    """A .gitignore with our own files in it; everything that was there stays as it is."""
+    known = {line.strip().strip(b"/") for line in before.splitlines()}
+    missing = [name for name in _IGNORED if name.strip("/").encode() not in known]
+    if not missing:
+        return before
+    end = b"\r\n" if b"\r\n" in before else b"\n"
+    gap = end if before and not before.endswith((b"\n", b"\r")) else b""
+    return before + gap + b"".join(name.encode() + end for name in missing)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}"
+        raise InputError(reason, f"Look at {path}.", place=path.name) from None
+
+
+def _renderer() -> Callable[..., bytes]:
+    """Renders one of the files; its template says which values it needs."""
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import SandboxedEnvironment
+
+    environment = SandboxedEnvironment(
+        autoescape=False,  # the results are Markdown, TOML and JSON, never HTML
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"toml": toml_value, "json": json.dumps, "command": shlex.join}
+    environment.globals |= {
+        "instructions": DEFAULT_INSTRUCTIONS.replace("# How to work", "## Task instructions", 1),
+        "status_section": STATUS_SECTION,
+    }
+
+    def render(name: str, **values: object) -> bytes:
+        template = files("ralphloop.prompts") / "templates" / f"{name}.j2"
+        return environment.from_string(template.read_text("utf-8")).render(**values).encode()
+
+    return render
+
+
+def _found(root: Path, detected: Detected, agent: str, why_capped: str) -> Iterator[str]:
+    def missing(program: str) -> bool:
+        return find_program(program, os.environ, root) is None
+
     tools = f" ({', '.join(detected.tools)})" if detected.tools else ""
     yield from _row("stack", f"{detected.title}{tools}")
-    yield from _check_lines(root, detected)
-    missing = "" if agent_is_there(agent, root) else ", which is not on PATH yet"
-    yield from _row("agent", f"{agent}{missing}")
-    if billing.words:
-        yield from _row("limit", billing.words)
-    for hint in (*detected.hints, *_place(root)):
-        yield from _row("note", hint)
-    yield ""
-
-
-def _check_lines(root: Path, detected: Detected) -> Iterator[str]:
-    label = "checks"
-    for argv in detected.checks:
-        there = find_program(argv[0], os.environ, root) is not None
-        missing = "" if there else f" ({argv[0]} is not on PATH yet)"
-        yield from _row(label, f"{shlex.join(argv)}{missing}")
-        label = ""
+    for number, argv in enumerate(detected.checks):
+        words = f" ({argv[0]} is not on PATH yet)" if missing(argv[0]) else ""
+        yield from _row("" if number else "checks", f"{shlex.join(argv)}{words}")
     if not detected.checks:
         words = "none found: until ralph.toml names some, stories can only be `claimed`"
         yield from _row("checks", words)
-
-
-def agent_is_there(agent: str, root: Path) -> bool:
-    """Whether the agent could be started; those without a program of their own always can."""
-    if agent in (AgentName.COMMAND, AgentName.SCRIPTED):
-        return True
-    return find_program(agent, os.environ, root) is not None
+    absent = agent not in _PLACEHOLDERS and missing(agent)
+    yield from _row("agent", f"{agent}{', which is not on PATH yet' if absent else ''}")
+    if why_capped:
+        words = f"${COST_CAP_USD:.0f} a session (max_cost_usd), because {why_capped}"
+        yield from _row("limit", words)
+    for hint in (*detected.hints, *_place(root)):
+        yield from _row("note", hint)
+    yield ""
 
 
 def _place(root: Path) -> Iterator[str]:
@@ -124,29 +289,22 @@ def _place(root: Path) -> Iterator[str]:
         yield f"this is a part of the repository at {top}; ralph will work on this part"
 
 
-def _settle(file: Planned, *, asking: bool, overwrite: bool) -> bool:
+def _settle(root: Path, file: Planned, *, asking: bool, overwrite: bool) -> bool:
     """Write one file unless that would take something away unasked; False: left alone."""
-    fate = file.fate()
-    if fate == "exists" and not (overwrite and file.replaceable):
-        question = f"{file.name} exists. Replace it?"
+    fate, name = file.fate(), file.path.relative_to(root)
+    if fate == "replaced" and not (overwrite and file.replaceable):
+        question = f"{name} exists. Replace it?"
         if not (asking and click.confirm(question, default=False, err=True)):
             hint = " (--overwrite replaces it)" if file.replaceable else ""
-            output.emit_lines(_row("kept", f"{file.name}: it exists{hint}"))
+            output.emit_lines(_row("kept", f"{name}: it exists{hint}"))
             return False
     if fate == "same":
-        output.emit_lines(_row("kept", f"{file.name}: it is up to date"))
+        output.emit_lines(_row("kept", f"{name}: it is up to date"))
         return False
-    file.write()
-    verb = {"new": "created", "exists": "replaced", "grows": "extended"}[fate]
-    output.emit_lines(_row(verb, f"{file.name}{file.remark}"))
+    # In one step, and never through a link that leads out of the project.
+    write_atomic(file.path, file.data, within=root)
+    output.emit_lines(_row(fate, f"{name}{file.remark}"))
     return True
-
-
-def _kept_stories(stories: Stories) -> Iterator[str]:
-    if stories.there is not None:
-        listed = stories.there
-        words = f"{stories.name}: {counted(listed.total, 'story')}, {listed.passed} passed"
-        yield from _row("kept", words)
 
 
 def _doubts(root: Path, stories: Stories, written: list[str]) -> Iterator[str]:
@@ -161,23 +319,17 @@ def _doubts(root: Path, stories: Stories, written: list[str]) -> Iterator[str]:
 
 def _next_steps(root: Path, stories: Stories, agent: str, written: list[str]) -> Iterator[str]:
     steps = []
-    if agent in (AgentName.COMMAND, AgentName.SCRIPTED) and CONFIG_NAME in written:
+    if agent in _PLACEHOLDERS and CONFIG_NAME in written:
         steps.append(f"name your program in {CONFIG_NAME}: agent.command")
     if stories.is_sample:
         steps.append(f"edit {stories.name}: the stories in it are a sample")
-    steps += _git_steps(root, written)
-    steps += ["ralph run --dry-run   shows the plan and first prompt, spends nothing"]
-    steps += ["ralph run             runs it"]
-    yield ""
-    yield "Next:"
-    yield from (f"  {number}. {step}" for number, step in enumerate(steps, 1))
-
-
-def _git_steps(root: Path, written: list[str]) -> Iterator[str]:
     try:
         Repository.open(root)
     except RepositoryError:
-        yield "git init              (ralph commits each story that passes)"
-        written = [*dict.fromkeys([*written, GITIGNORE])]
+        steps.append("git init              (ralph commits each story that passes)")
+        written = [*dict.fromkeys([*written, _GITIGNORE])]
     if written:
-        yield f"git add {shlex.join(written)}\n     git commit -m 'Set up ralph'"
+        steps.append(f"git add {shlex.join(written)}\n     git commit -m 'Set up ralph'")
+    steps += ["ralph run --dry-run   shows the plan and first prompt, spends nothing"]
+    steps += ["ralph run             runs it"]
+    yield from ("", "Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, 1)))

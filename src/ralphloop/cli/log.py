@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -57,7 +59,8 @@ def log(
             output.emit_lines(["Nothing was run here yet."])
             return
         part = "prompt.md" if prompt else "log.stderr" if stderr else "log"
-        reader = _LogReader(project, journal, run, story, part, plain=raw or part != "log")
+        plain = raw or part != "log"
+        reader = _LogReader(project, journal, run, story, part, plain)
         wanted = reader.wanted(iteration)
         if follow:
             reader.follow(wanted, only=iteration)
@@ -65,37 +68,31 @@ def log(
             reader.show_all(wanted)
 
 
+@dataclass(frozen=True)
 class _LogReader:
     """The transcripts of one run."""
 
-    def __init__(
-        self,
-        project: Project,
-        journal: JournalReader,
-        run: RunRecord,
-        story: str | None,
-        part: str,
-        *,
-        plain: bool,
-    ) -> None:
-        self._project = project
-        self._journal = journal
-        self._run = run
-        self._story = story
-        self._part, self._plain = part, plain  # which file of an iteration, and whether as it is
-        self._folder = project.transcripts / run.id
+    project: Project
+    journal: JournalReader
+    run: RunRecord
+    story: str | None
+    part: str  # which file of an iteration
+    plain: bool  # shown as it is
 
     def wanted(self, iteration: int | None) -> list[IterationRecord]:
         """The iterations that were asked for, oldest first."""
         if iteration is not None:
-            found = self._journal.iteration(self._run.id, iteration)
-            return [found if found is not None else self._no_such(iteration)]
-        if self._story is None:
-            return self._journal.latest_iterations(self._run.id, 1)
-        newest = self._journal.story_iterations(self._run.id, self._story, _MOST_ITERATIONS)
+            if found := self.journal.iteration(self.run.id, iteration):
+                return [found]
+            last = self.journal.next_number(self.run.id) - 1
+            there = f"There are 1 to {last}." if last else "It has not started one yet."
+            raise UsageError(f"run {self.run.id} has no iteration {iteration}", there)
+        if self.story is None:
+            return self.journal.latest_iterations(self.run.id, 1)
+        newest = self.journal.story_iterations(self.run.id, self.story, _MOST_ITERATIONS)
         if not newest and not self._is_live():
             raise UsageError(
-                f"no iteration of run {self._run.id} worked on {label(self._story)}",
+                f"no iteration of run {self.run.id} worked on {label(self.story)}",
                 "`ralph stories` lists the stories.",
             )
         return newest[::-1]
@@ -103,10 +100,10 @@ class _LogReader:
     def show_all(self, records: list[IterationRecord]) -> None:
         """Show iterations as they are now."""
         if not records:
-            output.emit_lines([f"Run {self._run.id} has not started an iteration yet."])
+            output.emit_lines([f"Run {self.run.id} has not started an iteration yet."])
         for record in records:
             # Error output has a file only if there was any; the transcript tells if it was kept.
-            if not self._path(record, self._part.removesuffix(".stderr")).exists():
+            if not self._path(record, self.part.removesuffix(".stderr")).exists():
                 raise self._gone(record)
             self._show(record, is_over=lambda: True)
 
@@ -120,10 +117,10 @@ class _LogReader:
         while only is None:
             # In this order: what was started before the run ended is still shown.
             live = self._is_live()
-            coming = self._journal.iterations(self._run.id, after=after, limit=1, brief=True)
+            coming = self.journal.iterations(self.run.id, after=after, limit=1, brief=True)
             if coming:
                 after = coming[0].n
-                if self._story in (None, coming[0].story):
+                if self.story in (None, coming[0].story):
                     self._show(coming[0], is_over=self._over(coming[0]))
             elif not live:
                 break
@@ -133,39 +130,39 @@ class _LogReader:
         output.emit_lines(self._end())
 
     def _show(self, record: IterationRecord, *, is_over: Callable[[], bool]) -> None:
-        path = self._path(record, self._part)
-        if self._plain:
+        path = self._path(record, self.part)
+        if self.plain:
             for chunk in _pieces(path, is_over):
                 output.emit_bytes(chunk)
                 output.flush()
             return
         output.emit_lines(header(record))
-        view = LogView(record, self._run)
+        view = LogView(record, self.run)
         for chunk in _pieces(path, is_over):
             output.emit_lines(view.feed(chunk))
             output.flush()
-        now = self._journal.iteration(self._run.id, record.n) or record
+        now = self.journal.iteration(self.run.id, record.n) or record
         output.emit_lines([*view.rest(now), *footer(now, live=self._is_live())])
 
     def _path(self, record: IterationRecord, part: str) -> Path:
-        return self._folder / f"{record.n}.{part}"
+        return self.project.transcripts / self.run.id / f"{record.n}.{part}"
 
     def _over(self, record: IterationRecord) -> Callable[[], bool]:
         def is_over() -> bool:
             if not self._is_live():
                 return True
-            now = self._journal.iterations(self._run.id, after=record.n - 1, limit=1, brief=True)
+            now = self.journal.iterations(self.run.id, after=record.n - 1, limit=1, brief=True)
             return not now or now[0].finished_at is not None
 
         return is_over
 
     def _is_live(self) -> bool:
-        holder = live_holder(self._project.directory, time.time())
-        return holder is not None and holder.run == self._run.id
+        holder = live_holder(self.project.directory, time.time())
+        return holder is not None and holder.run == self.run.id
 
     def _tell_wait(self, told: Wait | None) -> Wait | None:
         """Say once for each wait that there is one, and until when."""
-        wait = self._journal.open_wait(self._run.id)
+        wait = self.journal.open_wait(self.run.id)
         if wait is not None and (told is None or told.id != wait.id):
             left = format_duration(max(0.0, wait.until - time.time()))
             words = f"{left}, until {iso(wait.until)}: {wait.reason}"
@@ -174,23 +171,16 @@ class _LogReader:
         return wait or told
 
     def _end(self) -> Iterator[str]:
-        run = self._journal.find_run(self._run.id)
-        if run is None or not run.decision:
-            yield from row("run", f"{self._run.id} does not go on.", "bold")
-            return
+        run = self.journal.find_run(self.run.id) or self.run
         reason = f": {run.reason}" if run.reason else ""
-        yield from row("run", f"{run.id} ended: {run.decision}{reason}", "bold")
-
-    def _no_such(self, iteration: int) -> IterationRecord:
-        last = self._journal.next_number(self._run.id) - 1
-        there = f"There are 1 to {last}." if last else "It has not started one yet."
-        raise UsageError(f"run {self._run.id} has no iteration {iteration}", there)
+        words = f"ended: {run.decision}{reason}" if run.decision else "does not go on."
+        return row("run", f"{run.id} {words}", "bold")
 
     def _gone(self, record: IterationRecord) -> InputError:
-        if self._run.mode == Mode.HOOK:
+        if self.run.mode == Mode.HOOK:
             return InputError(
                 f"run {record.run} went on inside an agent session, which keeps its own words",
-                f"Open session {self._run.session}; what came of each turn: `ralph report`.",
+                f"Open session {self.run.session}; what came of each turn: `ralph report`.",
             )
         return InputError(
             f"the transcript of iteration {record.n} of run {record.run} is gone",
@@ -203,20 +193,12 @@ def _pieces(path: Path, is_over: Callable[[], bool]) -> Iterator[bytes]:
     offset = 0
     while True:
         over = is_over()  # asked before reading: what was written until then is read
-        for chunk in _from(path, offset):
-            offset += len(chunk)
-            yield chunk
+        with suppress(FileNotFoundError), path.open("rb") as file:  # not written yet, or no more
+            file.seek(offset)
+            while chunk := file.read(_CHUNK):
+                offset += len(chunk)
+                yield chunk
         if over:
             return
         time.sleep(_STEP_S)
         yield b""
-
-
-def _from(path: Path, offset: int) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            while chunk := file.read(_CHUNK):
-                yield chunk
-    except FileNotFoundError:
-        return  # not written yet, or no more

@@ -39,22 +39,15 @@ def footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
     files = files if record.files_modified else "no change"
     words = f"{record.outcome} in {took}, {spent_words(record.cost_usd, record.unpriced)}, {files}"
     yield from row("=", words, "bold", width=2)
-    for line in (*_checks(record), *_reasons(record)):
-        yield from row("", line, width=2)
-
-
-def _checks(record: IterationRecord) -> Iterator[str]:
     for check in record.checks:
         flaky = ", at the second try" if check.flaky else ""
-        yield f"check {check.name}: {check.status}{flaky}"
-
-
-def _reasons(record: IterationRecord) -> Iterator[str]:
+        yield from row("", f"check {check.name}: {check.status}{flaky}", width=2)
     verdict, reasons = record.record.verdict, record.record.decision.reasons
     if verdict.reasons:
         word = "passed" if verdict.passed else "not passed"
-        yield f"story {word}: {'; '.join(verdict.reasons)}"
-    yield f"decision {record.decision}{': ' if reasons else ''}{'; '.join(reasons)}"
+        yield from row("", f"story {word}: {'; '.join(verdict.reasons)}", width=2)
+    words = f"decision {record.decision}{': ' if reasons else ''}{'; '.join(reasons)}"
+    yield from row("", words, width=2)
 
 
 class LogView:
@@ -64,7 +57,10 @@ class LogView:
     """
 
     def __init__(self, record: IterationRecord, run: RunRecord) -> None:
-        self._reader_name = _reader_name(record, run)
+        # Who can read it is known at the end, before that by the settings.
+        agent = run.config.get("agent", {})
+        told = record.record.response.reader or agent.get("name")
+        self._reader_name = reader_name(told, agent.get("format"))
         self._reader: Reader | None = None
         self._text = _TextLines()
         self._held: AgentEvent | None = None
@@ -94,7 +90,8 @@ class LogView:
         if not words and not self._seen:
             words = self._reader.finish(exit_code=None).text
         words = clean(words[-_MOST_WORDS:]).strip()
-        if self._held is None or not _is_beginning(self._held.summary, words):
+        held = self._held.summary if self._held else ""
+        if not (words and one_line(words, len(held) + 1).startswith(held.rstrip("…"))):
             yield from self._release()
         for line in words.split("\n") if words else ():
             yield _indented(f"| {line[:_LONGEST_LINE]}".rstrip())
@@ -127,10 +124,6 @@ def _step(event: AgentEvent) -> Iterator[str]:
         yield from _marked("!" if style else "", f"{what}: {event.summary}", style)
 
 
-def _is_beginning(summary: str, words: str) -> bool:
-    return bool(words) and one_line(words, len(summary) + 1).startswith(summary.rstrip("…"))
-
-
 def _marked(mark: str, text: str, style: str = "") -> Iterator[str]:
     lines = wrapped(text, indent=_INDENT)
     head = output.paint(mark, style) if style else mark
@@ -141,12 +134,6 @@ def _marked(mark: str, text: str, style: str = "") -> Iterator[str]:
 
 def _indented(line: str) -> str:
     return " " * _INDENT + line if line else ""
-
-
-def _reader_name(record: IterationRecord, run: RunRecord) -> str:
-    """Who can read the transcript: known at the end, before that by the settings."""
-    agent = run.config.get("agent", {})
-    return reader_name(record.record.response.reader or agent.get("name"), agent.get("format"))
 
 
 class _TextLines:
