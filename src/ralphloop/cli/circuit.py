@@ -40,6 +40,11 @@ def circuit() -> None:
 @click.option("--json", "as_json", is_flag=True, help="The published object.")
 def status(as_json: bool) -> None:
     """Print the circuit's state, its counts and why it is so.  Always exits 0."""
+    show_circuit(as_json=as_json)
+
+
+def show_circuit(*, as_json: bool) -> None:
+    """Print the circuit of the project around the current directory."""
     project = find_project(Path.cwd())
     policy = _policy(project)
     with JournalReader.open(project.journal) as journal:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _DETACH_TIMEOUT_S = 300.0
 _TAKEN_FROM_RUN = frozenset(
-    "specs_dir prd prompt resume max_iterations max_cost max_time only dry_run reset allow_dirty"
-    " allow_red".split()
+    "specs_dir prd prompt resume max_iterations max_cost max_time only dry_run reset_circuit"
+    " allow_dirty allow_red".split()
 )
 
 
@@ -87,7 +87,7 @@ def _start(given: dict[str, Any]) -> Answer:
     wanted = _parser().make_context("/ralph", list(words)).params
     setup = prepare(_options(wanted, cwd, str(given.get("session_id", ""))))
     if wanted["dry_run"]:
-        from ralphloop.cli.plan import show_plan
+        from ralphloop.cli.run import show_plan
 
         return refused(_printed(lambda: show_plan(setup, as_json=False)))
     prefix, _ = _spelled(given)

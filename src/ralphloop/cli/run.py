@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from ralphloop.cli import output
+from ralphloop.core.planning import choose
+from ralphloop.core.session import Frozen
 from ralphloop.errors import ExitCode, UsageError
+from ralphloop.journal.records import JsonObject
 from ralphloop.loop.setup import Options, Setup, prepare
+from ralphloop.night.look import Placed, arranged, look
 from ralphloop.project import find_project
 
 if TYPE_CHECKING:
     from ralphloop.loop.ending import Ended
     from ralphloop.loop.events import LoopEvent
+    from ralphloop.prompts import Prompt
 
 _SETTINGS = {
     "max_iterations": "limits.max_iterations",
@@ -45,7 +52,7 @@ _SETTINGS = {
 @click.option("--story", "only", metavar="ID", help="Work on this story only.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and the first prompt; run nothing.")
 @click.option(
-    "--reset-circuit", "--cb-reset", "reset", is_flag=True, help="Close the circuit first."
+    "--reset-circuit", "--cb-reset", "reset_circuit", is_flag=True, help="Close the circuit first."
 )
 @click.option("--cb-status", is_flag=True, help="Print the circuit's state and exit.")
 @click.option("--agent", help="Which agent: claude, codex, gemini, opencode, command, scripted.")
@@ -56,66 +63,126 @@ _SETTINGS = {
 @click.option("-v", "--verbose", count=True, help="Also show every step of the agent.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results.")
 @click.option("--json", "as_json", is_flag=True, help="One event a line.")
-def run(**given: Any) -> int:
+def run(
+    cb_status: bool,
+    dry_run: bool,
+    monitor: bool,
+    detach: bool,
+    verbose: int,
+    quiet: bool,
+    as_json: bool,
+    **wanted: object,
+) -> int:
     """Run the agent over the stories until the work is really done.
 
     Stories come from SPECS_DIR (prd.json, then tasks.yaml), --prd, or stories.prd in ralph.toml.
     """
-    if given["cb_status"]:
-        from ralphloop.cli.circuit import status
+    if cb_status:
+        from ralphloop.cli.circuit import show_circuit
 
-        return int(status.callback(as_json=given["as_json"]) or 0)  # type: ignore[misc]
-    options = options_of(given, start=Path.cwd())
+        show_circuit(as_json=as_json)
+        return ExitCode.COMPLETE
+    options = options_of(wanted, start=Path.cwd())
     if options.reset_circuit:
         from ralphloop.ui.steering import refuse_agent
 
         refuse_agent(find_project(options.start), "reset_circuit", time.time())
-    if given["monitor"] and not given["dry_run"]:
-        from ralphloop.cli.tmux import open_monitor
+    if not dry_run and (monitor or detach):
+        from ralphloop.cli import tmux
 
-        if given["detach"]:
+        if monitor and detach:
             raise UsageError(
                 "--detach and --monitor do not go together",
                 "ralph run --detach, then ralph monitor",
             )
-        ended = open_monitor(options, sys.argv[1:])
+        arguments = sys.argv[1:]
+        ended = (tmux.detach if detach else tmux.open_monitor)(options, arguments)
         if ended is not None:
             return ended
-    if given["detach"] and not given["dry_run"]:
-        from ralphloop.cli.tmux import detach
-
-        return detach(options, sys.argv[1:])
     setup = prepare(options)
-    if given["dry_run"]:
-        from ralphloop.cli.plan import show_plan
-
-        show_plan(setup, as_json=given["as_json"])
+    if dry_run:
+        show_plan(setup, as_json=as_json)
         return ExitCode.COMPLETE
-    verbosity = -1 if given["quiet"] else given["verbose"]
     import asyncio
 
-    return asyncio.run(_foreground(setup, verbosity=verbosity, as_json=given["as_json"]))
+    verbosity = -1 if quiet else verbose
+    return asyncio.run(_foreground(setup, verbosity=verbosity, as_json=as_json))
 
 
-def options_of(given: Mapping[str, Any], *, start: Path, session: str = "") -> Options:
+def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") -> Options:
     """What was asked for; a session asks with fewer of these words."""
-    if given["prompt"] and (given["prd"] or given["specs_dir"] or given["only"]):
+    if wanted["prompt"] and (wanted["prd"] or wanted["specs_dir"] or wanted["only"]):
         raise UsageError("--prompt runs without stories", "Leave out --prd, --story and SPECS_DIR.")
-    named = {setting: given.get(option) for option, setting in _SETTINGS.items()}
-    return Options(
-        start=start,
-        specs_dir=given["specs_dir"],
-        prd=given["prd"],
-        prompt=given["prompt"],
-        only=given["only"],
-        resume=given["resume"],
-        allow_dirty=given["allow_dirty"],
-        allow_red=given["allow_red"],
-        wait=not given.get("no_wait"),
-        reset_circuit=given["reset"],
-        session=session,
-        flags={setting: value for setting, value in named.items() if value is not None},
+    named = {setting: wanted.get(option) for option, setting in _SETTINGS.items()}
+    given = {name: value for name, value in wanted.items() if name in Options.__struct_fields__}
+    return msgspec.convert(
+        {
+            **given,
+            "start": start,
+            "session": session,
+            "wait": not wanted.get("no_wait"),
+            "flags": {setting: value for setting, value in named.items() if value is not None},
+        },
+        Options,
     )
+
+
+def show_plan(setup: Setup, *, as_json: bool) -> None:
+    """Print stories in order and why, the checks, and the first prompt; do nothing."""
+    from ralphloop.loop.briefing import brief
+
+    session = look(setup.project, now=time.time()).session
+    session.frozen = Frozen(checks=setup.config.checks.commands)
+    stories = setup.stories.list if setup.stories else None
+    listed = arranged(stories, session.stories) if stories else ()
+    steps = [placed for placed in listed if not placed.look.story.passes]
+    choice = choose(stories, session.stories, only=setup.options.only) if stories else None
+    prompt = None
+    if choice or stories is None:
+        prompt = brief(setup, session, choice.story if choice else None, stories)
+    if as_json:
+        output.emit_json(_plan_data(setup, steps, prompt))
+    else:
+        output.emit_lines(_plan_lines(setup, steps, prompt))
+
+
+def _plan_lines(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Iterator[str]:
+    yield f"project  {setup.project.root}"
+    yield f"agent    {setup.config.agent.name} {setup.config.agent.model}".rstrip()
+    checks = " · ".join(shlex.join(argv) for argv in setup.config.checks.commands)
+    yield f"checks   {checks or 'none: stories can only be claimed'}"
+    if steps:
+        yield "stories"
+    for step in steps:
+        mark = f"{step.position:>3}." if step.position else "  - "
+        yield f"  {mark} {output.safe(step.look.story.id)}: {output.safe(step.look.story.title)}"
+        yield f"       {output.safe(step.why)}"
+    if prompt is None:
+        yield "Nothing can run; see ralph stories."
+        return
+    yield f"first prompt: about {prompt.estimated_tokens:,} tokens"
+    for part in prompt.left_out:
+        yield f"  left out: {part}"
+    yield ""
+    yield output.safe(prompt.text)
+
+
+def _plan_data(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> JsonObject:
+    return {
+        "project": str(setup.project.root),
+        "agent": setup.config.agent.name,
+        "checks": setup.config.checks.commands,
+        "stories": [
+            {
+                **output.picked(step.look.story, "id", "title"),
+                "runs": step.position is not None,
+                "reason": step.why,
+            }
+            for step in steps
+        ],
+        "prompt_tokens": prompt.estimated_tokens if prompt else 0,
+        "prompt": prompt.text if prompt else None,
+    }
 
 
 async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
