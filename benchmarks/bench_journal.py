@@ -16,10 +16,11 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.core.effects import AddProgress
+from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.totals import Spent
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun
+from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import ProgressEntry, add_progress, publish, session_view
 
@@ -39,7 +40,7 @@ def iterate(journal: Journal, root: Path, n: int) -> None:
     now = 1_794_744_000.0 + n
     journal.start_iteration(NewIteration(run="r", n=n, started_at=now, story=f"US-{n % 50}"))
     journal.set_agent_pid("r", n, pid=1, pid_started=now)
-    journal.append_events([NewEvent(run="r", at=now, type="agent_event", iteration=n)] * 5)
+    journal.append_events([LoopEvent(run="r", at=now, what=AgentStep(), iteration=n)] * 5)
     journal.finish_iteration(
         FinishedIteration(
             run="r",

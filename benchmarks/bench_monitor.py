@@ -25,10 +25,11 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.totals import Spent
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun
+from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 
@@ -61,8 +62,8 @@ def iterate(journal: Journal, n: int, now: float) -> None:
     """One iteration as the loop writes it."""
     check = {"name": "pytest -q", "status": "passed", "duration_s": 3.0, "output_tail": "." * 500}
     journal.start_iteration(NewIteration(run="r", n=n, started_at=now, story=f"US-{n % STORIES}"))
-    step = {"kind": "tool", "summary": "Write src/file.py"}
-    events = [NewEvent(run="r", at=now, type="agent_event", iteration=n, data=step)] * 5
+    step = AgentStep(kind="tool", summary="Write src/file.py")
+    events = [LoopEvent(run="r", at=now, what=step, iteration=n)] * 5
     journal.finish_iteration(
         FinishedIteration(
             run="r",
@@ -143,11 +144,9 @@ def updates(terminal: Terminal, journal: Journal) -> list[float]:
     found = []
     for n in range(UPDATES):
         words = f"marker-{n}-{os.getpid()}"
-        step = {"kind": "text", "summary": words}
+        step = AgentStep(kind="text", summary=words)
         before = time.perf_counter()
-        journal.append_events(
-            [NewEvent(run="r", at=time.time(), type="agent_event", iteration=1, data=step)]
-        )
+        journal.append_events([LoopEvent(run="r", at=time.time(), what=step, iteration=1)])
         found.append((terminal.wait_for(words) - before) * 1000)
         terminal.drain(0.37)
     return found

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers, write_atomic
 from ralphloop.core.effects import AddProgress
+from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.interventions import CircuitReset
 from ralphloop.core.totals import Spent
 from ralphloop.journal import schema
@@ -20,7 +21,6 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
     FinishedIteration,
     IterationRecord,
-    NewEvent,
     NewIteration,
     NewRun,
     RunStatus,
@@ -83,7 +83,7 @@ def iterate(journal: Journal, root: Path) -> None:
     n = journal.next_number("r")
     journal.start_iteration(NewIteration(run="r", n=n, started_at=NOW, story="US-1"))
     journal.set_agent_pid("r", n, pid=1, pid_started=NOW)
-    journal.append_events([NewEvent(run="r", at=NOW, type="agent_event", iteration=n)])
+    journal.append_events([LoopEvent(run="r", at=NOW, what=AgentStep(), iteration=n)])
     journal.keep_agent_end("agent_end:r", {"n": n})
     journal.finish_iteration(ended(n, "completed", cost=COST))
     record = journal.iteration("r", n)

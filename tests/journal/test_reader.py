@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ralphloop.core.events import AgentStep, LoopEvent, StatusAsked
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.records import NewEvent
 from ralphloop.journal.store import Journal
 from tests.journal.support import NOON, new_run, run_iterations, start_python
 
@@ -50,7 +50,7 @@ def test_a_change_is_seen_once(journal: Journal, path: Path) -> None:
         journal.begin_run(new_run())
         assert reader.changed()
         assert not reader.changed()
-        journal.append_events([NewEvent(run="r1", at=NOON, type="x")])
+        journal.append_events([LoopEvent(run="r1", at=NOON, what=StatusAsked())])
         assert reader.changed()
 
 
@@ -81,8 +81,8 @@ def test_a_reader_does_not_make_the_log_grow(journal: Journal, path: Path) -> No
     with JournalReader.open(path) as reader:
         for _ in range(6):
             for _ in range(40):
-                data = {"text": "x" * 30_000}
-                journal.append_events([NewEvent(run="r1", at=NOON, type="x", data=data)])
+                data = "x" * 30_000
+                journal.append_events([LoopEvent(run="r1", at=NOON, what=AgentStep(summary=data))])
                 reader.last_events("r1", 1)
             assert log.stat().st_size < 6_000_000
         assert reader.last_events("r1", 1)[0].seq == 240

@@ -1,19 +1,23 @@
-"""Events as a run tells them, in the shape of `ralph run --json`."""
+"""Events as a run tells them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-Line = dict[str, Any]
+from ralphloop.core.events import IterationFinished, LoopEvent, event_of
+from ralphloop.core.iteration import Iteration
+from ralphloop.core.model import Analysis, Decision, ExitDecision, Outcome
+from ralphloop.core.story import Story
+from ralphloop.core.totals import Spent
+from ralphloop.text.status import Status, StatusBlock
 
 
-def line(type_: str, /, iteration: int | None = None, **data: Any) -> Line:
+def line(type_: str, /, iteration: int | None = None, **data: Any) -> LoopEvent:
     """One event."""
-    head = {"v": 1, "type": type_, "ts": "2026-11-15T22:00:00Z", "run": "r1"}
-    return {**head, "iteration": iteration, **data}
+    return LoopEvent(run="r1", at=1_794_780_000.0, what=event_of(type_, data), iteration=iteration)
 
 
-def started(**more: Any) -> Line:
+def started(**more: Any) -> LoopEvent:
     """A run of four stories with ten dollars begins."""
     facts = {
         "project": "shop",
@@ -25,19 +29,33 @@ def started(**more: Any) -> Line:
     return line("run_started", **{**facts, **more})
 
 
-def finished(**more: Any) -> Line:
+def finished(
+    *,
+    story: str = "US-1",
+    outcome: str = "completed",
+    decision: str = "continue",
+    status: str = "IN_PROGRESS",
+    recommendation: str = "",
+    cost_usd: float = 1.0,
+) -> LoopEvent:
     """An iteration ended."""
-    facts = {"story": "US-1", "outcome": "completed", "decision": "continue", "cost_usd": 1.0}
-    return line("iteration_finished", 1, **{**facts, **more})
+    block = StatusBlock(status=Status(status), recommendation=recommendation)
+    ended = Iteration(
+        story=Story(id=story, title=story, index=0),
+        analysis=Analysis(outcome=Outcome(outcome), status=block),
+        decision=Decision(word=ExitDecision(decision)),
+    )
+    what = IterationFinished(iteration=ended, spent=Spent(cost_usd=cost_usd))
+    return LoopEvent(run="r1", at=1_794_780_000.0, what=what, iteration=1)
 
 
-def ended(decision: str, *reasons: str, **more: Any) -> Line:
+def ended(decision: str, *reasons: str, **more: Any) -> LoopEvent:
     """The run ended."""
     facts = {"decision": decision, "reasons": list(reasons), "passed": 3, "total": 4}
     return line("run_finished", **{**facts, "cost_usd": 4.1, **more})
 
 
-def quota(seconds: float = 3_600.0) -> Line:
+def quota(seconds: float = 3_600.0) -> LoopEvent:
     """The run begins to wait for its usage limit."""
     return line(
         "waiting",
@@ -48,11 +66,11 @@ def quota(seconds: float = 3_600.0) -> Line:
     )
 
 
-def quota_over() -> Line:
+def quota_over() -> LoopEvent:
     """The wait is over; whether the limit is lifted remains to be seen."""
     return line("waiting", kind="quota", reason="over", until=None, seconds=0.0)
 
 
-def tool() -> Line:
+def tool() -> LoopEvent:
     """The agent does something."""
     return line("agent_event", 2, kind="tool", summary="Edit src/a.py")

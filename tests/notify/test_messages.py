@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.model import ExitDecision
+from ralphloop.core.events import CircuitChanged, LoopEvent
+from ralphloop.core.model import Circuit, ExitDecision
 from ralphloop.notify.messages import Decider, Message
-from tests.notify.events import Line, ended, finished, line, quota, quota_over, started, tool
+from tests.notify.events import ended, finished, line, quota, quota_over, started, tool
 
 
-def told(*events: Line, most: int = 6) -> list[Message]:
+def told(*events: LoopEvent, most: int = 6) -> list[Message]:
     """The messages a run of these events is worth."""
     decider = Decider(most)
     return [message for event in events if (message := decider.on_event(event)) is not None]
 
 
-def kinds(*events: Line, most: int = 6) -> list[str]:
+def kinds(*events: LoopEvent, most: int = 6) -> list[str]:
     """Their kinds."""
     return [message.kind for message in told(*events, most=most)]
 
@@ -40,7 +39,7 @@ def test_a_quiet_run_is_told_once_at_its_end() -> None:
 )
 def test_an_unknown_cost_is_not_told_as_none(dollars: float, words: str) -> None:
     """Starts that nobody knows the price of are counted, not taken for free."""
-    end = {**ended("project_complete", passed=4), "cost_usd": dollars, "unpriced": 3}
+    end = ended("project_complete", passed=4, cost_usd=dollars, unpriced=3)
     (message,) = told(started(), end)
     assert message.text.endswith(f"4 of 4 stories passed, {words}")
 
@@ -177,9 +176,9 @@ EVENTS = st.lists(
 
 
 @given(events=EVENTS, most=st.integers(1, 8))
-def test_no_night_is_noisy(events: list[dict[str, Any]], most: int) -> None:
+def test_no_night_is_noisy(events: list[LoopEvent], most: int) -> None:
     """Whatever happens, messages are few and each has a name of its own."""
-    opened = sum(event.get("after") == "OPEN" for event in events)
+    opened = sum(event.what == CircuitChanged(after=Circuit.OPEN) for event in events)
     messages = told(started(), *events, ended("error"), most=most)
     assert len(messages) <= most + opened
     assert len({message.id for message in messages}) == len(messages)

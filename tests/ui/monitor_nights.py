@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.events import LoopEvent, event_of
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.run_state import RunState
@@ -20,7 +21,6 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
     BY,
     FinishedIteration,
-    NewEvent,
     NewIteration,
     NewRun,
     RunStatus,
@@ -127,7 +127,7 @@ class Night:
 
     def tell(self, kind: str, iteration: int | None = None, /, **data: Any) -> None:
         """One event, now."""
-        event = NewEvent(run=RUN, at=self.clock(), type=kind, iteration=iteration, data=data)
+        event = LoopEvent(run=RUN, at=self.clock(), what=event_of(kind, data), iteration=iteration)
         self.journal.append_events([event])
 
     def start(self, story: str, attempt: int = 1) -> None:
@@ -222,32 +222,15 @@ class Night:
                     cache_read_tokens=88_000,
                     tasks_completed=int(passed),
                 ),
-                record=msgspec.convert(_record(passed, claimed, reason, checks, files), Iteration),
+                record=msgspec.convert(
+                    _record(outcome, passed, claimed, reason, checks, files), Iteration
+                ),
                 state=msgspec.json.encode(run_state),
                 stories={story: state},
                 meta={CIRCUIT_KEY: circuit or BreakerState()},
             )
         )
-        self.tell(
-            "iteration_finished",
-            self.n,
-            story=story,
-            outcome=outcome,
-            outcome_reason="it ended with a good result",
-            decision=decision,
-            reasons=["the agent set EXIT_SIGNAL false"],
-            verdict=[reason],
-            passed=passed,
-            claimed=claimed,
-            files_changed=files,
-            commits=0,
-            checks={check["name"]: check["status"] for check in checks},
-            warnings=[],
-            stuck=[],
-            findings=[],
-            cost_usd=cost,
-            duration_s=204.0,
-        )
+        self.tell("iteration_finished", self.n)
         if passed:
             grade = state["grade"]
             self.tell("story_passed", self.n, story=story, grade=grade, reasons=[reason])
@@ -285,10 +268,17 @@ class Night:
 
 
 def _record(
-    passed: bool, claimed: bool, reason: str, checks: tuple[dict[str, Any], ...], files: int
+    outcome: str,
+    passed: bool,
+    claimed: bool,
+    reason: str,
+    checks: tuple[dict[str, Any], ...],
+    files: int,
 ) -> dict[str, Any]:
     return {
+        "end": {"duration_s": 204.0},
         "analysis": {
+            "outcome": outcome,
             "progress": files > 0,
             "progress_reasons": [f"{files} files changed"] if files else [],
             "story_claimed": claimed,

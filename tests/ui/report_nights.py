@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.effects import AnyEffect, SaveLeftovers
+from ralphloop.core.events import LoopEvent, event_of
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.totals import Spent
 from ralphloop.journal.holder import Holder
-from ralphloop.journal.records import FinishedIteration, NewEvent, NewIteration, NewRun, RunStatus
+from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, RunStatus
 from ralphloop.journal.store import Journal
 from ralphloop.night.look import config_of, look_at
 from ralphloop.night.past import Record
@@ -72,7 +73,8 @@ class Night:
 
     def event(self, type_: str, /, **data: Any) -> None:
         """Something the loop told everybody."""
-        self.journal.append_events([NewEvent(run=self.run, at=self.now, type=type_, data=data)])
+        event = LoopEvent(run=self.run, at=self.now, what=event_of(type_, data))
+        self.journal.append_events([event])
 
     def iteration(
         self,

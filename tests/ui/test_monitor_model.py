@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.journal.records import NewEvent, NewRun
+from ralphloop.core.events import AgentStep, LoopEvent, RequestAnswered, StatusAsked
+from ralphloop.journal.records import NewRun
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 from ralphloop.ui.monitor.model import build, snapshot
@@ -360,9 +361,8 @@ def test_a_new_run_replaces_the_old_one_on_the_screen(tmp_path: Path) -> None:
     old = facts_of(source)
     new = NewRun(id="next", started_at=night.clock(), prd_path="prd.json", config=CONFIG)
     night.journal.begin_run(new)
-    data = {"kind": "note", "answer": "news"}
-    event = NewEvent(run="next", at=night.clock(), type="request_answered", data=data)
-    night.journal.append_events([event])
+    answered = RequestAnswered(kind="note", answer="news")
+    night.journal.append_events([LoopEvent(run="next", at=night.clock(), what=answered)])
     facts = facts_of(source)
     source.close()
     assert facts.night.run is not None
@@ -375,8 +375,8 @@ def test_an_earlier_run_can_be_looked_at(tmp_path: Path) -> None:
     """Its own end and its own log, although newer runs wrote after it."""
     night = nights.finished(tmp_path)
     night.journal.begin_run(NewRun(id="next", started_at=night.clock(), prd_path="prd.json"))
-    events = [NewEvent(run="next", at=0.0, type=f"noise-{n}") for n in range(3 * LOG_KEPT)]
-    night.journal.append_events(events)
+    noise = LoopEvent(run="next", at=0.0, what=StatusAsked())
+    night.journal.append_events([noise] * 3 * LOG_KEPT)
     screen = screen_of(night, live=False, run=RUN)
     assert "COMPLETE" in head(screen)
     assert screen.facts.log[-1].text.endswith("tests were added and all is green")
@@ -385,9 +385,8 @@ def test_an_earlier_run_can_be_looked_at(tmp_path: Path) -> None:
 def test_the_log_of_a_long_run_is_bounded(tmp_path: Path) -> None:
     """Only the newest lines are kept, at the start and later."""
     night = nights.running(tmp_path)
-    step = {"kind": "tool", "summary": "Read a.py"}
-    many = [NewEvent(run=RUN, at=0.0, type="agent_event", data=step) for _ in range(2 * LOG_KEPT)]
-    night.journal.append_events(many)
+    step = LoopEvent(run=RUN, at=0.0, what=AgentStep(kind="tool", summary="Read a.py"))
+    night.journal.append_events([step] * 2 * LOG_KEPT)
     source = Source(night.project, clock=night.clock)
     assert len(facts_of(source).log) == LOG_KEPT
     night.tell("request_answered", kind="note", answer="news")
@@ -417,9 +416,9 @@ def test_a_damaged_journal_is_told_and_a_repaired_one_is_read(tmp_path: Path) ->
 def test_events_of_another_version_do_not_matter(tmp_path: Path) -> None:
     """An event without the fields we know is named, not a crash."""
     night = nights.running(tmp_path)
-    night.tell("iteration_finished", night.n, left_out=70_000)
+    night.tell("story_vanished", night.n, left_out=70_000)
     night.tell("agent_event", night.n)
-    assert screen_of(night).facts.log[-1].text == "iteration_finished"
+    assert screen_of(night).facts.log[-1].text == "story_vanished"
 
 
 def test_records_of_another_version_do_not_matter(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from ralphloop.night.look import Placed, arranged, look
 from ralphloop.project import find_project
 
 if TYPE_CHECKING:
+    from ralphloop.core.events import LoopEvent
     from ralphloop.loop.ending import Ended
-    from ralphloop.loop.events import LoopEvent
     from ralphloop.prompts import Prompt
 
 _SETTINGS = {
@@ -199,16 +199,15 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
     notifier = Notifier(setup.config.notify, cwd=setup.project.root, secrets=secrets)
 
     def sink(event: LoopEvent) -> None:
-        line = event.as_line()
-        notifier.on_event(line)
+        notifier.on_event(event)
         if as_json:
             try:
-                output.emit_json(line, indent=None)
+                output.emit_json(event.as_line(), indent=None)
                 sys.stdout.flush()
             except OSError:
                 output.silence_stdout()  # whoever was reading is gone; the run goes on
         else:
-            screen.show(line)
+            screen.show(event)
 
     with (
         notifier,

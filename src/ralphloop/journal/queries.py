@@ -20,12 +20,13 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from ralphloop.core.effects import AnyEffect
+from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.totals import Totals
+from ralphloop.core.value import readable
 from ralphloop.journal.database import Database, empty, open_for_reading
 from ralphloop.journal.records import (
-    Event,
     InterventionRecord,
     IterationRecord,
     JsonObject,
@@ -35,13 +36,12 @@ from ralphloop.journal.records import (
     RunRecord,
     SavedState,
     Wait,
-    readable,
 )
 from ralphloop.text.durations import is_expired
 
 SESSION_HOURS = 24.0
 ASKINGS_KEY = "askings"
-_JSON_COLUMNS = frozenset({"config", "data", "payload"})
+_JSON_COLUMNS = frozenset({"config", "payload"})
 _UNFINISHED = "status IN ('running', 'stopped')"
 _R = TypeVar("_R", bound=msgspec.Struct)
 
@@ -250,17 +250,26 @@ class Queries:
         row = self._db.row("SELECT * FROM requests WHERE id = ?", (request,))
         return _record(row, Request) if row else None
 
-    def events_since(self, seq: int, limit: int = 500, *, run: str | None = None) -> list[Event]:
+    def events_since(
+        self, seq: int, limit: int = 500, *, run: str | None = None
+    ) -> list[LoopEvent]:
         """Events after that number, oldest first."""
         where = "seq > ?" if run is None else "seq > ? AND run = ?"
         sql = f"SELECT * FROM events WHERE {where} ORDER BY seq LIMIT ?"  # noqa: S608
         parameters = (seq, limit) if run is None else (seq, run, limit)
-        return _records(self._db.rows(sql, parameters), Event)
+        return [self._event(row) for row in self._db.rows(sql, parameters)]
 
-    def last_events(self, run: str, limit: int) -> list[Event]:
+    def last_events(self, run: str, limit: int) -> list[LoopEvent]:
         """The newest events of a run, oldest first."""
         sql = "SELECT * FROM events WHERE run = ? ORDER BY seq DESC LIMIT ?"
-        return _records(self._db.rows(sql, (run, limit)), Event)[::-1]
+        return [self._event(row) for row in self._db.rows(sql, (run, limit))][::-1]
+
+    def _event(self, row: sqlite3.Row) -> LoopEvent:
+        """The event, with the iteration it only points to."""
+        what, n = event_of(row["type"], msgspec.json.decode(row["data"])), row["iteration"]
+        if isinstance(what, IterationFinished) and (kept := self.iteration(row["run"], n)):
+            what = msgspec.structs.replace(what, iteration=kept.record, spent=kept)
+        return LoopEvent(run=row["run"], at=row["at"], what=what, iteration=n, seq=row["seq"])
 
 
 def _first_run(rows: list[sqlite3.Row]) -> RunRecord | None:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from ralphloop.core.effects import AnyEffect
+from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import CheckResult
@@ -79,14 +79,6 @@ class NewIteration(msgspec.Struct, frozen=True, kw_only=True):
     prompt_path: str = ""
 
 
-class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
-    run: str
-    at: float
-    type: str
-    iteration: int | None = None
-    data: object = msgspec.field(default_factory=dict)
-
-
 class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
     """Everything known afterwards, with the effects it owes; one transaction writes it all."""
 
@@ -103,7 +95,7 @@ class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
     state: bytes | None = None
     stories: Mapping[str, object] = msgspec.field(default_factory=dict)
     meta: Mapping[str, object] = msgspec.field(default_factory=dict)
-    events: tuple[NewEvent, ...] = ()
+    events: tuple[LoopEvent, ...] = ()
 
 
 # --- coming out ------------------------------------------------------------------------------
@@ -183,15 +175,6 @@ class SavedState(msgspec.Struct, frozen=True, kw_only=True):
     state: bytes
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    seq: int
-    run: str
-    iteration: int | None
-    at: float
-    type: str
-    data: JsonObject
-
-
 BY = "by"  # in a request's payload: pid and start time of who asks; an agent is not named there
 
 
@@ -227,7 +210,6 @@ class ResumeCandidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LARGEST_INTEGER = 2**53
-_S = TypeVar("_S", bound=msgspec.Struct)
 
 
 def text(value: str) -> str:
@@ -258,25 +240,6 @@ def json_text(value: object) -> str:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
         return msgspec.json.encode(_plain(msgspec.to_builtins(value))).decode()
-
-
-def readable(written: object, kind: type[_S]) -> _S:
-    """The value; of one that another version wrote, the parts that can be read."""
-    with suppress(msgspec.ValidationError):
-        return msgspec.convert(written, kind)
-    found, kept = written if isinstance(written, dict) else {}, {}
-    for field in msgspec.structs.fields(kind):
-        if field.name in found:
-            with suppress(msgspec.ValidationError):
-                kept[field.name] = _readable(found[field.name], field.type)
-    return kind(**kept)
-
-
-def _readable(written: object, kind: Any) -> object:
-    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-    if is_struct and not any(field.required for field in msgspec.structs.fields(kind)):
-        return readable(written, kind)
-    return msgspec.convert(written, kind)
 
 
 def _plain(value: object) -> object:

@@ -11,9 +11,9 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.run_state import RunState
 from ralphloop.core.session import Desk, Frozen, Session, first_state
 from ralphloop.core.story_state import StoryState
+from ralphloop.core.value import readable
 from ralphloop.errors import JournalError
 from ralphloop.journal.queries import Queries
-from ralphloop.journal.records import readable
 from ralphloop.journal.store import Journal
 
 

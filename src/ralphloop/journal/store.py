@@ -22,6 +22,7 @@ from typing import Self
 import msgspec
 
 from ralphloop import atomic
+from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
@@ -29,7 +30,6 @@ from ralphloop.journal.database import Database, open_for_writing
 from ralphloop.journal.queries import ASKINGS_KEY, Queries
 from ralphloop.journal.records import (
     FinishedIteration,
-    NewEvent,
     NewIteration,
     NewRun,
     RequestStatus,
@@ -122,7 +122,7 @@ class Journal(Queries):
 
     # --- iterations --------------------------------------------------------------------------
 
-    def start_iteration(self, new: NewIteration, events: Iterable[NewEvent] = ()) -> None:
+    def start_iteration(self, new: NewIteration, events: Iterable[LoopEvent] = ()) -> None:
         """Write ahead: call this before the agent is started."""
         with self._db.write("start_iteration") as db:
             db.run(_ALIVE, {"now": new.started_at, "run": new.run})
@@ -167,7 +167,7 @@ class Journal(Queries):
 
     # --- events, waits, stories, meta --------------------------------------------------------
 
-    def append_events(self, events: Iterable[NewEvent]) -> None:
+    def append_events(self, events: Iterable[LoopEvent]) -> None:
         """Append events for those who watch."""
         with self._db.write("append_events", durable=False) as db:
             _append_events(db, events)
@@ -325,13 +325,13 @@ def _spent_columns(spent: Spent) -> dict[str, object]:
     }
 
 
-def _append_events(db: Database, events: Iterable[NewEvent]) -> None:
+def _append_events(db: Database, events: Iterable[LoopEvent]) -> None:
     sql = "INSERT INTO events (run, iteration, at, type, data) VALUES (?, ?, ?, ?, ?)"
     for event in events:
-        data = json_text(event.data)
+        data = json_text(event.what.stored())
         if len(data) > _LARGEST_EVENT_BYTES:
             data = json_text({"left_out": len(data)})
-        db.run(sql, (event.run, event.iteration, event.at, event.type, data))
+        db.run(sql, (event.run, event.iteration, event.at, event.what.type, data))
 
 
 def _end_wait(db: Database, run: str, now: float) -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.agents.finished import Finished
+from ralphloop.core.events import StatusAsked
 from ralphloop.core.iteration import Result
 from ralphloop.core.limits import HOUR, money_left
 from ralphloop.core.model import Evidence, Outcome, Response
 from ralphloop.core.spending import cost_of
 from ralphloop.core.step import Need, needs
 from ralphloop.errors import RalphError
-from ralphloop.loop import events
 from ralphloop.loop.ahead import write_end
 from ralphloop.loop.iteration import Begun, request_for, result_of, run_request
 from ralphloop.loop.runner import Runner
@@ -37,7 +37,7 @@ async def asked_for_status(runner: Runner, begun: Begun, finished: Finished) -> 
     write_end(runner, begun, finished, asking=True)
     now = runner.clock()
     runner.journal.count_asking(now=now, since=now - HOUR)
-    runner.bus.emit(events.STATUS_ASKED, begun.number)
+    runner.bus.emit(StatusAsked(), begun.number)
     return await _asked(runner, begun, finished, result)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
 from ralphloop.core import breaker
 from ralphloop.core.endings import ENDINGS
+from ralphloop.core.events import RunFinished
 from ralphloop.core.interventions import CooledDown
 from ralphloop.core.model import Circuit, Decision, ExitDecision, Value
 from ralphloop.core.story_state import Standing
@@ -17,7 +17,6 @@ from ralphloop.errors import CircuitOpen, ExitCode
 from ralphloop.journal.records import RunStatus
 from ralphloop.journal.session import load_circuit
 from ralphloop.journal.store import Journal
-from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.setup import Setup
 from ralphloop.proc.run import run_in_front
@@ -57,21 +56,21 @@ class Ended(Value, kw_only=True):
         """What the person can do now."""
         return ENDINGS[self.decision.word].next_step
 
-    def in_numbers(self) -> dict[str, Any]:
+    def in_numbers(self) -> RunFinished:
         """What everybody is told about it."""
-        return {
-            "decision": str(self.decision.word),
-            "reasons": list(self.decision.reasons),
-            "exit_code": int(self.exit_code),
-            "passed": self.passed,
-            "total": self.total,
-            "cost_usd": self.totals.cost_usd,
-            "unpriced": self.totals.unpriced,
-            "tokens": self.totals.total_tokens,
-            "iterations": self.totals.iterations,
-            "duration_s": self.totals.active_s,
-            "waiting": list(self.waiting),
-        }
+        return RunFinished(
+            decision=self.decision.word,
+            reasons=self.decision.reasons,
+            exit_code=int(self.exit_code),
+            passed=self.passed,
+            total=self.total,
+            cost_usd=self.totals.cost_usd,
+            unpriced=self.totals.unpriced,
+            tokens=self.totals.total_tokens,
+            iterations=self.totals.iterations,
+            duration_s=self.totals.active_s,
+            waiting=self.waiting,
+        )
 
 
 def end_run(runner: Runner, decision: Decision) -> Ended:
@@ -100,7 +99,7 @@ def end_run(runner: Runner, decision: Decision) -> Ended:
             if story and state.standing is Standing.BLOCKED
         ),
     )
-    runner.bus.emit(events.RUN_FINISHED, None, **ended.in_numbers())
+    runner.bus.emit(ended.in_numbers())
     return ended
 
 
@@ -115,7 +114,7 @@ def after_run(setup: Setup, ended: Ended) -> None:
     argv = setup.config.session.on_end
     if not argv:
         return
-    result = msgspec.json.encode({"run": ended.run, **ended.in_numbers()})
+    result = msgspec.json.encode({"run": ended.run, **ended.in_numbers().published()})
     # The run is over: a notification that fails changes nothing.
     with suppress(OSError, ValueError):
         run_in_front(argv, cwd=setup.project.root, given=result, timeout_s=_ON_END_TIMEOUT_S)

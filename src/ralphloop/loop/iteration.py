@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 
 from ralphloop.agents.finished import Finished
 from ralphloop.config.model import Context
+from ralphloop.core.events import AgentStep, IterationStarted
 from ralphloop.core.iteration import Carried, LearningShare, PromptSize, Result, Start
 from ralphloop.core.limits import money_left
 from ralphloop.core.model import AgentEvent, ChangedFiles, Evidence, Response, Value
@@ -23,7 +25,6 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, NewIteration
-from ralphloop.loop import events
 from ralphloop.loop.briefing import brief
 from ralphloop.loop.crew import Member, at_work
 from ralphloop.loop.putting_right import (
@@ -111,15 +112,16 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     with new_file(prompt_path) as file:
         file.write(prompt.text.encode("utf-8", "replace"))
     started = runner.bus.made(
-        events.ITERATION_STARTED,
+        IterationStarted(
+            story=story.id if story else None,
+            title=story.title if story else "",
+            attempt=state.attempts + 1,
+            passed=stories.passed if stories else 0,
+            total=stories.total if stories else 0,
+            prompt_tokens=prompt.estimated_tokens,
+            left_out=prompt.left_out,
+        ),
         number,
-        story=story.id if story else None,
-        title=story.title if story else "",
-        attempt=state.attempts + 1,
-        passed=stories.passed if stories else 0,
-        total=stories.total if stories else 0,
-        prompt_tokens=prompt.estimated_tokens,
-        left_out=list(prompt.left_out),
     )
     runner.journal.start_iteration(
         NewIteration(
@@ -133,7 +135,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
             prompt_digest=prompt.digest,
             prompt_path=str(prompt_path.relative_to(runner.setup.project.root)),
         ),
-        [events.as_record(started)],
+        [started],
     )
     session.number = number
     runner.bus.tell(started)
@@ -282,13 +284,8 @@ async def run_request(
     launch, repo = begun.member.agent.launch(request), runner.setup.repo
 
     def told(event: AgentEvent) -> None:
-        runner.bus.emit(
-            events.AGENT_EVENT,
-            begun.number,
-            kind=event.kind,
-            summary=event.summary,
-            **({} if event.ok is None else {"ok": event.ok}),
-        )
+        ok = UNSET if event.ok is None else event.ok
+        runner.bus.emit(AgentStep(kind=event.kind, summary=event.summary, ok=ok), begun.number)
 
     def started(pid: int, since: float) -> None:
         runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)

@@ -15,10 +15,10 @@ import msgspec
 from ralphloop.agents.prices import cost_problems
 from ralphloop.agents.programs import find_program
 from ralphloop.config.model import Baseline, CommitPolicy
+from ralphloop.core.events import Preflight
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.session import Frozen
 from ralphloop.errors import AgentUnavailable, Finding, Level, RalphError, RepositoryError
-from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
 from ralphloop.repo.checks import cannot_start, check_of, last_lines, why_red
@@ -46,7 +46,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[Report]:
     baseline = yield from _baseline(runner, report)
     runner.session.frozen = _frozen(runner, report, baseline, dirty)
     _insist_on_green(runner, baseline)
-    runner.bus.emit(events.PREFLIGHT, None, said=report.said, warnings=report.warnings)
+    runner.bus.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
     return report
 
 

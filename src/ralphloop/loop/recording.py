@@ -6,19 +6,17 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ralphloop.core.events import IterationFinished, LoopEvent, StoryBlocked, StorySetAside
 from ralphloop.core.limits import quota_wait
 from ralphloop.core.step import Step
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import FinishedIteration
 from ralphloop.journal.session import CIRCUIT_KEY, encoded_state, quota_key
-from ralphloop.loop import crew, events
+from ralphloop.loop import crew
 from ralphloop.loop.judging import Judged, up_to_date
 from ralphloop.loop.runner import Runner
 
-_WAITING = {
-    Standing.SET_ASIDE: events.STORY_SET_ASIDE,
-    Standing.BLOCKED: events.STORY_BLOCKED,
-}
+_WAITING = {Standing.SET_ASIDE: StorySetAside, Standing.BLOCKED: StoryBlocked}
 
 
 def record(runner: Runner, judged: Judged) -> Step:
@@ -36,7 +34,7 @@ def record(runner: Runner, judged: Judged) -> Step:
 
 
 def _finished(
-    runner: Runner, judged: Judged, quota: dict[str, float], ended: events.LoopEvent
+    runner: Runner, judged: Judged, quota: dict[str, float], ended: LoopEvent
 ) -> FinishedIteration:
     step, analysis = judged.step, judged.step.analysis
     learning = msgspec.structs.replace(step.iteration.learning, asked=judged.notes)
@@ -54,7 +52,7 @@ def _finished(
         state=encoded_state(step.state),
         stories={step.story: step.state.story(step.story)},
         meta={CIRCUIT_KEY: step.state.breaker, quota_key(runner.run): quota},
-        events=(events.as_record(ended),),
+        events=(ended,),
     )
 
 
@@ -66,36 +64,16 @@ def _quota_after(runner: Runner, judged: Judged) -> dict[str, float]:
     return crew.after(runner.session.quota, name, outcome, round(now + wait, 1))
 
 
-def _ended(runner: Runner, judged: Judged) -> events.LoopEvent:
+def _ended(runner: Runner, judged: Judged) -> LoopEvent:
     """What became of the iteration, for those who watch."""
-    begun, step, kept = judged.begun, judged.step, judged.step.iteration
-    analysis, evidence = step.analysis, kept.evidence
-    return runner.bus.made(
-        events.ITERATION_FINISHED,
-        begun.number,
-        story=begun.story.id if begun.story else None,
-        outcome=str(analysis.outcome),
-        outcome_reason=kept.why_it_ended,
-        decision=str(step.decision.word),
-        reasons=list(step.decision.reasons),
-        verdict=list(step.verdict.reasons),
-        passed=step.verdict.passed,
-        claimed=analysis.story_claimed,
-        status=str(analysis.status.status or "") if analysis.status else "",
-        recommendation=analysis.status.recommendation if analysis.status else "",
-        progress=list(analysis.progress_reasons),
-        files_changed=kept.changed.count,
-        commits=evidence.commits,
-        checks={check.name: str(check.status) for check in evidence.checks or ()},
-        warnings=[*analysis.warnings, *_without_a_price(runner, judged)],
-        stuck=[pattern.detail for pattern in analysis.stuck],
-        cost_usd=step.spent.cost_usd,
-        unpriced=step.spent.unpriced,
-        tokens=step.spent.total_tokens,
-        duration_s=kept.end.duration_s,
+    step = judged.step
+    ended = IterationFinished(
+        iteration=step.iteration,
+        spent=step.spent.with_usage(judged.asking),
         attempts=step.state.story(step.story).attempts,
-        findings=list(kept.findings),
+        warnings=tuple(_without_a_price(runner, judged)),
     )
+    return runner.bus.made(ended, judged.begun.number)
 
 
 def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
@@ -117,7 +95,7 @@ def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
 def _tell_more(runner: Runner, judged: Judged) -> None:
     """A story that waits now, for a person or for the others."""
     begun, state = judged.begun, judged.step.state.story(judged.step.story)
-    type_ = _WAITING.get(state.standing)
-    if begun.story is not None and type_ is not None:
-        named = {"story": begun.story.id, "title": begun.story.title}
-        runner.bus.emit(type_, begun.number, **named, reason=state.reason)
+    kind, story = _WAITING.get(state.standing), begun.story
+    if story is not None and kind is not None:
+        told = kind(story=story.id, title=story.title, reason=state.reason)
+        runner.bus.emit(told, begun.number)

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
+from ralphloop.core.events import RequestAnswered
 from ralphloop.core.interventions import CircuitReset, StoryMoved
 from ralphloop.core.limits import named
 from ralphloop.core.session import Desk
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import BY, Request
 from ralphloop.journal.session import save_desk
-from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.table import started_at
 from ralphloop.proc.tree import is_inside
@@ -38,15 +38,11 @@ def handle_requests(runner: Runner) -> None:
         except _Refused as error:
             answer, refused = str(error), True
         runner.journal.answer_request(request.id, answer, now=runner.clock(), refused=refused)
-        runner.bus.emit(
-            events.REQUEST_ANSWERED,
-            None,
-            kind=request.kind,
-            request=request.id,
-            answer=answer,
-            by_agent=by_agent,
-            **(named(runner.limits) if request.kind == "budget" else {}),
+        told = RequestAnswered(
+            kind=request.kind, request=request.id, answer=answer, by_agent=by_agent
         )
+        moved = named(runner.limits) if request.kind == "budget" else {}
+        runner.bus.emit(msgspec.structs.replace(told, **moved))
 
 
 def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:

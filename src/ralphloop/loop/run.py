@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside
 from ralphloop.core.interventions import MarkedByHand, SecondChance, VerifyRan
 from ralphloop.core.limits import reached
 from ralphloop.core.model import Decision, ExitDecision
@@ -17,7 +18,6 @@ from ralphloop.core.step import Step
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
-from ralphloop.loop import events
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.ending import stays_open
 from ralphloop.loop.iteration import Begun, begin, measured, run_agent
@@ -197,14 +197,14 @@ def _has_passed(runner: Runner, story: Story | None, number: int) -> bool:
     if story is None:
         return True
     state = runner.session.story(story.id)
-    named = {"story": story.id, "title": story.title}
     if state.standing is Standing.PASSED:
-        reason = {"grade": state.grade, "reasons": [state.reason]}
-        runner.bus.emit(events.STORY_PASSED, number, **named, **reason)
+        passed = StoryPassed(
+            story=story.id, title=story.title, grade=state.grade, reasons=(state.reason,)
+        )
+        runner.bus.emit(passed, number)
         return True
-    is_aside = state.standing is Standing.SET_ASIDE
-    type_ = events.STORY_SET_ASIDE if is_aside else events.STORY_REOPENED
-    runner.bus.emit(type_, number, **named, reason=state.reason)
+    held_back = StorySetAside if state.standing is Standing.SET_ASIDE else StoryReopened
+    runner.bus.emit(held_back(story=story.id, title=story.title, reason=state.reason), number)
     return False
 
 

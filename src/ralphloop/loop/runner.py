@@ -13,6 +13,7 @@ import msgspec
 from ralphloop.atomic import sync_file
 from ralphloop.config.model import Config, limits_of
 from ralphloop.core.breaker import BreakerState, moves
+from ralphloop.core.events import CircuitChanged
 from ralphloop.core.interventions import AnyIntervention, intervene
 from ralphloop.core.limits import Limits, raised
 from ralphloop.core.policy import Policy
@@ -33,7 +34,7 @@ from ralphloop.journal.views import (
     publish,
     session_view,
 )
-from ralphloop.loop.events import CIRCUIT_CHANGED, Bus
+from ralphloop.loop.events import Bus
 from ralphloop.loop.setup import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.repo.measures import Measure, Snapshot
@@ -184,13 +185,8 @@ class Runner(msgspec.Struct, kw_only=True):
     def tell_circuit(self, before: BreakerState) -> None:
         """Tell what changed since the circuit was `before`: every change is an event."""
         for moved in moves(before, self.session.state.breaker):
-            self.bus.emit(
-                CIRCUIT_CHANGED,
-                self.session.number or None,
-                before=str(moved.before),
-                after=str(moved.after),
-                reason=moved.reason,
-            )
+            change = CircuitChanged(before=moved.before, after=moved.after, reason=moved.reason)
+            self.bus.emit(change, self.session.number or None)
 
     def stories(self) -> StoryFile | None:
         """The story file as it is on disk now: a person may have edited it."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers
 from ralphloop.config.values import storable
+from ralphloop.core.events import RunStarted
 from ralphloop.core.interventions import CircuitReset, Reopened
-from ralphloop.core.limits import named
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.planning import unless_taken_away
 from ralphloop.core.run_state import RunState
@@ -24,7 +24,6 @@ from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
 from ralphloop.journal.session import load_circuit, load_session, save_beginning, save_frozen
 from ralphloop.journal.store import Journal, new_run_id
-from ralphloop.loop import events
 from ralphloop.loop.ending import Ended, end_run, refuse_if_open
 from ralphloop.loop.events import Bus, Sink
 from ralphloop.loop.memory import publish_learned
@@ -265,20 +264,22 @@ def _started(runner: Runner, *, continued: bool) -> None:
     stories, totals = runner.story_list(), runner.totals()
     config = runner.config
     runner.bus.emit(
-        events.RUN_STARTED,
-        None,
-        continued=continued,
-        project=runner.setup.project.root.name,
-        branch=runner.session.frozen.branch,
-        agent=str(config.agent.name),
-        model=config.agent.model,
-        stories=stories.total if stories else 0,
-        passed=stories.passed if stories else 0,
-        cost_usd=totals.cost_usd,
-        unpriced=totals.unpriced,
-        active_s=totals.active_s,
-        **named(runner.limits),
-        circuit=str(runner.session.state.breaker.circuit),
+        RunStarted(
+            continued=continued,
+            project=runner.setup.project.root.name,
+            branch=runner.session.frozen.branch,
+            agent=str(config.agent.name),
+            model=config.agent.model,
+            stories=stories.total if stories else 0,
+            passed=stories.passed if stories else 0,
+            cost_usd=totals.cost_usd,
+            unpriced=totals.unpriced,
+            active_s=totals.active_s,
+            max_iterations=runner.limits.max_iterations,
+            max_cost_usd=runner.limits.max_cost_usd,
+            max_time_s=runner.limits.max_time,
+            circuit=runner.session.state.breaker.circuit,
+        )
     )
     runner.publish(stories)
 

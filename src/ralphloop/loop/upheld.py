@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ralphloop.core.events import StoryReopened
 from ralphloop.core.grading import Grade
 from ralphloop.core.interventions import PassTakenBack, Vouched
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import Passing
-from ralphloop.loop import events
 from ralphloop.loop.runner import Runner
 from ralphloop.stories.source import load
 
@@ -45,7 +45,7 @@ def tell_taken_back(runner: Runner, number: int | None, gone: dict[str, str]) ->
     for story, reason in gone.items():
         found = stories.get(story) if stories else None
         title = found.title if found else ""
-        runner.bus.emit(events.STORY_REOPENED, number, story=story, title=title, reason=reason)
+        runner.bus.emit(StoryReopened(story=story, title=title, reason=reason), number)
 
 
 def _unproven(runner: Runner, passed: dict[str, StoryState]) -> dict[str, str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from ralphloop.core.events import Waiting
 from ralphloop.core.limits import HOUR, backoff, reached, time_left
 from ralphloop.core.model import Decision, ExitDecision, Outcome
-from ralphloop.loop import events
 from ralphloop.loop.crew import at_work, next_back
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
@@ -108,12 +108,10 @@ async def _wait(
     runner.settle()
     runner.journal.begin_wait(runner.run, kind=kind, reason=reason, now=now, until=until)
     if aloud:
-        runner.bus.emit(
-            events.WAITING, None, kind=kind, reason=reason, until=iso(until), seconds=until - now
-        )
+        runner.bus.emit(Waiting(kind=kind, reason=reason, until=iso(until), seconds=until - now))
     decision = await _sleep(runner, until, while_paused=while_paused)
     runner.journal.end_wait(runner.run, now=runner.clock())
-    runner.bus.emit(events.WAITING, None, kind=kind, reason="over", until=None, seconds=0.0)
+    runner.bus.emit(Waiting(kind=kind, reason="over"))
     return decision
 
 

@@ -18,11 +18,12 @@ from ralphloop.config.model import Config
 from ralphloop.core.limits import HOUR
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, StoryState
+from ralphloop.core.value import readable
 from ralphloop.errors import RalphError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import JournalReader, Queries
-from ralphloop.journal.records import RunRecord, readable
+from ralphloop.journal.records import RunRecord
 from ralphloop.journal.session import seen_session
 from ralphloop.night.values import Night, StoryLook
 from ralphloop.project import Project

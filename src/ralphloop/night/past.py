@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from ralphloop.core.events import LoopEvent
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import JournalReader, Queries
-from ralphloop.journal.records import Event, IterationRecord, RunRecord, Wait
+from ralphloop.journal.records import IterationRecord, RunRecord, Wait
 from ralphloop.night.look import look_at
 from ralphloop.night.values import Night
 from ralphloop.project import Project
@@ -42,7 +43,7 @@ class Record:
         """All of them, in order."""
         return _paged(self.journal, self.run.id, brief=False)
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[LoopEvent]:
         """What happened, in order; it may be pruned, then it is missing."""
         seq = seen = 0
         while seen < _MOST_EVENTS:

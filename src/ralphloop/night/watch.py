@@ -22,6 +22,7 @@ import msgspec
 
 from ralphloop.config.model import Config
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.events import KINDS, AgentStep, LoopEvent
 from ralphloop.core.model import Usage
 from ralphloop.core.run_state import RunState
 from ralphloop.core.session import Desk, Frozen
@@ -30,7 +31,7 @@ from ralphloop.errors import RalphError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.records import Event, IterationRecord, Request, RunRecord, SavedState, Wait
+from ralphloop.journal.records import IterationRecord, Request, RunRecord, SavedState, Wait
 from ralphloop.night.look import Listed, config_of, listed, look_at, story_file
 from ralphloop.night.values import Night
 from ralphloop.project import Project
@@ -49,7 +50,9 @@ Mark = tuple[int, int, int]
 
 # Pages are read by threads of their own.  msgspec lays a type out at its first use, and two threads
 # that do so at once crash it: so it is done here, for all that they read.
-msgspec.json.Decoder(tuple[RunRecord, IterationRecord, Event, Request, Wait, SavedState])
+msgspec.json.Decoder(tuple[RunRecord, IterationRecord, Request, Wait, SavedState])
+for kind in KINDS.values():
+    msgspec.json.Decoder(kind)
 msgspec.json.Decoder(tuple[Config, BreakerState, Desk, Frozen, RunState, StoryState])
 
 
@@ -116,7 +119,7 @@ class Watched:
     """One look: how things stand, and what happened since the look before."""
 
     night: Night
-    events: tuple[Event, ...]
+    events: tuple[LoopEvent, ...]
     is_new_run: bool  # the events are the newest of another run than before
     learned: Learned
     usage: Usage  # of the running agent, so far
@@ -224,7 +227,7 @@ class Watch:
             run = None  # another one is about to begin
         is_new_run = run is not None and run.id != self._run
         fresh = self._events(journal, run) if run and (written or is_new_run) else []
-        only_steps = bool(fresh) and all(event.type == "agent_event" for event in fresh)
+        only_steps = bool(fresh) and all(isinstance(event.what, AgentStep) for event in fresh)
         known = before is not None and run and before.run and before.run.id == run.id
         if before is not None and run and known and not outside and (only_steps or not written):
             pending = tuple(journal.pending_requests(run.id))
@@ -258,7 +261,7 @@ class Watch:
             newest=_ITERATIONS_READ,
         )
 
-    def _events(self, journal: JournalReader, run: RunRecord) -> list[Event]:
+    def _events(self, journal: JournalReader, run: RunRecord) -> list[LoopEvent]:
         """Events since the last look; of a run not seen before the newest ones."""
         if run.id == self._run:
             fresh = journal.events_since(self._seq, EVENTS_READ, run=run.id)

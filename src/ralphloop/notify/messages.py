@@ -8,19 +8,18 @@ most `most - 1` messages are sent, and the last of them says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import msgspec
 
+from ralphloop.core import events
 from ralphloop.core.endings import ENDINGS
-from ralphloop.core.model import Circuit, ExitDecision, Outcome, Value
+from ralphloop.core.events import LoopEvent
+from ralphloop.core.iteration import Iteration
+from ralphloop.core.model import Circuit, ExitDecision, Value
 from ralphloop.core.totals import spent_words
-from ralphloop.text.durations import format_duration
+from ralphloop.text.durations import format_duration, iso
 from ralphloop.text.plain import one_line
 from ralphloop.text.status import Status
 
-Event = Mapping[str, Any]
 _NEAR = 0.8
 _LONGEST = 400
 _WORKING = ("tool", "tool_result")  # what an agent cannot do while it is out of quota
@@ -53,82 +52,75 @@ class Decider:
         self._is_limited = False
         self._is_open = False
 
-    def on_event(self, event: Event) -> Message | None:
+    def on_event(self, event: LoopEvent) -> Message | None:
         """The message this event is worth, if it is worth one."""
-        handler = _HANDLERS.get(event.get("type", ""))
-        return handler(self, event) if handler else None
+        match event.what:
+            case events.RunStarted() as what:
+                self._project = what.project or "ralph"
+                self._passed, self._total = what.passed, what.stories
+                self._budget, self._spent = what.max_cost_usd, what.cost_usd
+                self._unpriced = what.unpriced
+            case events.RequestAnswered(max_cost_usd=float(budget)):
+                self._budget = budget
+            case events.StoryPassed():
+                self._passed += 1
+            case events.AgentStep(kind=kind) if kind in _WORKING:
+                return self._lifted(event)
+            case events.IterationFinished() as what:
+                return self._iteration_finished(event, what)
+            case events.CircuitChanged(after=after, reason=reason):
+                self._is_open = after is Circuit.OPEN
+                text = f"{reason}. The run stops. {self._standing()}"
+                if self._is_open:
+                    return self._message("circuit_open", "the circuit is open", text, event)
+            case events.Waiting(kind="quota", until=str()) as what if not self._is_limited:
+                self._is_limited = True
+                pause = format_duration(what.seconds)
+                text = f"{what.reason}. It goes on in {pause}. {self._standing()}"
+                return self._limited("usage_limit", "usage limit reached", text, event)
+            case events.RunFinished() as what:
+                return self._run_finished(event, what)
+        return None
 
-    def _run_started(self, event: Event) -> None:
-        self._project = str(event.get("project") or "ralph")
-        self._passed, self._total = int(event.get("passed", 0)), int(event.get("stories", 0))
-        self._budget = float(event.get("max_cost_usd", 0.0))
-        self._spent = float(event.get("cost_usd", 0.0))  # of a run that is continued
-        self._unpriced = int(event.get("unpriced", 0))
-
-    def _request_answered(self, event: Event) -> None:
-        self._budget = float(event.get("max_cost_usd", self._budget))
-
-    def _story_passed(self, _: Event) -> None:
-        self._passed += 1
-
-    def _agent_event(self, event: Event) -> Message | None:
-        return self._lifted(event) if event.get("kind") in _WORKING else None
-
-    def _iteration_finished(self, event: Event) -> Message | None:
-        self._spent += float(event.get("cost_usd", 0.0))
-        self._unpriced += int(event.get("unpriced", 0))
-        outcome = str(event.get("outcome", ""))
-        works = outcome in set(Outcome) and not Outcome(outcome).is_infrastructure
+    def _iteration_finished(
+        self, event: LoopEvent, what: events.IterationFinished
+    ) -> Message | None:
+        self._spent += what.spent.cost_usd
+        self._unpriced += what.spent.unpriced
+        works = not what.iteration.analysis.outcome.is_infrastructure
         lifted = self._lifted(event) if works else None
-        return lifted or self._blocked(event) or self._near_budget(event)
+        return lifted or self._blocked(event, what.iteration) or self._near_budget(event)
 
-    def _blocked(self, event: Event) -> Message | None:
-        goes_on = event.get("decision") == ExitDecision.CONTINUE
-        if event.get("status") != Status.BLOCKED or not goes_on:
+    def _blocked(self, event: LoopEvent, ended: Iteration) -> Message | None:
+        status, goes_on = ended.analysis.status, ended.decision.word is ExitDecision.CONTINUE
+        if status is None or status.status is not Status.BLOCKED or not goes_on:
             return None
-        story = str(event.get("story", ""))
-        asks = event.get("recommendation") or "see `ralph stories`"
+        story = ended.story.id if ended.story else ""
+        asks = status.recommendation or "see `ralph stories`"
         text = f"{story} waits for a person: {asks}. Other stories go on."
         return self._once(f"blocked {story}", "blocked", f"{story} waits for you", text, event)
 
-    def _near_budget(self, event: Event) -> Message | None:
+    def _near_budget(self, event: LoopEvent) -> Message | None:
         # What is used up ends the run, which is told anyway.
         if not self._budget or not _NEAR * self._budget <= self._spent < self._budget:
             return None
         text = f"${self._spent:.2f} of ${self._budget:.2f} is spent. {self._standing()}"
         return self._once("budget", "budget", "80 % of the budget is spent", text, event)
 
-    def _circuit_changed(self, event: Event) -> Message | None:
-        self._is_open = event.get("after") == Circuit.OPEN
-        if not self._is_open:
-            return None
-        text = f"{event.get('reason', '')}. The run stops. {self._standing()}"
-        return self._message("circuit_open", "the circuit is open", text, event)
-
-    def _waiting(self, event: Event) -> Message | None:
-        if event.get("kind") != "quota" or not event.get("until") or self._is_limited:
-            return None
-        self._is_limited = True
-        pause = format_duration(float(event.get("seconds", 0.0)))
-        text = f"{event.get('reason', '')}. It goes on in {pause}. {self._standing()}"
-        return self._limited("usage_limit", "usage limit reached", text, event)
-
-    def _lifted(self, event: Event) -> Message | None:
+    def _lifted(self, event: LoopEvent) -> Message | None:
         if not self._is_limited:
             return None
         self._is_limited = False
         text = f"The agent works again. {self._standing()}"
         return self._limited("usage_limit_lifted", "usage limit lifted", text, event)
 
-    def _run_finished(self, event: Event) -> Message | None:
-        decision = str(event.get("decision", ""))
-        if decision == ExitDecision.CIRCUIT_OPEN and self._is_open:
+    def _run_finished(self, event: LoopEvent, what: events.RunFinished) -> Message | None:
+        word = what.decision
+        if word is ExitDecision.CIRCUIT_OPEN and self._is_open:
             return None  # told when it opened
-        word = ExitDecision(decision) if decision in set(ExitDecision) else ExitDecision.ERROR
-        self._passed, self._total = int(event.get("passed", 0)), int(event.get("total", 0))
-        self._spent = float(event.get("cost_usd", self._spent))
-        self._unpriced = int(event.get("unpriced", self._unpriced))
-        reasons = "; ".join(str(reason) for reason in event.get("reasons", ()))
+        self._passed, self._total = what.passed, what.total
+        self._spent, self._unpriced = what.cost_usd, what.unpriced
+        reasons = "; ".join(what.reasons)
         text = f"{reasons}. {self._standing()}" if reasons else self._standing()
         return self._message(_KINDS.get(word, "run_finished"), ENDINGS[word].words, text, event)
 
@@ -138,13 +130,13 @@ class Decider:
             return f"{stories}{spent_words(self._spent, self._unpriced)}."
         return f"{stories}${self._spent:.2f} spent."
 
-    def _once(self, key: str, kind: str, what: str, text: str, event: Event) -> Message | None:
+    def _once(self, key: str, kind: str, what: str, text: str, event: LoopEvent) -> Message | None:
         if key in self._told:
             return None
         self._told.add(key)
         return self._limited(kind, what, text, event)
 
-    def _limited(self, kind: str, what: str, text: str, event: Event) -> Message | None:
+    def _limited(self, kind: str, what: str, text: str, event: LoopEvent) -> Message | None:
         """A message that only comes while there is room for it."""
         room = self._most - 1 - self._sent
         if room <= 0:
@@ -155,31 +147,18 @@ class Decider:
         words = f"{message.text} This is the last message before the run ends."
         return msgspec.structs.replace(message, text=words, is_last=True)
 
-    def _message(self, kind: str, what: str, text: str, event: Event) -> Message:
+    def _message(self, kind: str, what: str, text: str, event: LoopEvent) -> Message:
         self._sent += 1
-        run = str(event.get("run", ""))
         return Message(
-            id=f"{run}/{self._sent}-{kind}",
+            id=f"{event.run}/{self._sent}-{kind}",
             kind=kind,
             title=_sendable(f"{self._project}: {what}", 100),
             text=_sendable(text, _LONGEST),
-            run=run,
-            ts=str(event.get("ts", "")),
+            run=event.run,
+            ts=iso(event.at),
         )
 
 
 def _sendable(text: str, limit: int) -> str:
     """One bounded line that any encoder takes: agents print half characters too."""
     return one_line(text, limit).encode("utf-8", "replace").decode()
-
-
-_HANDLERS: dict[str, Callable[[Decider, Event], Message | None]] = {
-    "run_started": Decider._run_started,  # noqa: SLF001
-    "request_answered": Decider._request_answered,  # noqa: SLF001
-    "story_passed": Decider._story_passed,  # noqa: SLF001
-    "agent_event": Decider._agent_event,  # noqa: SLF001
-    "iteration_finished": Decider._iteration_finished,  # noqa: SLF001
-    "circuit_changed": Decider._circuit_changed,  # noqa: SLF001
-    "waiting": Decider._waiting,  # noqa: SLF001
-    "run_finished": Decider._run_finished,  # noqa: SLF001
-}

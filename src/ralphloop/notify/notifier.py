@@ -14,13 +14,14 @@ import queue
 import shutil
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import msgspec
 
 from ralphloop.config.model import NotifySection
+from ralphloop.core.events import LoopEvent
 from ralphloop.notify.messages import Decider, Message
 from ralphloop.proc.run import Output, run_command
 from ralphloop.redaction import redact
@@ -47,16 +48,9 @@ class Notifier:
         self._thread: threading.Thread | None = None
         self._problems: dict[str, None] = {}
 
-    def on_event(self, line: Mapping[str, Any]) -> None:
-        """Take one event of the run, in the shape of `ralph run --json`."""
-        if not self._channels:
-            return
-        try:
-            message = self._decider.on_event(line)
-        except (TypeError, ValueError, ArithmeticError) as error:
-            self._note(f"notification: an event could not be read: {error}")
-            return
-        if message is not None:
+    def on_event(self, event: LoopEvent) -> None:
+        """Take one event of the run."""
+        if self._channels and (message := self._decider.on_event(event)):
             self._start()
             self._queue.put(self._redacted(message))
 

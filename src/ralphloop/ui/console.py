@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from ralphloop.core import events
+from ralphloop.core.events import LoopEvent
 from ralphloop.core.totals import money, spent_words
 from ralphloop.text.durations import format_duration, parse_iso
 from ralphloop.text.plain import one_line
@@ -32,7 +34,7 @@ class PlainConsole:
     def __init__(self, *, verbosity: int = 0) -> None:
         self._verbosity = verbosity
 
-    def show(self, event: Mapping[str, Any]) -> None:
+    def show(self, event: LoopEvent) -> None:
         """Print what there is to say."""
         for line in event_lines(event, verbosity=self._verbosity):
             self._print(line)
@@ -78,7 +80,7 @@ class LiveConsole(PlainConsole):
         if self._live is not None and not self._screen_is_gone():
             self._live.stop()
 
-    def show(self, event: Mapping[str, Any]) -> None:
+    def show(self, event: LoopEvent) -> None:
         """Remember what the status needs, and print the lines above it."""
         self._remember(event)
         super().show(event)
@@ -105,39 +107,32 @@ class LiveConsole(PlainConsole):
                 live.stop()
         return True
 
-    def _remember(self, event: Mapping[str, Any]) -> None:
-        facts, kind = self._facts, event["type"]
-        self._sign = time.monotonic()
-        if kind == "run_started":
-            facts.update(passed=event["passed"], total=event["stories"], circuit=event["circuit"])
-            facts.update(cost=event["cost_usd"], unpriced=event["unpriced"])
-            self._began = self._sign - event["active_s"]  # of a session that may be continued
-            self._limit(event)
-        elif kind == "request_answered":
-            self._limit(event)
-        elif kind == "iteration_started":
-            facts.update(
-                iteration=event["iteration"], story=event["story"], title=event["title"], wait=None
-            )
-            facts["action"] = "starting"
-        elif kind == "agent_event":
-            facts["action"] = f"{event['kind']}: {event['summary']}"
-        elif kind == "iteration_finished":
-            facts["cost"] += event["cost_usd"]
-            facts["unpriced"] += event.get("unpriced", 0)
-            facts["action"] = event["outcome"]
-        elif kind == "story_passed":
-            facts["passed"] = facts.get("passed", 0) + 1
-        elif kind == "circuit_changed":
-            facts["circuit"] = event["after"]
-        elif kind == "waiting":
-            until = event["until"]
-            facts["wait"] = (event["reason"], parse_iso(until)) if until else None
-
-    def _limit(self, event: Mapping[str, Any]) -> None:
-        """What the session may use, where the event says so."""
+    def _remember(self, event: LoopEvent) -> None:
         facts = self._facts
-        facts.update((key, event[key]) for key in ("max_cost_usd", "max_time_s") if key in event)
+        self._sign = time.monotonic()
+        match event.what:
+            case events.RunStarted() as what:
+                facts.update(passed=what.passed, total=what.stories, circuit=what.circuit)
+                facts.update(cost=what.cost_usd, unpriced=what.unpriced)
+                facts.update(max_cost_usd=what.max_cost_usd, max_time_s=what.max_time_s)
+                self._began = self._sign - what.active_s  # of a session that may be continued
+            case events.RequestAnswered(max_cost_usd=float(cost), max_time_s=float(time_s)):
+                facts.update(max_cost_usd=cost, max_time_s=time_s)
+            case events.IterationStarted() as what:
+                facts.update(iteration=event.iteration, story=what.story, title=what.title)
+                facts.update(wait=None, action="starting")
+            case events.AgentStep() as what:
+                facts["action"] = f"{what.kind}: {what.summary}"
+            case events.IterationFinished() as what:
+                facts["cost"] += what.spent.cost_usd
+                facts["unpriced"] += what.spent.unpriced
+                facts["action"] = str(what.iteration.analysis.outcome)
+            case events.StoryPassed():
+                facts["passed"] = facts.get("passed", 0) + 1
+            case events.CircuitChanged(after=after):
+                facts["circuit"] = after
+            case events.Waiting(until=until, reason=reason):
+                facts["wait"] = (reason, parse_iso(until)) if until else None
 
     def _status(self) -> RenderableType:
         from rich.text import Text

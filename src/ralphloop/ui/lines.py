@@ -6,45 +6,30 @@ as terminal control sequences, is taken off here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from ralphloop.core import events
+from ralphloop.core.events import LoopEvent
+from ralphloop.core.model import ExitDecision, Outcome
 from ralphloop.core.totals import money, spent_words
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted
 
-Event = Mapping[str, Any]
-_SIMPLE = {
-    "status_asked": "    asked for the status block that its answer lacks",
-    "story_set_aside": "  ⊘ {story} is set aside: {reason}",
-    "story_blocked": "  ? {story} waits for you: {reason}",
-    "story_reopened": "  ↻ {story} is open again: {reason}",
-    "circuit_changed": "  circuit {before} → {after}: {reason}",
-    "request_answered": "  {kind}: {answer}",
-}
 _QUIET = (
-    "story_passed",
-    "story_set_aside",
-    "story_blocked",
-    "story_reopened",
-    "circuit_changed",
-    "run_finished",
+    events.StoryPassed,
+    events.StoryHeldBack,
+    events.CircuitChanged,
+    events.RunFinished,
 )
 
 
-def event_lines(event: Event, *, verbosity: int = 0) -> Iterator[str]:
+def event_lines(event: LoopEvent, *, verbosity: int = 0) -> Iterator[str]:
     """What there is to say about an event; nothing for most agent steps unless asked."""
-    kind = event["type"]
-    if verbosity < 0 and kind not in _QUIET:
+    if verbosity < 0 and not isinstance(event.what, _QUIET):
         return
-    if kind == "agent_event" and verbosity < 1:
+    if verbosity < 1 and isinstance(event.what, events.AgentStep):
         return
-    told: Iterable[str] = ()
-    if kind in _SIMPLE:
-        told = (_SIMPLE[kind].format(**event),)
-    elif kind in _TELLERS:
-        told = _TELLERS[kind](event)
-    yield from (" ".join(clean(line).split("\n")) for line in told)
+    yield from (" ".join(clean(line).split("\n")) for line in _told(event))
 
 
 def short_duration(seconds: float) -> str:
@@ -52,96 +37,88 @@ def short_duration(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds < 10 else format_duration(seconds)
 
 
-def _run_started(event: Event) -> Iterator[str]:
-    verb = "goes on" if event["continued"] else "starts"
-    stories = (
-        f", {event['passed']} of {event['stories']} stories passed" if event["stories"] else ""
-    )
-    agent = f"{event['agent']}{' ' + event['model'] if event['model'] else ''}"
-    where = f" on branch {event['branch']}" if event["branch"] else ""
-    yield f"run {event['run']} {verb}: {event['project']}{where}, agent {agent}{stories}"
+def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case a kind
+    match event.what:
+        case events.RunStarted() as what:
+            yield from _run_started(event.run, what)
+        case events.Preflight(said=said):
+            yield from (f"preflight: {line}" for line in said)
+        case events.IterationStarted() as what:
+            story = f"{what.story}: {what.title}" if what.story else "the prompt"
+            attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
+            yield f"[{event.iteration}] {story}{attempt} ({what.prompt_tokens:,} prompt tokens)"
+            yield from (f"    left out of the prompt: {part}" for part in what.left_out)
+        case events.AgentStep() as what:
+            mark = "ok " if what.ok is True else "!! " if what.ok is False else ""
+            yield f"    {mark}{what.kind}: {what.summary}"
+        case events.StatusAsked():
+            yield "    asked for the status block that its answer lacks"
+        case events.IterationFinished() as what:
+            yield from _iteration_finished(what)
+        case events.StoryPassed() as what:
+            yield f"  ✓ {what.story} passed ({what.grade}): {'; '.join(what.reasons)}"
+        case events.StorySetAside() as what:
+            yield f"  ⊘ {what.story} is set aside: {what.reason}"
+        case events.StoryBlocked() as what:
+            yield f"  ? {what.story} waits for you: {what.reason}"
+        case events.StoryReopened() as what:
+            yield f"  ↻ {what.story} is open again: {what.reason}"
+        case events.CircuitChanged() as what:
+            yield f"  circuit {what.before} → {what.after}: {what.reason}"
+        case events.RequestAnswered() as what:
+            yield f"  {what.kind}: {what.answer}"
+        case events.Waiting(kind="pause", until=str(), reason=reason, seconds=s) if s >= 1:
+            yield f"  on hold: {reason}"
+        case events.Waiting(until=str(until), reason=reason, seconds=s) if s >= 1:
+            yield f"  waiting {format_duration(s)} until {until}: {reason}"
+        case events.RunFinished() as what:
+            yield from _run_finished(what)
+
+
+def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
+    verb = "goes on" if what.continued else "starts"
+    stories = f", {what.passed} of {what.stories} stories passed" if what.stories else ""
+    agent = f"{what.agent}{' ' + what.model if what.model else ''}"
+    where = f" on branch {what.branch}" if what.branch else ""
+    yield f"run {run} {verb}: {what.project}{where}, agent {agent}{stories}"
     limits = []
-    if event["max_iterations"]:
-        limits.append(counted(event["max_iterations"], "iteration"))
-    if event["max_cost_usd"]:
-        limits.append(money(event["max_cost_usd"]))
-    if event["max_time_s"]:
-        limits.append(format_duration(event["max_time_s"]))
-    yield f"limits: {', '.join(limits) or 'none'}; circuit {event['circuit']}"
+    if what.max_iterations:
+        limits.append(counted(what.max_iterations, "iteration"))
+    if what.max_cost_usd:
+        limits.append(money(what.max_cost_usd))
+    if what.max_time_s:
+        limits.append(format_duration(what.max_time_s))
+    yield f"limits: {', '.join(limits) or 'none'}; circuit {what.circuit}"
 
 
-def _preflight(event: Event) -> Iterator[str]:
-    for line in event["said"]:
-        yield f"preflight: {line}"
-
-
-def _iteration_started(event: Event) -> Iterator[str]:
-    story = f"{event['story']}: {event['title']}" if event["story"] else "the prompt"
-    attempt = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""
-    yield f"[{event['iteration']}] {story}{attempt} ({event['prompt_tokens']:,} prompt tokens)"
-    for part in event["left_out"]:
-        yield f"    left out of the prompt: {part}"
-
-
-def _agent_event(event: Event) -> Iterator[str]:
-    mark = {"True": "ok ", "False": "!! "}.get(str(event.get("ok")), "")
-    yield f"    {mark}{event['kind']}: {event['summary']}"
-
-
-def _iteration_finished(event: Event) -> Iterator[str]:
-    took = short_duration(event["duration_s"])
-    spent = spent_words(event["cost_usd"], event.get("unpriced", 0))
-    yield f"    {event['outcome']} in {took}, {spent}, {_work(event)}"
-    if event["outcome_reason"] and event["outcome"] != "completed":
-        yield f"    {event['outcome_reason']}"
-    if event["checks"]:
-        yield "    checks: " + ", ".join(f"{name} {s}" for name, s in event["checks"].items())
-    if event["claimed"] and not event["passed"]:
-        yield f"    it says done, but {'; '.join(event['verdict'])}"
-    for words in (*event["warnings"], *event["stuck"], *event["findings"]):
+def _iteration_finished(what: events.IterationFinished) -> Iterator[str]:
+    kept, analysis = what.iteration, what.iteration.analysis
+    took = short_duration(kept.end.duration_s)
+    spent = spent_words(what.spent.cost_usd, what.spent.unpriced)
+    files, commits = kept.changed.count, kept.evidence.commits or 0
+    work = f"{counted(files, 'file')} changed, {counted(commits, 'commit')}"
+    yield f"    {analysis.outcome} in {took}, {spent}, {work if files or commits else _NOTHING}"
+    if kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
+        yield f"    {kept.why_it_ended}"
+    if checks := what.checks:
+        yield "    checks: " + ", ".join(f"{name} {status}" for name, status in checks.items())
+    if analysis.story_claimed and not kept.verdict.passed:
+        yield f"    it says done, but {'; '.join(kept.verdict.reasons)}"
+    stuck = (pattern.detail for pattern in analysis.stuck)
+    for words in (*what.all_warnings, *stuck, *kept.findings):
         yield f"    ! {words}"
 
 
-def _work(event: Event) -> str:
-    files, commits = event["files_changed"], event["commits"]
-    if not files and not commits:
-        return "nothing changed"
-    return f"{counted(files, 'file')} changed, {counted(commits, 'commit')}"
+_NOTHING = "nothing changed"
 
 
-def _story_passed(event: Event) -> Iterator[str]:
-    yield f"  ✓ {event['story']} passed ({event['grade']}): {'; '.join(event['reasons'])}"
-
-
-def _waiting(event: Event) -> Iterator[str]:
-    if event["until"] is None or event["seconds"] < 1:
-        return
-    if event["kind"] == "pause":
-        yield f"  on hold: {event['reason']}"
-        return
-    yield f"  waiting {format_duration(event['seconds'])} until {event['until']}: {event['reason']}"
-
-
-def _run_finished(event: Event) -> Iterator[str]:
-    stories = f"{event['passed']} of {event['total']} stories passed, " if event["total"] else ""
+def _run_finished(what: events.RunFinished) -> Iterator[str]:
+    stories = f"{what.passed} of {what.total} stories passed, " if what.total else ""
     yield (
-        f"run ended: {event['decision']}. {stories}{counted(event['iterations'], 'iteration')},"
-        f" {spent_words(event['cost_usd'], event.get('unpriced', 0))}, {event['tokens']:,} tokens,"
-        f" {format_duration(event['duration_s'])}"
+        f"run ended: {what.decision}. {stories}{counted(what.iterations, 'iteration')},"
+        f" {spent_words(what.cost_usd, what.unpriced)}, {what.tokens:,} tokens,"
+        f" {format_duration(what.duration_s)}"
     )
-    for reason in event["reasons"]:
-        yield f"  {reason}"
-    if event["decision"] != "blocked":  # then they are the reasons
-        yield from (f"  ? {words}" for words in event.get("waiting", ()))
-
-
-_TELLERS = {
-    "run_started": _run_started,
-    "preflight": _preflight,
-    "iteration_started": _iteration_started,
-    "agent_event": _agent_event,
-    "iteration_finished": _iteration_finished,
-    "story_passed": _story_passed,
-    "waiting": _waiting,
-    "run_finished": _run_finished,
-}
+    yield from (f"  {reason}" for reason in what.reasons)
+    if what.decision is not ExitDecision.BLOCKED:  # then they are the reasons
+        yield from (f"  ? {words}" for words in what.waiting)

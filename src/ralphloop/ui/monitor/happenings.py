@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ralphloop.journal.records import Event
+from ralphloop.core import events
+from ralphloop.core.events import LoopEvent
+from ralphloop.core.model import Circuit
 from ralphloop.text.plain import one_line
 from ralphloop.ui.lines import event_lines
 from ralphloop.ui.monitor.values import Action, LogLine, Tone
@@ -20,54 +22,50 @@ _ACTIONS_KEPT = 40
 _BLOCK = "---RALPH_STATUS---"
 _SILENT_WHEN_GOOD = ("tool_result", "result", "status")
 _TONES = {
-    "iteration_started": Tone.STRONG,
-    "story_passed": Tone.GOOD,
-    "story_set_aside": Tone.WARN,
-    "story_blocked": Tone.WARN,
-    "waiting": Tone.WARN,
-    "request_answered": Tone.BUSY,
-    "run_started": Tone.STRONG,
-    "run_finished": Tone.STRONG,
-    "preflight": Tone.QUIET,
+    events.IterationStarted: Tone.STRONG,
+    events.StoryPassed: Tone.GOOD,
+    events.StorySetAside: Tone.WARN,
+    events.StoryBlocked: Tone.WARN,
+    events.Waiting: Tone.WARN,
+    events.RequestAnswered: Tone.BUSY,
+    events.RunStarted: Tone.STRONG,
+    events.RunFinished: Tone.STRONG,
+    events.Preflight: Tone.QUIET,
 }
-_CIRCUIT_TONES = {"CLOSED": Tone.GOOD, "HALF_OPEN": Tone.WARN, "OPEN": Tone.BAD}
+_CIRCUIT_TONES = {Circuit.CLOSED: Tone.GOOD, Circuit.HALF_OPEN: Tone.WARN, Circuit.OPEN: Tone.BAD}
 
 
-def log_lines(event: Event) -> Iterator[LogLine]:
+def log_lines(event: LoopEvent) -> Iterator[LogLine]:
     """What there is to say about an event."""
-    if event.type == "agent_event":
-        yield from _agent_line(event)
+    what = event.what
+    if isinstance(what, events.AgentStep):
+        yield from _agent_line(event.at, what)
         return
-    tone = _tone(event)
-    data = {**event.data, "type": event.type, "run": event.run, "iteration": event.iteration}
-    try:
-        lines = list(event_lines(data))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        lines = [event.type]  # written by another version, or too long to be kept
-    for line in lines:
+    tone = _TONES.get(type(what), Tone.PLAIN)
+    if isinstance(what, events.CircuitChanged):
+        tone = _CIRCUIT_TONES[what.after]
+    for line in [what.name] if isinstance(what, events.Unknown) else event_lines(event):
         bad = Tone.WARN if line.lstrip().startswith("!") else tone
         indent = "  " if line.startswith(" ") else ""
         yield LogLine(at=event.at, text=indent + one_line(line, _LONGEST_LINE), tone=bad)
 
 
-def action_of(event: Event) -> Action | None:
+def action_of(step: events.AgentStep) -> Action | None:
     """What an agent's event says, where it says something."""
-    kind, ok = str(event.data.get("kind", "")), event.data.get("ok")
-    ok = ok if isinstance(ok, bool) else None
-    if kind in _SILENT_WHEN_GOOD and ok is not False:
+    ok = step.ok if isinstance(step.ok, bool) else None
+    if step.kind in _SILENT_WHEN_GOOD and ok is not False:
         return None
-    words = one_line(str(event.data.get("summary", "")).split(_BLOCK)[0], _LONGEST_LINE)
-    return Action(kind=kind, words=words, ok=ok) if words else None
+    words = one_line(step.summary.split(_BLOCK)[0], _LONGEST_LINE)
+    return Action(kind=step.kind, words=words, ok=ok) if words else None
 
 
-def actions(events: Iterable[Event]) -> tuple[Action, ...]:
+def actions(steps: Iterable[events.AgentStep]) -> tuple[Action, ...]:
     """The last actions of an iteration; a tool's result is told with its call."""
     told: list[Action] = []
-    for event in events:
-        kind, ok = event.data.get("kind"), event.data.get("ok")
-        if kind == "tool_result" and isinstance(ok, bool):
-            _settle(told, str(event.data.get("summary", "")), ok=ok)
-        elif action := action_of(event):
+    for step in steps:
+        if step.kind == "tool_result" and isinstance(step.ok, bool):
+            _settle(told, step.summary, ok=step.ok)
+        elif action := action_of(step):
             told.append(action)
     return tuple(told[-_ACTIONS_KEPT:])
 
@@ -82,8 +80,8 @@ def _settle(told: list[Action], tool: str, *, ok: bool) -> None:
             return
 
 
-def _agent_line(event: Event) -> Iterator[LogLine]:
-    action = action_of(event)
+def _agent_line(at: float, step: events.AgentStep) -> Iterator[LogLine]:
+    action = action_of(step)
     if action is None:
         return
     words = {"tool": action.words, "text": f"“{action.words}”"}.get(
@@ -91,10 +89,4 @@ def _agent_line(event: Event) -> Iterator[LogLine]:
     )
     mark = "✗ " if action.ok is False else ""
     tone = Tone.WARN if action.ok is False else Tone.QUIET
-    yield LogLine(at=event.at, text=f"  {mark}{words}", tone=tone)
-
-
-def _tone(event: Event) -> Tone:
-    if event.type == "circuit_changed":
-        return _CIRCUIT_TONES.get(str(event.data.get("after")), Tone.WARN)
-    return _TONES.get(event.type, Tone.PLAIN)
+    yield LogLine(at=at, text=f"  {mark}{words}", tone=tone)

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from ralphloop.config.model import Config
+from ralphloop.core.events import AgentStep, IterationStarted, LoopEvent
 from ralphloop.errors import RalphError
-from ralphloop.journal.records import Event
 from ralphloop.night.values import Night
 from ralphloop.night.watch import EVENTS_READ, Watch, Watched
 from ralphloop.project import Project
@@ -60,7 +60,7 @@ class Source:
     def _forget_events(self) -> None:
         self._log: deque[LogLine] = deque(maxlen=LOG_KEPT)
         self._shown_log: tuple[LogLine, ...] = ()
-        self._steps: deque[Event] = deque(maxlen=_EVENTS_KEPT)
+        self._steps: deque[tuple[float, AgentStep]] = deque(maxlen=_EVENTS_KEPT)
         self._limit_words = ""
 
     def _taken_in(self, seen: Watched) -> Facts:
@@ -69,31 +69,31 @@ class Source:
         self._tell(seen.events)
         night, before = seen.night, self._facts.night
         newest = night.newest
-        step = self._steps[-1] if self._steps else None
-        signs = [sign for sign in (seen.last_output, step.at if step else None) if sign]
+        at, step = self._steps[-1] if self._steps else (None, None)
+        signs = [sign for sign in (seen.last_output, at) if sign]
         same = self._told and night.stories is before.stories
         return Facts(
             night=night,
             stories=self._facts.stories if same else story_rows(night),
             log=self._shown_log,
-            actions=happenings.actions(self._steps),
-            answered=step is not None and step.data.get("kind") == "result",
+            actions=happenings.actions(step for _, step in self._steps),
+            answered=step is not None and step.kind == "result",
             last_output=max(signs, default=newest.started_at if newest else None),
             usage=seen.usage,
             limit_words=self._limit_words,
             learned=seen.learned,
         )
 
-    def _tell(self, events: Iterable[Event]) -> None:
+    def _tell(self, events: Iterable[LoopEvent]) -> None:
         """Fold new events into the log; the newest ones of a long run are kept."""
         for event in events:
             self._log.extend(happenings.log_lines(event))
-            if event.type == "iteration_started":
+            if isinstance(event.what, IterationStarted):
                 self._steps.clear()
-            elif event.type == "agent_event":
-                self._steps.append(event)
-                if event.data.get("kind") == "limit":
-                    self._limit_words = one_line(str(event.data.get("summary", "")), 80)
+            elif isinstance(step := event.what, AgentStep):
+                self._steps.append((event.at, step))
+                if step.kind == "limit":
+                    self._limit_words = one_line(step.summary, 80)
         if events:
             self._shown_log = tuple(self._log)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ralphloop.core import events
 from ralphloop.core.endings import ENDINGS
+from ralphloop.core.events import LoopEvent
 from ralphloop.core.model import Circuit, ExitDecision, Transition
-from ralphloop.journal.records import Event, RunRecord, Wait
+from ralphloop.journal.records import RunRecord, Wait
 from ralphloop.night.past import Record
 from ralphloop.night.values import Night
 from ralphloop.text.plain import counted
@@ -95,22 +97,23 @@ def _last_sign(run: RunRecord) -> float:
 class _Events:
     """The few things only the event stream knows; it may be pruned, then they are missing."""
 
-    def __init__(self, events: Iterable[Event], say: Teller) -> None:
+    def __init__(self, told: Iterable[LoopEvent], say: Teller) -> None:
         self.notes: list[Note] = []
         self.first_circuit = "CLOSED"
         warnings: dict[str, None] = {}
         begun = False
-        for event in events:
-            if event.type == "run_started" and not begun:
-                self.first_circuit, begun = str(event.data.get("circuit", "CLOSED")), True
-            elif event.type == "run_started":
-                self.notes.append(Note(words="the run was continued", at=event.at))
-            elif event.type == "preflight":
-                warnings.update((say(words), None) for words in event.data.get("warnings", ()))
-            elif event.type == "request_answered":
-                who = "the agent" if event.data.get("by_agent") else "a person"
-                words = f"{who} asked: {event.data.get('kind')}; {event.data.get('answer')}"
-                self.notes.append(Note(words=say(words), at=event.at))
+        for event in told:
+            match event.what:
+                case events.RunStarted(circuit=circuit) if not begun:
+                    self.first_circuit, begun = str(circuit), True
+                case events.RunStarted():
+                    self.notes.append(Note(words="the run was continued", at=event.at))
+                case events.Preflight():
+                    warnings.update((say(words), None) for words in event.what.warnings)
+                case events.RequestAnswered() as what:
+                    who = "the agent" if what.by_agent else "a person"
+                    words = f"{who} asked: {what.kind}; {what.answer}"
+                    self.notes.append(Note(words=say(words), at=event.at))
         self.warnings = tuple(warnings)[:MOST_DECISIONS]
 
 

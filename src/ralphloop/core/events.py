@@ -1,0 +1,230 @@
+"""What happens in a run, as one stream of values: journal, console, log and `--json` see the same.
+
+A `LoopEvent` says where and when, its `what` says which of the kinds below.  Each kind is stored
+under its tag; every field has a default, so that what an older version wrote loads as well.  An
+iteration is stored once: `IterationFinished` points to it, and the journal puts it back in.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ralphloop.core.iteration import Iteration
+from ralphloop.core.model import CheckStatus, Circuit, ExitDecision
+from ralphloop.core.totals import Spent
+from ralphloop.core.value import Value, readable
+from ralphloop.text.durations import iso
+
+
+class Event(Value, tag_field="type", tag=lambda name: re.sub("(?<!^)(?=[A-Z])", "_", name).lower()):
+    """One kind of thing that happens."""
+
+    @property
+    def type(self) -> str:
+        return str(self.__struct_config__.tag)
+
+    def published(self) -> dict[str, Any]:
+        """Its fields in the shape of `ralph run --json`."""
+        fields = msgspec.structs.asdict(self).items()
+        return {name: msgspec.to_builtins(value) for name, value in fields if value is not UNSET}
+
+    def stored(self) -> object:
+        """What the journal keeps of it."""
+        return self
+
+
+class RunStarted(Event, kw_only=True):
+    continued: bool = False
+    project: str = ""
+    branch: str = ""
+    agent: str = ""
+    model: str = ""
+    stories: int = 0
+    passed: int = 0
+    cost_usd: float = 0.0  # of a session that is continued, as are the next two
+    unpriced: int = 0
+    active_s: float = 0.0
+    max_iterations: int = 0
+    max_cost_usd: float = 0.0
+    max_time_s: float = 0.0
+    circuit: Circuit = Circuit.CLOSED
+
+
+class Preflight(Event, kw_only=True):
+    said: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class IterationStarted(Event, kw_only=True):
+    story: str | None = None
+    title: str = ""
+    attempt: int = 1
+    passed: int = 0
+    total: int = 0
+    prompt_tokens: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+class AgentStep(Event, kw_only=True, tag="agent_event"):
+    """What a running agent shows (`model.AgentEvent`)."""
+
+    kind: str = ""
+    summary: str = ""
+    ok: bool | UnsetType = UNSET
+
+
+class StatusAsked(Event):
+    """Its answer had no status block."""
+
+
+class IterationFinished(Event, kw_only=True):
+    iteration: Iteration = Iteration()
+    spent: Spent = Spent()
+    attempts: int = 0  # failed ones of the story, this one included
+    warnings: tuple[str, ...] = ()  # besides those of the analysis
+
+    def stored(self) -> object:
+        return {"attempts": self.attempts, "warnings": self.warnings}
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        return (*self.iteration.analysis.warnings, *self.warnings)
+
+    @property
+    def checks(self) -> dict[str, CheckStatus]:
+        return {check.name: check.status for check in self.iteration.evidence.checks or ()}
+
+    def published(self) -> dict[str, Any]:
+        kept, analysis = self.iteration, self.iteration.analysis
+        said = analysis.status
+        fields = {
+            "story": kept.story.id if kept.story else None,
+            "outcome": analysis.outcome,
+            "outcome_reason": kept.why_it_ended,
+            "decision": kept.decision.word,
+            "reasons": kept.decision.reasons,
+            "verdict": kept.verdict.reasons,
+            "passed": kept.verdict.passed,
+            "claimed": analysis.story_claimed,
+            "status": said.status or "" if said else "",
+            "recommendation": said.recommendation if said else "",
+            "progress": analysis.progress_reasons,
+            "files_changed": kept.changed.count,
+            "commits": kept.evidence.commits,
+            "checks": self.checks,
+            "warnings": self.all_warnings,
+            "stuck": [pattern.detail for pattern in analysis.stuck],
+            "cost_usd": self.spent.cost_usd,
+            "unpriced": self.spent.unpriced,
+            "tokens": self.spent.total_tokens,
+            "duration_s": kept.end.duration_s,
+            "attempts": self.attempts,
+            "findings": kept.findings,
+        }
+        return dict(msgspec.to_builtins(fields))
+
+
+class StoryPassed(Event, kw_only=True):
+    story: str = ""
+    title: str = ""
+    grade: str = ""
+    reasons: tuple[str, ...] = ()
+
+
+class StoryHeldBack(Event, kw_only=True):
+    """A story that has not passed."""
+
+    story: str = ""
+    title: str = ""
+    reason: str = ""
+
+
+class StorySetAside(StoryHeldBack):
+    """It is quarantined for now."""
+
+
+class StoryBlocked(StoryHeldBack):
+    """It waits for a person."""
+
+
+class StoryReopened(StoryHeldBack):
+    """What passed its checks could not be committed, or nothing upholds it any more."""
+
+
+class CircuitChanged(Event, kw_only=True):
+    before: Circuit = Circuit.CLOSED
+    after: Circuit = Circuit.CLOSED
+    reason: str = ""
+
+
+class Waiting(Event, kw_only=True):
+    kind: str = ""
+    reason: str = ""
+    until: str | None = None  # None: it is over
+    seconds: float = 0.0
+
+
+class RequestAnswered(Event, kw_only=True):
+    kind: str = ""
+    request: int = 0
+    answer: str = ""
+    by_agent: bool = False
+    max_iterations: int | UnsetType = UNSET  # the limits, where it moved them
+    max_cost_usd: float | UnsetType = UNSET
+    max_time_s: float | UnsetType = UNSET
+
+
+class RunFinished(Event, kw_only=True):
+    decision: ExitDecision = ExitDecision.ERROR
+    reasons: tuple[str, ...] = ()
+    exit_code: int = 0
+    passed: int = 0
+    total: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    tokens: int = 0
+    iterations: int = 0
+    duration_s: float = 0.0
+    waiting: tuple[str, ...] = ()  # stories that wait for a person, with what they ask
+
+
+class Unknown(Event, kw_only=True):
+    """Written by another version, or too long to be kept."""
+
+    name: str = ""
+
+    @property
+    def type(self) -> str:
+        return self.name
+
+
+KINDS = {
+    str(kind.__struct_config__.tag): kind
+    for kind in (*Event.__subclasses__(), *StoryHeldBack.__subclasses__())
+}
+
+
+def event_of(type_: str, data: dict[str, Any]) -> Event:
+    """The event that was stored so, as far as it can be read."""
+    is_too_long = isinstance(data.get("left_out"), int)  # all that is left of it
+    kind = Unknown if is_too_long else KINDS.get(type_, Unknown)
+    return Unknown(name=type_) if kind is Unknown else readable(data, kind)
+
+
+class LoopEvent(Value, kw_only=True):
+    """Something that happened in a run."""
+
+    run: str
+    at: float
+    what: Event
+    iteration: int | None = None
+    seq: int = 0  # in the journal
+
+    def as_line(self) -> dict[str, Any]:
+        """The published shape of `ralph run --json`."""
+        head = {"v": 1, "type": self.what.type, "ts": iso(self.at), "run": self.run}
+        return {**head, "iteration": self.iteration, **self.what.published()}
