@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ralphloop.repo import tamper
 from ralphloop.repo.census import count
-from ralphloop.repo.measures import Change, Changed, Commits, Snapshot
+from ralphloop.repo.measures import Change
 from ralphloop.repo.tamper import Review, review
 from tests.repo.sandbox import Sandbox
 from tests.timing import assert_linear, repeated
@@ -18,44 +18,22 @@ from tests.timing import assert_linear, repeated
 Files = Mapping[str, str]
 
 
-class TwoSides:
-    """A measure of two given states."""
-
-    def __init__(self, before: Files, after: Files) -> None:
-        self._before, self._after = before, after
-
-    def tree(self) -> Snapshot:
-        """Not asked for here."""
-        return Snapshot(tree="now")
-
-    def diff(self, before: Snapshot, after: Snapshot) -> Changed:
-        """What differs between the two states."""
-        letters = {(True, False): "D", (False, True): "A"}
-        changes = [
-            Change(
-                path=path,
-                status=letters.get((path in self._before, path in self._after), "M"),
-                before=f"before {path}" if path in self._before else None,
-                after=f"after {path}" if path in self._after else None,
-            )
-            for path in sorted(self._before.keys() | self._after.keys())
-            if self._before.get(path) != self._after.get(path)
-        ]
-        return Changed(count=len(changes), changes=tuple(changes))
-
-    def commits(self, before: str | None, after: str | None) -> Commits:
-        """None here."""
-        return Commits()
-
-    def contents(self, names: Iterable[str]) -> dict[str, bytes]:
-        """The text of one side."""
-        sides = {"before": self._before, "after": self._after}
-        return {name: sides[name.split(" ")[0]][name.split(" ", 1)[1]].encode() for name in names}
-
-
 def _review(before: Files, after: Files, *checks: list[str]) -> Review:
-    moment = Snapshot(tree="x")
-    return review(TwoSides(before, after), moment, moment, checks)
+    """What is found between two given states."""
+    letters = {(True, False): "D", (False, True): "A"}
+    changes = [
+        Change(
+            path=path,
+            status=letters.get((path in before, path in after), "M"),
+            before=f"before {path}" if path in before else None,
+            after=f"after {path}" if path in after else None,
+        )
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    ]
+    sides = {f"before {path}": text.encode() for path, text in before.items()}
+    sides |= {f"after {path}": text.encode() for path, text in after.items()}
+    return review(changes, lambda names: {name: sides[name] for name in names}, checks)
 
 
 def _kinds(before: Files, after: Files) -> list[str]:
@@ -641,10 +619,11 @@ def test_a_real_repository_is_reviewed(box: Sandbox) -> None:
     measure = box.snapshotter()
     before = measure.tree()
     box.remove("tests/test_a.py")
-    gone = review(measure, before, measure.tree())
+    gone = review(measure.diff(before, measure.tree()).changes, measure.contents)
     assert [finding.kind for finding in gone.findings] == ["tests_removed"]
     box.write("tests/unit/test_b.py", PY)
-    assert review(measure, before, measure.tree()).findings == ()
+    now = measure.diff(before, measure.tree()).changes
+    assert review(now, measure.contents).findings == ()
 
 
 def test_content_that_is_too_large_to_read_is_no_evidence(box: Sandbox) -> None:
@@ -655,7 +634,8 @@ def test_content_that_is_too_large_to_read_is_no_evidence(box: Sandbox) -> None:
     measure = box.snapshotter()
     before = measure.tree()
     box.write("tests/test_big.py", PY)
-    assert review(measure, before, measure.tree()).findings == ()
+    now = measure.diff(before, measure.tree()).changes
+    assert review(now, measure.contents).findings == ()
 
 
 def test_only_so_many_files_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

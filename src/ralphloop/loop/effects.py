@@ -21,7 +21,6 @@ from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.measures import Snapshot
 from ralphloop.repo.own_files import OwnFiles, never_committed, project_prefix
-from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Repository
 
 
@@ -61,8 +60,6 @@ def _do(runner: Runner, record: IterationRecord, effect: AnyEffect) -> Steps[Non
 
 def prune_objects(runner: Runner) -> None:
     """Keep only the trees that open stories may still be compared with or restored to."""
-    if not isinstance(runner.measure, Snapshotter):
-        return
     open_states = [s for s in runner.session.stories.values() if s.standing is not Standing.PASSED]
     trees = {state.start_tree for state in open_states} | {runner.session.frozen.start_tree}
     runner.measure.prune(tree for tree in trees if tree)
@@ -90,7 +87,7 @@ def _progress(runner: Runner, record: IterationRecord, effect: AddProgress) -> N
 def _set_aside(runner: Runner, record: IterationRecord, effect: SaveLeftovers) -> Steps[None]:
     """Save what the story left behind and clean up after it; the next story is told otherwise."""
     repo, story = runner.setup.repo, effect.story
-    if repo is None or not isinstance(runner.measure, Snapshotter):
+    if repo is None:
         return
     from ralphloop.repo.set_aside import set_aside
 
@@ -149,7 +146,7 @@ def _not_ours(runner: Runner) -> frozenset[str]:
     if not frozen.dirty:
         return frozenset()
     start = Snapshot(tree=frozen.start_tree, head=frozen.start_head or None)
-    if isinstance(runner.measure, Snapshotter) and runner.measure.known(start) != start:
+    if runner.measure.known(start) != start:
         return frozenset(frozen.dirty)  # nobody can tell any more: it stays where it is
     changed = runner.measure.diff(start, runner.measure.tree())
     return frozenset(frozen.dirty) - frozenset(changed.paths)

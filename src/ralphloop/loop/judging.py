@@ -97,7 +97,8 @@ def _review(runner: Runner, measured: Measured) -> Review:
 
     begun = measured.begun
     start = Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
-    return review(runner.measure, start, measured.after, runner.session.frozen.checks)
+    changes = runner.measure.diff(start, measured.after).changes
+    return review(changes, runner.measure.contents, runner.session.frozen.checks)
 
 
 def _doubts(measured: Measured, seen: Review) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from ralphloop.loop.runner import Runner
 from ralphloop.repo import object_store
 from ralphloop.repo.measures import Snapshot
 from ralphloop.repo.preflight import disk_space
-from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Lost, Repository, contains, has_again, keep_lost
 from ralphloop.room import claim
 from ralphloop.text.plain import counted, one_line
@@ -58,9 +57,7 @@ def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: by
         return ""  # for the agent itself to end
     ref = ref_name(runner.run, number, "lost")
     measure, own = runner.measure, runner.setup.own
-    if not isinstance(measure, Snapshotter) or not bring_back(
-        repo, measure, branch, before=before, ref=ref, own=own
-    ):
+    if not bring_back(repo, measure, branch, before=before, ref=ref, own=own):
         return f"the agent left {branch} for {there}"
     known = runner.setup.stories
     if known is not None and listed:

@@ -37,8 +37,8 @@ from ralphloop.journal.views import (
 from ralphloop.loop.events import Bus
 from ralphloop.loop.setup import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
-from ralphloop.repo.measures import Measure, Snapshot
-from ralphloop.repo.snapshot import Snapshotter
+from ralphloop.repo.measures import Snapshot
+from ralphloop.repo.snapshot import PlainSnapshotter, Snapshotter
 from ralphloop.stories import files
 from ralphloop.stories.source import StoryFile, load
 
@@ -68,7 +68,7 @@ class Runner(msgspec.Struct, kw_only=True):
     session: Session
     journal: Journal
     bus: Bus
-    measure: Measure
+    measure: Snapshotter
     clock: Callable[[], float]
     stop: StopSignal
     last_beat: float = 0.0
@@ -245,12 +245,10 @@ class Runner(msgspec.Struct, kw_only=True):
         publish(root / CIRCUIT_VIEW, circuit, root=root)
 
 
-def measure_of(setup: Setup) -> Measure:
-    """What measures the work tree: git, or file times without a repository."""
+def measure_of(setup: Setup) -> Snapshotter:
+    """What measures the work tree."""
     store = setup.project.directory / "objects"
+    kept = bool(setup.options.session)  # its loop is a new process every turn
     if setup.repo is None:
-        from ralphloop.repo.plain_snapshot import PlainSnapshotter
-
-        return PlainSnapshotter(setup.project.root, store, setup.own)
-    # A session's loop is a new process every turn.
-    return Snapshotter(setup.repo, store, setup.own, kept=bool(setup.options.session))
+        return PlainSnapshotter(setup.project.root, store, setup.own, kept=kept)
+    return Snapshotter(setup.repo, store, setup.own, kept=kept)

@@ -1,4 +1,4 @@
-"""The values a measurement gives, and what anything that measures a work tree can do.
+"""The values a measurement gives.
 
 A `Snapshot` names the content of a work tree by a hash: equal hashes, equal content.  Two of them
 make a `Changed`.  Everything that cannot be measured is said in `notes`.
@@ -7,8 +7,6 @@ make a `Changed`.  Everything that cannot be measured is said in `notes`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Protocol
 
 from ralphloop.core.model import Value
 from ralphloop.text.test_paths import is_test_path
@@ -58,26 +56,6 @@ class Commits(Value, frozen=True, kw_only=True):
 
     count: int = 0
     subjects: tuple[str, ...] = ()  # newest first, bounded
-
-
-class Measure(Protocol):
-    """Anything that can say what a work tree holds and how that changed."""
-
-    def tree(self) -> Snapshot:
-        """The content as it is now."""
-        ...
-
-    def diff(self, before: Snapshot, after: Snapshot) -> Changed:
-        """What differs between two moments."""
-        ...
-
-    def commits(self, before: str | None, after: str | None) -> Commits:
-        """What was committed between two heads."""
-        ...
-
-    def contents(self, names: Iterable[str]) -> dict[str, bytes]:
-        """The contents behind `Change.before` and `Change.after`, as far as they are kept."""
-        ...
 
 
 def printable(path: str) -> str:

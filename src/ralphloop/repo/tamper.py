@@ -11,12 +11,12 @@ Every finding is put to the agent once.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ralphloop.core.model import Value
 from ralphloop.repo.census import Case, count, is_countable, suffix_of
 from ralphloop.repo.check_files import is_configuration, weakenings
-from ralphloop.repo.measures import Change, Measure, Snapshot, printable
+from ralphloop.repo.measures import Change, printable
 from ralphloop.text.test_paths import is_test_path
 
 MAX_FILES = 1_000
@@ -73,26 +73,25 @@ def _by_name(cases: Iterable[Case]) -> defaultdict[str, list[Case]]:
 
 
 def review(
-    measure: Measure,
-    before: Snapshot,
-    after: Snapshot,
+    changes: Iterable[Change],
+    contents_of: Callable[[Iterable[str]], dict[str, bytes]],
     checks: Iterable[Sequence[str]] = (),
 ) -> Review:
     """Look at everything that changed; `checks` are the command lines that prove stories."""
     scripts = {w.removeprefix("./") for argv in checks for w in argv if not w.startswith("-")}
-    changes = [
+    looked_at = [
         change
-        for change in measure.diff(before, after).changes
+        for change in changes
         if is_countable(change.path)
         or is_test_path(change.path)
         or is_configuration(change.path)
         or change.path in scripts
     ][:MAX_FILES]
-    sides = {name for change in changes for name in (change.before, change.after) if name}
-    contents = measure.contents(sides)
+    sides = {name for change in looked_at for name in (change.before, change.after) if name}
+    contents = contents_of(sides)
     # Content too large to read is unknown, and unknown is no evidence.
     unread = sides - contents.keys()
-    known = [change for change in changes if unread.isdisjoint((change.before, change.after))]
+    known = [change for change in looked_at if unread.isdisjoint((change.before, change.after))]
     files = [_File(change, contents) for change in known]
     findings = (
         *_removed(files),
