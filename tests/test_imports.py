@@ -42,7 +42,7 @@ TOO_MUCH_FOR_A_TURN = HEAVY - {"msgspec", "sqlite3"} | {
     "click",
     "concurrent",
     "dataclasses",
-    "ralphloop.agents.programs",
+    "ralphloop.agents.environment",
     "ralphloop.redaction",
     "ralphloop.repo.commit",
     "ralphloop.repo.set_aside",

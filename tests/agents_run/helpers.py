@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralphloop.agents.base import Launch
-from ralphloop.agents.finished import Finished
+from ralphloop.agents.base import Finished, Launch
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent

@@ -7,14 +7,13 @@ import os
 import subprocess
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from ralphloop.agents.base import AgentRequest, Launch, load_agent, mark_of
+from ralphloop.agents.base import AgentRequest, Inquiry, Launch, load_agent, mark_of
 from ralphloop.agents.declared import declared_names, load_declared
 from ralphloop.config.model import AgentName, AgentSection, ReaderName, Safety
 from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
@@ -65,7 +64,6 @@ PARENT = {
     "GIT_DIR": "/elsewhere/.git",
     "GIT_INDEX_FILE": "/elsewhere/index",
     "GIT_WORK_TREE": "/elsewhere",
-    "RALPH_KILL_AT": "atomic.written",
 }
 KEYS = {"ANTHROPIC_API_KEY": "k1", "OPENAI_API_KEY": "k2", "GEMINI_API_KEY": "k3"}
 KEPT = {
@@ -167,8 +165,9 @@ def test_a_question_is_asked_without_tools_where_the_agent_can_be_started_so(
         (AgentName.GEMINI, "default"),
     ):
         request = _request(tmp_path, _section(name), resume=SESSION, tools=False)
+        with_tools = msgspec.structs.replace(request, tools=True)
         assert flag in load_agent(name).launch(request).argv
-        assert flag not in load_agent(name).launch(replace(request, tools=True)).argv
+        assert flag not in load_agent(name).launch(with_tools).argv
 
 
 def test_the_users_own_variables_come_before_our_defaults(tmp_path: Path) -> None:
@@ -256,7 +255,7 @@ def _check(name: AgentName, tmp_path: Path, **fields: Any) -> list[Finding]:
         "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
         **fields.pop("inherited", {}),
     }
-    return load_agent(name).check(_section(name, **fields), cwd=tmp_path, inherited=inherited)
+    return load_agent(name).check(Inquiry(_section(name, **fields), tmp_path, inherited))
 
 
 def test_a_healthy_claude_has_no_problem(tmp_path: Path) -> None:
@@ -404,7 +403,7 @@ def test_a_level_an_agent_does_not_know_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AgentUnavailable, match="strict"):
         load_agent("opencode").launch(_request(tmp_path, strict))
     problems = _check(AgentName.OPENCODE, tmp_path, safety=Safety.STRICT)
-    assert [p.level for p in problems] == [Level.ERROR]
+    assert [p.level for p in problems] == [Level.INFO, Level.INFO, Level.ERROR]
     version, note = _check(AgentName.OPENCODE, tmp_path)
     assert (version.level, note.level) == (Level.INFO, Level.INFO)
 

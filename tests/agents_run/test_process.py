@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.agents.finished import Cause
+from ralphloop.agents.base import Cause
 from ralphloop.core.model import Outcome
 from ralphloop.proc.steps import StopSignal
 from tests.agents_run.helpers import QUICK, Stage, is_alive, wait_until
@@ -75,7 +75,7 @@ def test_an_agent_that_cannot_be_started_is_a_startup_error(
     stage: Stage, argv: tuple[str, ...], code: int
 ) -> None:
     """A missing or not executable program is an outcome that names it, not an exception."""
-    launch = replace(stage.launch(""), argv=argv)
+    launch = stage.launch("")._replace(argv=argv)
     finished = asyncio.run(stage._run(launch, QUICK, None, None))
     assert finished.end.exit_code == code
     assert finished.response.outcome is Outcome.STARTUP_ERROR

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from ralphloop.agents.base import AgentRequest, load_agent
-from ralphloop.agents.finished import Cause, Finished
+from ralphloop.agents.base import AgentRequest, Cause, Finished, Inquiry, load_agent
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.script import load_script
 from ralphloop.agents.transcript import Transcript
@@ -330,7 +329,7 @@ def test_pre_flight_reads_the_script(tmp_path: Path) -> None:
 
     def problems(*command: str) -> list[str]:
         config = AgentSection(name=AgentName.SCRIPTED, command=command)
-        return [p.message for p in agent.check(config, cwd=tmp_path, inherited={})]
+        return [p.message for p in agent.check(Inquiry(config, tmp_path, {}))]
 
     assert problems("ok.json") == ["a scripted agent plays ok.json: no model is asked"]
     assert "Invalid enum value 'hung'" in problems("bad.json")[0]

@@ -2,25 +2,24 @@
 
 An agent is chosen by name.  `AGENTS` maps the names to the place of their adapter, so that only
 the one in use is imported; agents that differ in nothing but flags are TOML files (see
-`ralphloop.agents.declared`).  Adapters start nothing themselves: `launch` returns a value, and
-`ralphloop.agents.process` runs it.
+`ralphloop.agents.declared`).  Adapters start nothing themselves: `launch` returns a value,
+`ralphloop.agents.process` runs it, and a `Finished` is what became of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
-from ralphloop.agents.programs import WhyNot, asked_freely
 from ralphloop.config.model import AgentSection
+from ralphloop.core.model import ProcessEnd, Response, Value
 from ralphloop.errors import Finding, InputError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AgentRequest:
+class AgentRequest(Value, kw_only=True):
     """One start of an agent."""
 
     config: AgentSection
@@ -49,10 +48,10 @@ class AgentRequest:
             return "--resume", self.resume
         return ("--session-id", self.session_id) if self.session_id else ()
 
-    @property
-    def stdin(self) -> bytes:
-        """The prompt as it is handed over."""
-        return self.prompt.encode("utf-8", "replace")
+    def launch(self, argv: Sequence[str], env: Mapping[str, str], reader: str) -> Launch:
+        """This start, by these words; the prompt goes over stdin alone."""
+        stdin = self.prompt.encode("utf-8", "replace")
+        return Launch(tuple(argv), env, stdin=stdin, cwd=self.cwd, reader=reader, mark=self.mark)
 
 
 def mark_of(run_id: str, iteration: int) -> str:
@@ -60,8 +59,7 @@ def mark_of(run_id: str, iteration: int) -> str:
     return f"{run_id}/{iteration}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """Everything needed to start the process."""
 
     argv: tuple[str, ...]
@@ -72,11 +70,50 @@ class Launch:
     mark: str
 
 
+class Cause(StrEnum):
+    """Why the supervisor stopped an agent."""
+
+    NONE = "none"  # it ended by itself
+    WALL_CLOCK = "wall_clock"
+    STALLED = "stalled"
+    REQUESTED = "requested"
+    RESULT = "result"  # it had said its result and did not go
+    FATAL = "fatal"
+
+
+class Finished(Value, kw_only=True):
+    """One start over and done with: how it ended, what it said, and what it left behind."""
+
+    end: ProcessEnd
+    response: Response
+    cause: Cause = Cause.NONE
+    stopped_because: str = ""  # in words; empty where it ended by itself
+    leftovers: tuple[str, ...] = ()  # what had to be stopped after it was done, by name
+    stderr_tail: str = ""
+    asked: Response | None = None  # what came when its missing status block was asked for
+    output_bytes: int = 0
+
+
+class Inquiry(NamedTuple):
+    """What is asked before anything is spent: would this agent work, with these settings, here?"""
+
+    config: AgentSection
+    cwd: Path
+    inherited: Mapping[str, str]
+    # Why a program that was found must not be started; empty where it may, as before a run.
+    why_not: Callable[[str], str] = lambda _program: ""
+
+
 class Agent(Protocol):
     """How one kind of agent is started and asked about itself."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def keys(self) -> Collection[str]:
+        """Variables by which its work may be billed."""
+        ...
 
     @property
     def resumes(self) -> bool:
@@ -87,25 +124,15 @@ class Agent(Protocol):
         """The process to start; raises `AgentUnavailable` where the configuration forbids it."""
         ...
 
-    def check(
-        self,
-        config: AgentSection,
-        *,
-        cwd: Path,
-        inherited: Mapping[str, str],
-        why_not: WhyNot = asked_freely,
-    ) -> list[Finding]:
-        """Found, executable, which version, logged in, and what should be said aloud.
-
-        A program for which `why_not` has a reason is asked nothing.
-        """
+    def check(self, inquiry: Inquiry) -> list[Finding]:
+        """Found, executable, which version, logged in, and what should be said aloud."""
         ...
 
 
 AGENTS: dict[str, str] = {
     "claude": "ralphloop.agents.claude:AGENT",
-    "command": "ralphloop.agents.command:AGENT",
-    "scripted": "ralphloop.agents.scripted:AGENT",
+    "command": "ralphloop.agents.command:COMMAND",
+    "scripted": "ralphloop.agents.command:SCRIPTED",
 }
 
 

@@ -33,18 +33,15 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.base import AgentRequest, Launch
-from ralphloop.agents.environment import agent_environment, clean_environment, said_aloud
-from ralphloop.agents.programs import (
-    WhyNot,
+from ralphloop.agents.base import AgentRequest, Inquiry, Launch
+from ralphloop.agents.environment import (
+    agent_environment,
     ask,
-    asked_freely,
+    clean_environment,
     find_program,
     missing_program,
-    not_started,
-    program_of,
     version_of,
-    version_problem,
+    withheld_keys,
 )
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
@@ -61,9 +58,6 @@ class _SafetyFlags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def of(self, level: Safety) -> Words | None:
         flags: Words | None = getattr(self, level.value)
         return flags
-
-    def levels(self) -> str:
-        return ", ".join(level for level in Safety if self.of(level) is not None)
 
 
 class _Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,96 +87,109 @@ class DeclaredAgent:
     """Starts what a declaration describes."""
 
     def __init__(self, declaration: Declaration) -> None:
-        self._it = declaration
-
-    @property
-    def name(self) -> str:
-        return self._it.name
-
-    @property
-    def resumes(self) -> bool:
-        return bool(self._it.resume)
+        self.it = declaration
+        self.name = declaration.name
+        self.keys = declaration.keys
+        self.resumes = bool(declaration.resume)
 
     def launch(self, request: AgentRequest) -> Launch:
-        config = request.config
-        self._demand(config.safety)
-        template = self._it.resume if request.resume and self._it.resume else self._it.start
-        return Launch(
-            argv=(
-                program_of(config.binary, self._it.program),
-                *self._filled_in(template, request),
-            ),
-            env=agent_environment(request, defaults=self._it.env),
-            stdin=request.stdin,
-            cwd=request.cwd,
-            reader=self._it.reader,
-            mark=request.mark,
-        )
+        env = agent_environment(request, defaults=self.it.env)
+        for problem in self.refusals(request.config.safety, env):
+            raise AgentUnavailable(problem.message, problem.fix)
+        words = (self.program(request.config), *self.words(request, env))
+        return request.launch(words, env, self.it.reader)
 
-    def check(
-        self,
-        config: AgentSection,
-        *,
-        cwd: Path,
-        inherited: Mapping[str, str],
-        why_not: WhyNot = asked_freely,
-    ) -> list[Finding]:
-        env = clean_environment(config, inherited)
-        name = program_of(config.binary, self._it.program)
+    def check(self, inquiry: Inquiry) -> list[Finding]:
+        config, cwd, inherited, why_not = inquiry
+        env, name = clean_environment(config, inherited), self.program(config)
         program = find_program(name, env, cwd)
         if program is None:
-            return [missing_program(name, self._it.install, cwd)]
-        try:
-            self._demand(config.safety)
-        except AgentUnavailable as error:
-            return [Finding(Level.ERROR, error.message, error.next_step)]
-        about = said_aloud(self.name, config, inherited, self._it.keys, self._it.note)
+            return [missing_program(name, self.it.install, cwd)]
+        about = [*self.said_aloud(inquiry, env), *self.refusals(config.safety, env)]
         if reason := why_not(program):
-            return [not_started(self.name, program, reason), *about]
-        return [
-            version_problem(self._it.name, version_of(program, env), self._it.tested),
-            *about,
-            *self._login_problems(program, env),
-        ]
+            there = f"{self.name}: {program} is there; not started: {reason}"
+            return [Finding(Level.INFO, there), *about]
+        version = version_of(program, env)
+        return [self._stated(version), *about, *self.answers(inquiry, program, env, version)]
 
-    def _demand(self, safety: Safety) -> None:
-        if self._it.safety.of(safety) is None:
-            raise AgentUnavailable(
-                f'{self.name} cannot be run with safety = "{safety}"',
-                f"what it knows: {self._it.safety.levels()}",
-            )
+    # --- what an agent with a format of its own does in another way ---
 
-    def _filled_in(self, template: Words, request: AgentRequest) -> Iterator[str]:
-        config, flags = request.config, self._it.safety
+    def words(self, request: AgentRequest, env: Mapping[str, str]) -> Iterator[str]:
+        """The command line behind the program."""
+        config, flags, resume = request.config, self.it.safety, request.resume
         asking = None if request.tools else flags.asking
         lists: dict[str, Words] = {
             "{safety}": asking if asking is not None else flags.of(config.safety) or (),
-            "{model}": _with_value(self._it.model, config.model),
+            "{model}": tuple(
+                word.replace("{value}", config.model) for word in self.it.model if config.model
+            ),
             "{args}": config.args,
-            "{session}": (request.resume,) if request.resume else (),
+            "{session}": (resume,) if resume else (),
         }
-        for word in template:
+        for word in self.it.resume if resume and self.it.resume else self.it.start:
             yield from lists.get(word, (word,))
 
-    def _login_problems(self, program: str, env: Mapping[str, str]) -> list[Finding]:
-        login = self._it.login
+    def refusals(self, safety: Safety, env: Mapping[str, str]) -> Iterator[Finding]:
+        """Why it is not started at this level of safety."""
+        flags = self.it.safety
+        if flags.of(safety) is None:
+            known = ", ".join(level for level in Safety if flags.of(level) is not None)
+            message = f'{self.name} cannot be run with safety = "{safety}"'
+            yield Finding(Level.ERROR, message, f"what it knows: {known}")
+
+    def said_aloud(self, inquiry: Inquiry, env: Mapping[str, str]) -> Iterator[Finding]:
+        """What nobody should have to find out: about permissions, and keys not passed on."""
+        if self.it.note:
+            yield Finding(Level.INFO, self.it.note)
+        if inquiry.config.safety is Safety.MINIMAL:
+            yield Finding(Level.WARNING, f"{self.name} runs with all permission prompts skipped")
+        if names := withheld_keys(inquiry.config, inquiry.inherited, self.it.keys):
+            are = "is" if len(names) == 1 else "are"
+            message = f"{', '.join(names)} {are} set but not passed on"
+            yield Finding(Level.INFO, message, "name it in agent.pass_env to bill that account")
+
+    def answers(
+        self, inquiry: Inquiry, program: str, env: Mapping[str, str], version: str
+    ) -> Iterator[Finding]:
+        """What the program itself says of what it needs."""
+        login = self.it.login
         answer = ask([program, *login.ask], env) if login else None
-        if login is None or answer is None or answer.exit_code == 0:
-            return []
-        # Only a warning: with a provider of one's own no login is needed, and nobody can tell.
-        return [Finding(Level.WARNING, f"{self.name} is not logged in", login.fix)]
+        if login and answer and answer.returncode != 0:
+            # Only a warning: with a provider of one's own no login is needed, and nobody can tell.
+            yield Finding(Level.WARNING, f"{self.name} is not logged in", login.fix)
 
+    # --- the same for all ---
 
-def _with_value(flags: Words, value: str) -> Words:
-    return tuple(flag.replace("{value}", value) for flag in flags) if value else ()
+    def program(self, config: AgentSection) -> str:
+        """The configured program, or the usual name of it."""
+        binary = config.binary or self.it.program
+        # Only a tilde is replaced: `./x` must not become `x`, which would be looked for on PATH.
+        return str(Path(binary).expanduser()) if binary.startswith("~") else binary
+
+    def _stated(self, version: str) -> Finding:
+        """The version found, and whether it is one that this release was tested with."""
+        name, tested = self.name, self.it.tested
+        if not version:
+            fix = f"run `{name} --version` to see what it says"
+            return Finding(Level.WARNING, f"{name} does not state its version", fix)
+        known_good = any(f"{version}.".startswith(f"{known}.") for known in tested)
+        if known_good or not tested:
+            return Finding(Level.INFO, f"{name} {version}")
+        return Finding(Level.INFO, f"{name} {version} (tested with {', '.join(tested)})")
 
 
 def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent | None:
     """The agent that a file of this name declares."""
-    for file in _declarations(directories):
-        if file.stem == name:
-            return DeclaredAgent(_read(file))
-    return None
+    file = next((file for file in _declarations(directories) if file.stem == name), None)
+    if file is None:
+        return None
+    try:
+        raw = tomllib.loads(file.read_text("utf-8"))
+        return DeclaredAgent(msgspec.convert(raw, Declaration))
+    except (OSError, ValueError) as error:
+        # TOML, encoding and validation errors are all ValueErrors with a readable message.
+        fix = "see `ralphloop.agents.declared` for the keys"
+        raise InputError(str(error), fix, place=file.name) from error
 
 
 def declared_names(directories: Sequence[Path] = ()) -> tuple[str, ...]:
@@ -194,13 +201,3 @@ def _declarations(directories: Sequence[Path]) -> Iterator[Path]:
     ours = Path(str(files("ralphloop.agents") / "data"))
     for directory in (*directories, ours):
         yield from sorted(directory.glob("*.toml"))
-
-
-def _read(file: Path) -> Declaration:
-    try:
-        return msgspec.convert(tomllib.loads(file.read_text("utf-8")), Declaration)
-    except (OSError, ValueError) as error:
-        # TOML, encoding and validation errors are all ValueErrors with a readable message.
-        raise InputError(
-            str(error), "see `ralphloop.agents.declared` for the keys", place=file.name
-        ) from error

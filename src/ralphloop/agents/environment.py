@@ -1,84 +1,53 @@
-"""The environment an agent is started in.
+"""Where an agent is started: its program, its environment, and simple questions to it beforehand.
 
-It is ours, minus what would mislead it: variables by which a parent Claude session is recognised
-(a nested start refuses to work), git's variables that point at another repository, and API keys
-(a stray key bills another account) unless the configuration names them.  Agents that are the
-user's own program get everything but the first two.
+The environment is ours, minus what would mislead it: variables by which a parent Claude session is
+recognised (a nested start refuses to work), git's variables that point at another repository, and
+API keys (a stray key bills another account) unless the configuration names them.  Agents that are
+the user's own program get everything but the first two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from ralphloop.agents.base import AgentRequest
-from ralphloop.atomic import KILL_VARIABLE
-from ralphloop.config.model import AgentSection, Safety
+from ralphloop.config.model import AgentSection
 from ralphloop.errors import Finding, Level
+from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.proc.table import MARK_VARIABLE
 from ralphloop.repo.git import OTHER_REPOSITORY
 
-_PARENT_SESSION = frozenset(
-    {
-        "CLAUDECODE",
-        "CLAUDE_PID",
-        "CLAUDE_ENV_FILE",
-        "CLAUDE_PROJECT_DIR",
-        "CLAUDE_PLUGIN_ROOT",
-        "CLAUDE_AGENT_SDK_VERSION",
-        "CLAUDE_CODE_ENTRYPOINT",
-        "CLAUDE_CODE_EXECPATH",
-        "CLAUDE_CODE_SSE_PORT",
-        "CLAUDE_CODE_CHILD_SESSION",
-        "CLAUDE_CODE_HOST_SESSION_ID",
-        "CLAUDE_CODE_REMOTE",
-    }
-)
-_PARENT_SESSION_BEGINNINGS = (
-    "CLAUDE_SESSION_",
-    "CLAUDE_CODE_SESSION",
-    "CLAUDE_CODE_PARENT_",
-    "CLAUDE_CODE_REMOTE_",
-)
-
 API_KEYS = frozenset(
-    {
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "AZURE_OPENAI_API_KEY",
-        "CODEX_API_KEY",
-        "DEEPSEEK_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_API_KEY",
-        "GOOGLE_GENERATIVE_AI_API_KEY",
-        "GROQ_API_KEY",
-        "MISTRAL_API_KEY",
-        "OPENAI_API_KEY",
-        "OPENROUTER_API_KEY",
-        "XAI_API_KEY",
-    }
-)
-
-
-def _misleads(name: str) -> bool:
-    return (
-        name == KILL_VARIABLE  # speaks of this process alone
-        or name in _PARENT_SESSION
-        or name in OTHER_REPOSITORY
-        or name.startswith(_PARENT_SESSION_BEGINNINGS)
+    f"{account}_API_KEY"
+    for account in (
+        *("ANTHROPIC", "AZURE_OPENAI", "CODEX", "DEEPSEEK", "GEMINI", "GOOGLE", "GROQ", "MISTRAL"),
+        *("GOOGLE_GENERATIVE_AI", "OPENAI", "OPENROUTER", "XAI"),
     )
+) | {"ANTHROPIC_AUTH_TOKEN"}
+
+_PATIENCE_S = 20.0
+_VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
+_PARENT_SESSION = re.compile(
+    r"CLAUDECODE|CLAUDE_(?:PID|ENV_FILE|PROJECT_DIR|PLUGIN_ROOT|AGENT_SDK_VERSION|SESSION_.*)"
+    r"|CLAUDE_CODE_(?:ENTRYPOINT|EXECPATH|SSE_PORT|CHILD_SESSION|HOST_SESSION_ID|SESSION.*"
+    r"|PARENT_.*|REMOTE(?:_.*)?)"
+)
 
 
 def clean_environment(
     config: AgentSection, inherited: Mapping[str, str], *, drop_keys: bool = True
 ) -> dict[str, str]:
     """What of our own environment an agent gets, and what the configuration adds to it."""
-    passed = set(config.pass_env)
+    unwanted = OTHER_REPOSITORY | API_KEYS if drop_keys else OTHER_REPOSITORY
     kept = {
         name: value
         for name, value in inherited.items()
-        if name in passed or not (_misleads(name) or (drop_keys and name in API_KEYS))
+        if name in config.pass_env or (name not in unwanted and not _PARENT_SESSION.fullmatch(name))
     }
     return {**kept, **config.env}
 
@@ -90,21 +59,26 @@ def agent_environment(
     defaults: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The whole environment of one start; the configuration has the last word."""
+    # Story ids may hold anything; a variable holds neither NUL nor half a character.
+    story = (request.story_id or "").replace("\0", "").encode("utf-8", "replace").decode()
     return {
         **(defaults or {}),
         **clean_environment(request.config, request.inherited, drop_keys=drop_keys),
         "RALPH_RUN_ID": request.run_id,
         "RALPH_ITERATION": str(request.iteration),
-        "RALPH_STORY_ID": _as_variable(request.story_id or ""),
+        "RALPH_STORY_ID": story,
         **request.config.env,
         # Not theirs to change: it is how everything the agent starts is found again.
         MARK_VARIABLE: request.mark,
     }
 
 
-def _as_variable(text: str) -> str:
-    """Story ids may hold anything; a variable holds neither NUL nor half a character."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
+def withheld_keys(
+    config: AgentSection, inherited: Mapping[str, str], relevant: Iterable[str]
+) -> list[str]:
+    """Keys that are set here and not passed on, to be said aloud."""
+    wanted = {*config.pass_env, *config.env}
+    return sorted(name for name in relevant if inherited.get(name) and name not in wanted)
 
 
 def local_time(now: float, env: Mapping[str, str]) -> datetime:
@@ -125,26 +99,36 @@ def _zone(name: str | None) -> tzinfo | None:
         return None
 
 
-def withheld_keys(
-    config: AgentSection, inherited: Mapping[str, str], relevant: Iterable[str] = API_KEYS
-) -> tuple[str, ...]:
-    """Keys that are set here and not passed on, to be said aloud."""
-    wanted = {*config.pass_env, *config.env}
-    return tuple(sorted(name for name in relevant if inherited.get(name) and name not in wanted))
+# --- the program -----------------------------------------------------------------------------
 
 
-def said_aloud(
-    agent: str,
-    config: AgentSection,
-    inherited: Mapping[str, str],
-    keys: Iterable[str],
-    note: str = "",
-) -> Iterator[Finding]:
-    """What nobody should have to find out: about permissions, and keys that are not passed on."""
-    if note:
-        yield Finding(Level.INFO, note)
-    if config.safety is Safety.MINIMAL:
-        yield Finding(Level.WARNING, f"{agent} runs with all permission prompts skipped")
-    if names := withheld_keys(config, inherited, keys):
-        are_set = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} set but not passed on"
-        yield Finding(Level.INFO, are_set, "name it in agent.pass_env to bill that account")
+def find_program(program: str, env: Mapping[str, str], cwd: Path) -> str | None:
+    """The path that would be started, or None; a name with a slash is relative to `cwd`."""
+    if "/" in program:
+        program = str(cwd / program)
+    return shutil.which(program, path=env.get("PATH"))
+
+
+def missing_program(program: str, install: str, cwd: Path) -> Finding:
+    """Why a program cannot be started, and what to do."""
+    path = cwd / program
+    if "/" in program and path.is_file() and not os.access(path, os.X_OK):
+        return Finding(Level.ERROR, f"{program} is not executable", f"chmod +x {program}")
+    where = "does not exist" if "/" in program else "is not on PATH"
+    return Finding(Level.ERROR, f"{program} {where}", install)
+
+
+def ask(argv: Sequence[str], env: Mapping[str, str]) -> Ended | None:
+    """Run a program that answers and exits; None where it does not."""
+    try:
+        ended = run_command(argv, env=env, timeout_s=_PATIENCE_S, output=Output.TOGETHER)
+    except (OSError, ValueError):
+        return None
+    return None if ended.timed_out else ended
+
+
+def version_of(program: str, env: Mapping[str, str]) -> str:
+    """The version a program states, such as `2.1.325`; empty where it does not."""
+    answer = ask([program, "--version"], env)
+    match = _VERSION.search(answer.said) if answer and answer.returncode == 0 else None
+    return match.group() if match else ""

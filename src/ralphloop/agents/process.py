@@ -22,9 +22,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ralphloop.agents.base import Launch
+from ralphloop.agents.base import Cause, Finished, Launch
 from ralphloop.agents.environment import local_time
-from ralphloop.agents.finished import Cause, Finished
 from ralphloop.agents.transcript import TranscriptSink
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.proc.child import Child, Clocks, FileProbe, StallWatch

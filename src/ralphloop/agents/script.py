@@ -53,6 +53,8 @@ from ralphloop.errors import InputError
 from ralphloop.text.durations import parse_duration
 from ralphloop.text.status import StatusBlock
 
+STATE_VARIABLE = "RALPH_SCRIPT_STATE"  # the file that counts the starts
+
 _LARGEST = 1_000_000
 
 Argv = Annotated[list[str], msgspec.Meta(min_length=1)]

@@ -3,6 +3,10 @@
 It reads the prompt, finds out which story it was started for (`RALPH_STORY_ID`) and how often it
 was before (counted in the file `RALPH_SCRIPT_STATE`), and plays the steps of that start.  See
 `ralphloop.agents.script` for what a script can say.
+
+It talks in plain text, as simple programs print it, or in Claude's stream-json.  The events carry
+what the real ones carry as far as readers look at it, so that a scripted run goes through the same
+code as a real one, cost and limits included.
 """
 
 from __future__ import annotations
@@ -13,71 +17,59 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.agents.script import (
+    STATE_VARIABLE,
     Alone,
     Condition,
     LimitFields,
     SpawnFields,
     StatusFields,
     Step,
+    UsageFields,
     deed,
     load_script,
     signal_named,
 )
-from ralphloop.agents.script_voice import ClaudeVoice, Voice, put
 from ralphloop.errors import InputError, RalphError, UsageError
 from ralphloop.text.durations import parse_duration
 from ralphloop.text.status import render
 
-STATE_VARIABLE = "RALPH_SCRIPT_STATE"
-
 _COMMAND_PATIENCE_S = 600
+_FATAL = {
+    "authentication_failed": ("Invalid API key · Please run /login", 401),
+    "billing_error": ("Credit balance is too low", 400),
+    "model_not_found": ("There's an issue with the selected model. It may not exist.", 404),
+}
+_LIMIT_NAMES = {"five_hour": "5-hour", "seven_day": "weekly"}
 
 
-class _End(Exception):
-    """The start is over, with this exit code."""
-
-    def __init__(self, exit_code: int) -> None:
-        super().__init__(exit_code)
-        self.exit_code = exit_code
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(given: Sequence[str]) -> int:
     """Play one start; returns the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        script_path, session = _understood(given)
-        script = load_script(script_path)
+        if len(given) not in {1, 3} or given[1:2] not in ([], ["--session-id"], ["--resume"]):
+            raise UsageError("usage: scripted_main SCRIPT [--session-id ID | --resume ID]")
+        path, session = Path(given[0]), given[2] if len(given) == 3 else str(uuid.uuid4())
+        script = load_script(path)
         story = os.environ.get("RALPH_STORY_ID", "")
         steps = script.steps(story, _count_start(story))
         if steps is None:
-            raise InputError(f"has no entry for story {story!r}", place=script_path.name)
+            raise InputError(f"has no entry for story {story!r}", place=path.name)
     except RalphError as error:
         sys.stderr.write(f"error: {error.message}\n")
         return int(error.exit_code)
-    voice = ClaudeVoice(session) if script.format == "claude" else Voice()
-    return Player(voice, sys.stdin.buffer.read().decode("utf-8", "replace")).play(steps)
-
-
-def _understood(given: list[str]) -> tuple[Path, str]:
-    session = str(uuid.uuid4())
-    if len(given) == 3 and given[1] in {"--session-id", "--resume"}:
-        session = given.pop()
-        given.pop()
-    if len(given) != 1:
-        raise UsageError("usage: scripted_main SCRIPT [--session-id ID | --resume ID]")
-    return Path(given[0]), session
+    prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
+    return Player(session, prompt, plain=script.format == "text").play(steps)
 
 
 def _count_start(story: str) -> int:
     """How often this story was started before; this start is counted."""
-    place = os.environ.get(STATE_VARIABLE)
-    if not place:
+    if not (place := os.environ.get(STATE_VARIABLE)):
         return 0
     path = Path(place)
     try:
@@ -93,45 +85,27 @@ def _count_start(story: str) -> int:
 
 
 class Player:
-    """Does what the steps say."""
+    """Does what the steps say: the word `write` is the method `do_write`."""
 
-    def __init__(self, voice: Voice, prompt: str) -> None:
-        self._voice = voice
-        self._prompt = prompt
-        self._message = ""
-        self._actions: Mapping[str, Callable[..., None]] = {
-            "say": self._say,
-            "status": self._status,
-            "print": put,
-            "stderr": self._stderr,
-            "write": self._write,
-            "append": self._append,
-            "delete": self._delete,
-            "run": self._run,
-            "sleep": lambda duration: time.sleep(parse_duration(duration)),
-            "usage": voice.pay,
-            "deny": voice.deny,
-            "exit": self._exit,
-            "crash": self._crash,
-            "hang": self._hang,
-            "spawn": self._spawn,
-            "usage_limit": self._usage_limit,
-            "transient": lambda status: self._fail(voice.transient, status),
-            "fatal": lambda error: self._fail(voice.fatal, error),
-            "if_prompt": self._if_prompt,
-        }
+    def __init__(self, session: str, prompt: str, *, plain: bool) -> None:
+        self._session, self._prompt, self._plain = session, prompt, plain
+        self._message = self._last_words = ""
+        self._turns = 0
+        self._paid: list[UsageFields] = []
+        self._denials: list[dict[str, object]] = []
+        self._began = time.monotonic()
 
     def play(self, steps: Sequence[Step | Alone]) -> int:
-        """All steps, then the result."""
+        """All steps, then the result; `SystemExit` where a step ends it."""
         try:
-            self._voice.begin()
+            model = {"model": "scripted", "cwd": ".", "tools": ["Bash", "Write"]}
+            self._event("system", subtype="init", **model)
             self._take(steps)
             self._finish_message()
-            self._voice.result()
-        except _End as end:
-            return end.exit_code
+            self._result("success", "completed", is_error=False, result=self._last_words)
         except KeyboardInterrupt:
-            return self._voice.interrupted()
+            self._result("error_during_execution", "aborted_streaming", is_error=True)
+            return 130 if self._plain else 0
         return 0
 
     def _take(self, steps: Sequence[Step | Alone]) -> None:
@@ -139,53 +113,62 @@ class Player:
             word, value = deed(step)
             if word not in {"status", "if_prompt"}:
                 self._finish_message()
-            self._actions[word](value)
+            getattr(self, f"do_{word}")(value)
 
     # --- words ---
 
-    def _say(self, text: str) -> None:
+    def do_say(self, text: str) -> None:
         self._message = text
 
-    def _status(self, fields: StatusFields) -> None:
+    def do_status(self, fields: StatusFields) -> None:
         block = render(fields)
         self._message = f"{self._message.rstrip()}\n\n{block}" if self._message else block
 
     def _finish_message(self) -> None:
-        if self._message:
-            self._voice.say(self._message)
-            self._message = ""
+        if not self._message:
+            return
+        self._last_words, self._message = self._message, ""
+        self._text(self._last_words.rstrip("\n"))
+        self._assistant({"type": "text", "text": self._last_words})
 
-    def _stderr(self, text: str) -> None:
+    def do_print(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def do_stderr(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
 
-    def _if_prompt(self, condition: Condition) -> None:
+    def do_if_prompt(self, condition: Condition) -> None:
         found = condition.contains in self._prompt
         self._take(condition.then if found else condition.otherwise)
 
+    def do_usage(self, usage: UsageFields) -> None:
+        self._paid.append(usage)
+
     # --- deeds ---
 
-    def _write(self, files: Mapping[str, str], mode: str = "w") -> None:
+    def do_write(self, files: Mapping[str, str], mode: str = "w") -> None:
         for name, content in files.items():
             path = Path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open(mode, encoding="utf-8") as file:
                 file.write(content)
-            self._voice.tool("Write", {"file_path": name}, f"wrote {name}", ok=True)
+            self._tool("Write", {"file_path": name}, f"wrote {name}")
 
-    def _append(self, files: Mapping[str, str]) -> None:
-        self._write(files, "a")
+    def do_append(self, files: Mapping[str, str]) -> None:
+        self.do_write(files, "a")
 
-    def _delete(self, names: Sequence[str]) -> None:
+    def do_delete(self, names: Sequence[str]) -> None:
         for name in names:
             path = Path(name)
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-            self._voice.tool("Bash", {"command": f"rm -r {name}"}, "", ok=True)
+            self._tool("Bash", {"command": f"rm -r {name}"}, "")
 
-    def _run(self, argv: Sequence[str]) -> None:
+    def do_run(self, argv: Sequence[str]) -> None:
         try:
             done = subprocess.run(
                 argv,
@@ -199,9 +182,9 @@ class Player:
         except (OSError, subprocess.TimeoutExpired) as error:
             output, code = str(error), 127
         shown = output if code == 0 else f"{output}\nExit code {code}"
-        self._voice.tool("Bash", {"command": " ".join(argv)}, shown, ok=code == 0)
+        self._tool("Bash", {"command": " ".join(argv)}, shown, ok=code == 0)
 
-    def _spawn(self, given: Sequence[str] | SpawnFields) -> None:
+    def do_spawn(self, given: Sequence[str] | SpawnFields) -> None:
         spec = given if isinstance(given, SpawnFields) else SpawnFields(argv=list(given))
         if spec.daemon:
             # Wait for the one in between, so that the daemon is nobody's child when we go on.
@@ -209,44 +192,114 @@ class Player:
                 os.waitpid(pid, 0)
                 return
             os.setsid()
-        subprocess.Popen(
-            spec.argv,
-            stdin=subprocess.DEVNULL,
-            stdout=None if spec.hold_output else subprocess.DEVNULL,
-            stderr=None if spec.hold_output else subprocess.DEVNULL,
-            env={"PATH": os.environ.get("PATH", "")} if spec.clear_env else None,
-        )
+        output = None if spec.hold_output else subprocess.DEVNULL
+        env = {"PATH": os.environ.get("PATH", "")} if spec.clear_env else None
+        subprocess.Popen(spec.argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env)
         if spec.daemon:
             os._exit(0)
 
+    def do_deny(self, tool: str) -> None:
+        self._text(f"{tool}: permission denied")
+        self._denials.append({"tool_name": tool, "tool_use_id": uuid.uuid4().hex, "tool_input": {}})
+        self._tool(tool, {}, "Permission to use this tool has been denied.", ok=False)
+
+    def do_sleep(self, duration: str | float) -> None:
+        time.sleep(parse_duration(duration))
+
     # --- ends ---
 
-    def _exit(self, code: int) -> None:
-        raise _End(code)
+    def do_exit(self, code: int) -> None:
+        raise SystemExit(code)
 
-    def _crash(self, name: str) -> None:
+    def do_crash(self, name: str) -> None:
         os.kill(os.getpid(), signal_named(name))
         time.sleep(60)  # a signal that does not end us at once will
 
-    def _hang(self, how: str) -> None:
+    def do_hang(self, how: str) -> None:
         while True:
             if how == "printing":
-                put("still here\n")
+                self.do_print("still here\n")
                 time.sleep(0.05)
             elif how == "busy":
                 sum(range(100_000))
             else:
                 time.sleep(3600)
 
-    def _usage_limit(self, limit: LimitFields) -> None:
-        resets_at = int(time.time() + parse_duration(limit.resets_in)) + 1
-        self._voice.usage_limit(resets_at, limit.kind)
-        raise _End(1)
+    def do_usage_limit(self, limit: LimitFields) -> None:
+        resets_at, kind = int(time.time() + parse_duration(limit.resets_in)) + 1, limit.kind
+        info = {"status": "rejected", "resetsAt": resets_at, "rateLimitType": kind}
+        self._event("rate_limit_event", rate_limit_info=info)
+        clock = datetime.fromtimestamp(resets_at, UTC).strftime("%I:%M%p").lstrip("0").lower()
+        words = f"You've hit your {_LIMIT_NAMES.get(kind, kind)} limit · resets {clock} (UTC)"
+        self._fail(words, "rate_limit", 429, api_error="usage_limit_reached")
 
-    def _fail(self, speak: Callable[..., None], value: object) -> None:
-        speak(value)
-        raise _End(1)
+    def do_transient(self, status: int) -> None:
+        error = "overloaded" if status == 529 else "server_error"
+        self._retry(error, status)
+        self._fail(f"API Error: {status} the service is overloaded", error, status)
+
+    def do_fatal(self, error: str) -> None:
+        words, status = _FATAL[error]
+        self._retry(error, status)
+        self._fail(words, error, status)
+
+    def _fail(self, words: str, error: str, status: int, **more: object) -> None:
+        failure: dict[str, object] = {"api_error_status": status, **more}
+        self._text(words)
+        said = self._message_of("<synthetic>", {"type": "text", "text": words})
+        self._event("assistant", **said, error=error, is_api_error_message=True, **failure)
+        self._result("success", "api_error", is_error=True, result=words, **failure)
+        raise SystemExit(1)
+
+    # --- the two ways to talk ---
+
+    def _text(self, line: str) -> None:
+        if self._plain:
+            self.do_print(f"{line}\n")
+
+    def _event(self, kind: str, **fields: object) -> None:
+        if not self._plain:
+            event = {"type": kind, **fields, "session_id": self._session, "uuid": str(uuid.uuid4())}
+            self.do_print(msgspec.json.encode(event).decode() + "\n")
+
+    def _message_of(self, model: str, content: Mapping[str, object]) -> dict[str, object]:
+        message = {"id": f"msg_{uuid.uuid4().hex[:20]}", "role": "assistant", "model": model}
+        usage = {"input_tokens": 0, "output_tokens": 0}
+        whole = {**message, "content": [content], "usage": usage}
+        return {"message": whole, "parent_tool_use_id": None}
+
+    def _assistant(self, content: Mapping[str, object]) -> None:
+        self._turns += 1
+        self._event("assistant", **self._message_of("scripted", content))
+
+    def _tool(self, name: str, call: dict[str, str], output: str, *, ok: bool = True) -> None:
+        tool_id = f"toolu_{uuid.uuid4().hex[:20]}"
+        self._assistant({"type": "tool_use", "id": tool_id, "name": name, "input": call})
+        result = {"type": "tool_result", "tool_use_id": tool_id, "content": output}
+        message = {"role": "user", "content": [{**result, "is_error": not ok}]}
+        self._event("user", message=message, parent_tool_use_id=None)
+
+    def _retry(self, error: str, status: int) -> None:
+        counted = {"attempt": 1, "max_retries": 1, "retry_delay_ms": 1}
+        self._event("system", subtype="api_retry", **counted, error_status=status, error=error)
+
+    def _result(self, subtype: str, reason: str, *, is_error: bool, **fields: object) -> None:
+        self._event(
+            "result",
+            subtype=subtype,
+            is_error=is_error,
+            terminal_reason=reason,
+            num_turns=self._turns,
+            duration_ms=int((time.monotonic() - self._began) * 1000),
+            total_cost_usd=sum(paid.cost_usd for paid in self._paid),
+            usage={
+                "input_tokens": sum(paid.input_tokens for paid in self._paid),
+                "output_tokens": sum(paid.output_tokens for paid in self._paid),
+            },
+            permission_denials=self._denials,
+            **fields,
+        )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

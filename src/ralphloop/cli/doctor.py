@@ -25,10 +25,10 @@ import click
 import msgspec
 
 from ralphloop import __version__
-from ralphloop.agents.base import AGENTS, Agent, load_agent
+from ralphloop.agents.base import AGENTS, Agent, Inquiry, load_agent
 from ralphloop.agents.declared import declared_names
+from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
-from ralphloop.agents.programs import find_program
 from ralphloop.cli import output
 from ralphloop.cli.layout import row
 from ralphloop.config.load import Loaded, check_config
@@ -252,7 +252,7 @@ def agent_findings(project: Project, loaded: Loaded, env: Mapping[str, str]) -> 
 
         settings = own if name == chosen else AgentSection()
         limited = name in (chosen, *fallbacks) and loaded.config.limits.max_cost_usd > 0
-        found = agent.check(settings, cwd=project.root, inherited=env, why_not=why_not)
+        found = agent.check(Inquiry(settings, project.root, env, why_not))
         costs = cost_problems(name, settings, limited=limited)
         return [*(found or [Finding(Level.INFO, name)]), *costs]
 

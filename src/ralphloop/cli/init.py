@@ -23,10 +23,9 @@ from pathlib import Path
 
 import click
 
-from ralphloop.agents.base import AGENTS
+from ralphloop.agents.base import AGENTS, load_agent
 from ralphloop.agents.declared import declared_names
-from ralphloop.agents.environment import API_KEYS
-from ralphloop.agents.programs import find_program
+from ralphloop.agents.environment import find_program
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.cli.layout import row
@@ -53,12 +52,6 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {  # of those without a program of t
     AgentName.SCRIPTED: ("night.yaml",),
 }
 _LOOKED_FOR = (AgentName.CLAUDE, AgentName.CODEX, AgentName.GEMINI, AgentName.OPENCODE)
-_KEYS: dict[str, frozenset[str]] = {
-    AgentName.CLAUDE: frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}),
-    AgentName.CODEX: frozenset({"OPENAI_API_KEY", "CODEX_API_KEY"}),
-    AgentName.GEMINI: frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"}),
-    AgentName.SCRIPTED: frozenset(),
-}
 
 
 @dataclass(frozen=True)
@@ -117,7 +110,7 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool) -> int
     stories = _given_stories(root, prd) if prd is not None else _find_stories(root)
     detected = detect(root, directories=(own.parent / "stacks",) if own else ())
     name = _choose_agent(root, agent)
-    keys, why_capped = _paid_by_use(name, os.environ)
+    keys, why_capped = _paid_by_use(root, name, os.environ)
     planned = _planned(root, detected, stories, name, keys, COST_CAP_USD if why_capped else 0.0)
     output.emit_lines(_found(root, detected, name, why_capped))
     asking = not yes and sys.stdin.isatty() and sys.stderr.isatty()
@@ -171,9 +164,10 @@ def _choose_agent(root: Path, wanted: str | None) -> str:
     return str(next(installed, AgentName.CLAUDE))
 
 
-def _paid_by_use(agent: str, env: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+def _paid_by_use(root: Path, agent: str, env: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
     """The keys that are set for it; and where every token has its price, why we think so."""
-    keys = tuple(sorted(name for name in _KEYS.get(agent, API_KEYS) if env.get(name)))
+    known = load_agent(agent, directories=agent_directories(root)).keys
+    keys = tuple(sorted(name for name in known if env.get(name)))
     if keys:
         return keys, f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
     # It has no subscription of its own.

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.agents.finished import Finished
+from ralphloop.agents.base import Finished
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Config
 from ralphloop.core.model import CheckResult, CheckStatus, Decision, Value

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from ralphloop.agents.finished import Finished
+from ralphloop.agents.base import Finished
 from ralphloop.core.analyzer import claim_of
 from ralphloop.core.limits import HOUR
 from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, Response

@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -95,7 +94,7 @@ def _elsewhere(request: AgentRequest, prompt: str, place: Path) -> AgentRequest:
     root, config = request.cwd, request.config
     # A program that is named by its place in the project is found from there, too.
     command = [str(root / word) if (root / word).is_file() else word for word in config.command]
-    return replace(
+    return msgspec.structs.replace(
         request,
         config=msgspec.structs.replace(config, command=tuple(command)),
         prompt=prompt,

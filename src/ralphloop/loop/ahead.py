@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ralphloop.agents.finished import Finished
+from ralphloop.agents.base import Finished
 from ralphloop.core.iteration import Carried
 from ralphloop.core.model import Value
 from ralphloop.journal.records import IterationRecord

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.finished import Finished
+from ralphloop.agents.base import Finished
 from ralphloop.core.events import StatusAsked
 from ralphloop.core.iteration import Result
 from ralphloop.core.limits import HOUR, money_left
@@ -54,15 +54,13 @@ def _can_be_asked(runner: Runner, begun: Begun, finished: Finished) -> bool:
 
 
 async def _asked(runner: Runner, begun: Begun, finished: Finished, result: Result) -> Finished:
-    from dataclasses import replace
-
     from ralphloop.agents.process import Rules
     from ralphloop.prompts.build import ASK_FOR_STATUS
 
     left = money_left(runner.limits, runner.totals())
     if left is not None:
         left = max(0.0, left - cost_of(result.response, begun.state))
-    request = replace(
+    request = msgspec.structs.replace(
         request_for(runner, begun, budget_usd=left),
         prompt=ASK_FOR_STATUS,
         session_id=None,

@@ -7,7 +7,6 @@ all (not logged in, no such model) is gone for the session.  Each has its own qu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,8 +17,7 @@ from ralphloop.errors import AgentUnavailable, Finding
 from ralphloop.project import Project, agent_directories
 
 if TYPE_CHECKING:
-    from ralphloop.agents.base import Agent, AgentRequest, Launch
-    from ralphloop.agents.programs import WhyNot
+    from ralphloop.agents.base import Agent, AgentRequest, Inquiry, Launch
 
 GONE = -1.0
 Quota = Mapping[str, float]  # agent -> when it may start again, or GONE
@@ -57,19 +55,13 @@ class _Session:
     """The agent that is there already: the session whose hooks we are."""
 
     name = "claude"
+    keys = ()
     resumes = False
 
     def launch(self, request: AgentRequest) -> Launch:
         raise AgentUnavailable("a loop inside a session starts no agent", "Use `ralph run`.")
 
-    def check(
-        self,
-        config: AgentSection,
-        *,
-        cwd: Path,
-        inherited: Mapping[str, str],
-        why_not: WhyNot = lambda _: "",
-    ) -> list[Finding]:
+    def check(self, inquiry: Inquiry) -> list[Finding]:
         return []
 
 

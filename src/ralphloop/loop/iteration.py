@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
-from ralphloop.agents.finished import Finished
+from ralphloop.agents.base import Finished
 from ralphloop.config.model import Context
 from ralphloop.core.events import AgentStep, IterationStarted
 from ralphloop.core.iteration import Carried, LearningShare, PromptSize, Result, Start

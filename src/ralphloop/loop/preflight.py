@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from ralphloop.agents.base import Inquiry
+from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
-from ralphloop.agents.programs import find_program
 from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.core.events import Preflight
 from ralphloop.core.model import CheckResult, CheckStatus
@@ -95,9 +96,9 @@ def _branch(runner: Runner, report: Report) -> None:
 def look_at_agents(runner: Runner, report: Report) -> None:
     """The first agent must be there; a fallback that is not is only said."""
     for member in runner.setup.crew:
-        findings = member.agent.check(
-            member.config, cwd=runner.setup.project.root, inherited=runner.setup.options.env
-        )
+        setup = runner.setup
+        inquiry = Inquiry(member.config, setup.project.root, setup.options.env)
+        findings = member.agent.check(inquiry)
         is_first = member is runner.setup.crew[0]
         _heed(findings, report, AgentUnavailable if is_first else None)
         limited = runner.limits.max_cost_usd > 0

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.base import mark_of
-from ralphloop.agents.finished import Finished
+from ralphloop.agents.base import Finished, mark_of
 from ralphloop.agents.transcript import join_tail, stderr_path
 from ralphloop.core.model import ProcessEnd, Response
 from ralphloop.core.story import StoryList
