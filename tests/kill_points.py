@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,12 @@ from typing import get_args
 from ralphloop.core.effects import AnyEffect
 
 SOURCE = Path(__file__).parents[1] / "src" / "ralphloop"
+
+
+def to_be_killed_at(point: str) -> dict[str, str]:
+    """The environment in which a process kills itself at a point; `name:3`: at the third pass."""
+    path = (str(Path(__file__).parent / "killing"), str(SOURCE.parent), str(SOURCE.parents[1]))
+    return {"RALPH_KILL_AT": point, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def _found(pattern: str, *rooms: str) -> list[str]:

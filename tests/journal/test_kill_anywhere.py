@@ -16,7 +16,7 @@ from ralphloop.journal.records import NewRun
 from ralphloop.journal.store import Journal
 from tests.journal import kill_scenario
 from tests.journal.support import python
-from tests.kill_points import JOURNAL_POINTS
+from tests.kill_points import JOURNAL_POINTS, to_be_killed_at
 
 SCENARIO = ("-m", "tests.journal.kill_scenario")
 
@@ -77,7 +77,7 @@ def test_S04_AC3_a_kill_at_every_point_loses_and_repeats_nothing(
 ) -> None:
     """Killed there, the journal is sound, and starting again ends as if nothing had happened."""
     prepare(tmp_path, point)
-    done = python(*SCENARIO, str(tmp_path), env={"RALPH_KILL_AT": point})
+    done = python(*SCENARIO, str(tmp_path), env=to_be_killed_at(point))
     assert done.returncode == -signal.SIGKILL, done.stderr
     if (tmp_path / ".ralph" / "journal.db").exists():
         with Journal.open(tmp_path / ".ralph" / "journal.db") as journal:
@@ -94,7 +94,7 @@ def test_a_kill_during_a_migration_leaves_the_old_or_the_new_schema(
     prepare(tmp_path, "journal.reopen_run.committed")
     env = {"WITH_EXTRA_MIGRATION": "1"}
     point = f"journal.migrate.{moment}"
-    done = python(*SCENARIO, str(tmp_path), env={**env, "RALPH_KILL_AT": point})
+    done = python(*SCENARIO, str(tmp_path), env={**env, **to_be_killed_at(point)})
     assert done.returncode == -signal.SIGKILL, done.stderr
     again = python(*SCENARIO, str(tmp_path), env=env)
     assert again.returncode == 0, again.stderr
@@ -116,7 +116,7 @@ def test_a_kill_during_a_migration_leaves_the_old_or_the_new_schema(
 )
 def test_a_kill_in_a_later_iteration_is_no_different(tmp_path: Path, point: str, turn: int) -> None:
     """The second and later passes of a point are as safe as the first."""
-    done = python(*SCENARIO, str(tmp_path), env={"RALPH_KILL_AT": f"{point}:{turn}"})
+    done = python(*SCENARIO, str(tmp_path), env=to_be_killed_at(f"{point}:{turn}"))
     assert done.returncode == -signal.SIGKILL, done.stderr
     kill_scenario.main(tmp_path)
     assert_complete(tmp_path)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kill_points import EFFECT_POINTS, JOURNAL_POINTS
+from tests.kill_points import EFFECT_POINTS, JOURNAL_POINTS, to_be_killed_at
 from tests.loop import kill_scenario
 from tests.loop.kill_scenario import Remains, assert_as_if_never_killed, assert_views_are_whole
 from tests.loop.projects import Done, Sandbox
@@ -86,7 +86,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Remains]:
 
 def killed_at(box: Sandbox, point: str, *arguments: str) -> bool:
     """Run until the point kills it; False where the run never passed it."""
-    done = box.run(*arguments, env={"RALPH_KILL_AT": point})
+    done = box.run(*arguments, env=to_be_killed_at(point))
     assert done.code in (-signal.SIGKILL, 0), done.text
     return done.code != 0
 

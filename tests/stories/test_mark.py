@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ralphloop.errors import InputError, RepositoryError
 from ralphloop.stories import files
 from ralphloop.stories.source import load
+from tests.kill_points import to_be_killed_at
 from tests.stories.builders import raw_story, write_prd, write_text
 
 SLOT = "@@slot@@"
@@ -344,7 +345,7 @@ def mark_in_another_process(path: Path, kill_at: str) -> int:
         "import sys; from pathlib import Path; from ralphloop.stories.source import load;"
         "load(Path(sys.argv[1])).mark('A', True)"
     )
-    return run_python(code, path, RALPH_KILL_AT=kill_at)
+    return run_python(code, path, **(to_be_killed_at(kill_at) if kill_at else {}))
 
 
 def run_python(code: str, path: Path, **environment: str) -> int:
