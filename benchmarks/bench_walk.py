@@ -21,7 +21,7 @@ from typing import Any
 
 import ralphloop
 from ralphloop.cli.main import run
-from ralphloop.loop import run as loop
+from ralphloop.loop import loop
 
 ITERATE = "_iterate"
 PACKAGE = str(Path(ralphloop.__file__).parent)

@@ -42,7 +42,7 @@ MUTATIONS = (
     Mutation(
         "the breaker's rule in the gate",
         "from ralphloop.core import exit_gate; exit_gate._circuit = lambda at: None\n"
-        "from ralphloop.loop import run; run.stays_open = lambda runner: None",
+        "from ralphloop.loop import loop; loop._stays_open = lambda runner: None",
         "empty commits",
     ),
     Mutation(
@@ -112,9 +112,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the wait for a quota",
-        "import ralphloop.loop.run as run\n"
+        "import ralphloop.loop.loop as loop\n"
         "async def no_wait(*args): return None\n"
-        "run.wait_after = no_wait",
+        "loop.wait_after = no_wait",
         "usage limit, no wait",
     ),
     Mutation(
@@ -151,8 +151,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the end of the time",
-        "import ralphloop.loop.run as run, ralphloop.core.step as step\n"
-        "run.reached = step.reached = lambda *args: None\n"
+        "import ralphloop.loop.loop as loop, ralphloop.core.step as step\n"
+        "loop.reached = step.reached = lambda *args: None\n"
         "import ralphloop.loop.waiting as waiting\n"
         "waiting._refuse = lambda *args: None",
         "silence from the start",
@@ -164,21 +164,21 @@ MUTATIONS = (
     ),
     Mutation(
         "the budget",
-        "import ralphloop.loop.run as run, ralphloop.core.step as step\n"
-        "run.reached = step.reached = lambda *args: None",
+        "import ralphloop.loop.loop as loop, ralphloop.core.step as step\n"
+        "loop.reached = step.reached = lambda *args: None",
         "budget",
     ),
     Mutation(
         "the limit of iterations",
-        "import ralphloop.loop.run as run\n"
+        "import ralphloop.loop.loop as loop\n"
         "from ralphloop.core import exit_gate\n"
-        "run.reached = lambda *args: None; exit_gate._limits = lambda at: None",
+        "loop.reached = lambda *args: None; exit_gate._limits = lambda at: None",
         "max iterations",
     ),
     Mutation(
         "the limit of time",
-        "import ralphloop.loop.run as run, ralphloop.core.step as step\n"
-        "run.reached = step.reached = lambda *args: None",
+        "import ralphloop.loop.loop as loop, ralphloop.core.step as step\n"
+        "loop.reached = step.reached = lambda *args: None",
         "max time",
     ),
     Mutation(
@@ -190,14 +190,15 @@ MUTATIONS = (
     ),
     Mutation(
         "the look for weakened tests",
-        "import ralphloop.loop.judging as judging\njudging._doubts = lambda measured, seen: ()",
+        "import ralphloop.loop.judging as judging, msgspec\n"
+        "judging._doubted = lambda *args: msgspec.structs.replace(args[-1], doubts=())",
         "weakened tests",
     ),
     Mutation(
         "putting marks back",
-        "import ralphloop.loop.story_list as story_list\n"
+        "import ralphloop.loop.repair as repair\n"
         "from ralphloop.stories.guard import Changes\n"
-        "story_list.compare = lambda before, after: Changes()",
+        "repair.compare = lambda before, after: Changes()",
         "passes flipped",
     ),
 )

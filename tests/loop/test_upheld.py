@@ -127,7 +127,7 @@ def test_the_name_of_a_run_says_nothing_about_its_age(tmp_path: Path) -> None:
     box = sandbox(tmp_path, WORKS, stories=2, checks=GREEN)
     assert box.run("--story", "US-1").code == 0
     earlier = (
-        "import ralphloop.loop.start as start\n"
+        "import ralphloop.loop.open as start\n"
         "start.new_run_id = lambda now: '20000101-000000-000000'"
     )
     done = mutated(box, earlier)

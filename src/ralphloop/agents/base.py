@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, cast
 
 from ralphloop.config.model import AgentSection
-from ralphloop.core.model import ProcessEnd, Response, Value
+from ralphloop.core.iteration import Result
+from ralphloop.core.model import Value
 from ralphloop.errors import Finding, InputError
 
 
@@ -81,16 +82,10 @@ class Cause(StrEnum):
     FATAL = "fatal"
 
 
-class Finished(Value, kw_only=True):
-    """One start over and done with: how it ended, what it said, and what it left behind."""
+class Finished(Result, kw_only=True):
+    """One start over and done with: what a decision needs to know, and what its watcher saw."""
 
-    end: ProcessEnd
-    response: Response
     cause: Cause = Cause.NONE
-    stopped_because: str = ""  # in words; empty where it ended by itself
-    leftovers: tuple[str, ...] = ()  # what had to be stopped after it was done, by name
-    stderr_tail: str = ""
-    asked: Response | None = None  # what came when its missing status block was asked for
     output_bytes: int = 0
 
 

@@ -27,7 +27,7 @@ from ralphloop.proc.run import Output, ourselves, run_command
 from ralphloop.project import find_project
 
 if TYPE_CHECKING:
-    from ralphloop.loop.setup import Options
+    from ralphloop.loop.prepare import Options
 
 _DETACH_TIMEOUT_S = 300.0
 _TAKEN_FROM_RUN = frozenset(
@@ -81,8 +81,8 @@ def _start(given: dict[str, Any]) -> Answer:
     words, in_script_mode = without_mode(_split(str(given.get("command_args", ""))))
     if in_script_mode:
         return _detached(words, cwd)
-    from ralphloop.hook.begin import begin
-    from ralphloop.loop.setup import prepare
+    from ralphloop.hook.sessions import begin
+    from ralphloop.loop.prepare import prepare
 
     wanted = _parser().make_context("/ralph", list(words)).params
     setup = prepare(_options(wanted, cwd, str(given.get("session_id", ""))))

@@ -17,7 +17,7 @@ from ralphloop.core.planning import choose
 from ralphloop.core.session import Frozen
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.journal.records import JsonObject
-from ralphloop.loop.setup import Options, Setup, prepare
+from ralphloop.loop.prepare import Options, Setup, prepare
 from ralphloop.night.look import Placed, arranged, look
 from ralphloop.project import find_project
 
@@ -129,7 +129,7 @@ def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") 
 
 def show_plan(setup: Setup, *, as_json: bool) -> None:
     """Print stories in order and why, the checks, and the first prompt; do nothing."""
-    from ralphloop.loop.briefing import brief
+    from ralphloop.loop.begin import brief
 
     session = look(setup.project, now=time.time()).session
     session.frozen = Frozen(checks=setup.config.checks.commands)
@@ -186,8 +186,8 @@ def _plan_data(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Json
 
 
 async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
+    from ralphloop.loop.open import run_session
     from ralphloop.loop.signals import kept_awake, signals_to
-    from ralphloop.loop.start import run_session
     from ralphloop.notify.notifier import Notifier
     from ralphloop.proc.steps import StopSignal
     from ralphloop.redaction import secret_values

@@ -15,7 +15,7 @@ from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject
-from ralphloop.loop.setup import relative
+from ralphloop.loop.prepare import relative
 from ralphloop.night.look import Placed, arranged, look
 from ralphloop.project import find_project
 from ralphloop.stories.names import label

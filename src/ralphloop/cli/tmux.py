@@ -21,8 +21,8 @@ from pathlib import Path
 from ralphloop.cli import output
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.journal.lock import live_holder
-from ralphloop.loop.setup import Options, prepare
-from ralphloop.loop.start import make_directory
+from ralphloop.loop.open import make_directory
+from ralphloop.loop.prepare import Options, prepare
 from ralphloop.proc.run import ourselves, run_command, run_in_front, spawn
 from ralphloop.room import own_opener
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ralphloop.loop.iteration import Begun
+from ralphloop.loop.begin import Begun
 from ralphloop.text.plain import one_line
 
 Answer = dict[str, Any]

@@ -73,7 +73,7 @@ def _answer(event: str) -> None:
     for lease in leases:
         if (found := _ours(event, lease, _text(given.get("session_id")))) is not None:
             _travel_light()
-            from ralphloop.hook.events import handle
+            from ralphloop.hook.turn import handle
 
             write_answer(handle(event, given, *found))
             sys.stderr.flush()

@@ -13,10 +13,9 @@ import msgspec
 from ralphloop.agents.environment import local_time
 from ralphloop.core.model import Decision, Outcome, RateLimit, Response
 from ralphloop.hook.answer import Answer
-from ralphloop.hook.carried import Call, Turn
-from ralphloop.hook.spending import count_usage
-from ralphloop.hook.stop import finish, let_go
-from ralphloop.loop.run import not_again
+from ralphloop.hook.stop import count_usage, finish, let_go
+from ralphloop.hook.turn import Call, Turn
+from ralphloop.loop.loop import not_again
 from ralphloop.readers.base import End
 from ralphloop.readers.claude import Claude
 from ralphloop.readers.claude_outcome import Facts, verdict_on

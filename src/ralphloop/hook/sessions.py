@@ -1,26 +1,116 @@
-"""Sessions come and go: what that means for the loop one of them carries.
+"""`/ralph`: begin a loop in this session, or go on with one.
 
-A session that ends gives the project back; `--continue` goes on, in any session or in script mode.
-One that crashed cannot: its lease runs out, and the next session to start here puts the run away.
-Nothing is deleted, it is only no longer going on.
+Everything is looked at as before a run in script mode: the repository, the stories, the checks.
+What is wrong is said to the person and costs no word of the model.
 """
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import msgspec
 
-from ralphloop.core.model import ExitDecision
-from ralphloop.hook.answer import Answer, in_context
-from ralphloop.hook.carried import Call, Turn, held, take_turn
-from ralphloop.journal.holder import Holder
+from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.errors import CircuitOpen, UsageError
+from ralphloop.hook.answer import Answer, in_context, refused
+from ralphloop.hook.stop import let_go
+from ralphloop.hook.turn import Call, Ledger, Patience, Turn, held, take_turn
+from ralphloop.journal.holder import Holder, active_lease
 from ralphloop.journal.queries import SESSION_HOURS
 from ralphloop.journal.records import RunStatus
 from ralphloop.journal.store import Journal
+from ralphloop.loop.loop import not_again
+from ralphloop.loop.open import make_directory, open_runner, run_to_hold
+from ralphloop.loop.prepare import Setup
+from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.prompts import Prompt
+from ralphloop.prompts.build import CHARS_PER_TOKEN
 from ralphloop.text.durations import format_duration, is_expired
+
+MANY_STORIES = 10
+
+
+def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
+    """Begin or continue, and answer with the first prompt or with why there is none.
+
+    `prefix` is what stands before the names of our commands in this person's Claude Code.
+    """
+    asked = Ledger(
+        only=setup.options.only,
+        prefix=prefix,
+        specs_dir=str(setup.specs_dir) if setup.options.specs_dir else "",
+        prompt=str(setup.options.prompt.resolve()) if setup.options.prompt else "",
+        transcript_read=_size(transcript),
+    )
+    project, session, now = setup.project, setup.options.session, time.time()
+    if active_lease(project.directory, session, now) and not setup.options.resume:
+        raise UsageError(
+            "a loop goes on in this session already",
+            f"Say {asked.command('--continue')} to go on with it, or"
+            f" {asked.command(name='cancel-ralph')} to end it.",
+        )
+    make_directory(project.directory)
+    run, said = run_to_hold(setup, now), list[str]()
+    with held(project, session, run) as turns, Journal.open(project.journal) as journal:
+        turn = _opened(setup, journal, run, asked, said)
+        turns.append(turn)
+        answer = _first(turn, said)
+        turn.save()
+    return answer
+
+
+def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[str]) -> Turn:
+    """The run, begun or continued."""
+    patience = Patience()
+    opening = open_runner(
+        setup, journal, StopSignal(), (), said.append, time.time, run, checker=patience
+    )
+    try:
+        runner = in_turn(opening)
+    except CircuitOpen as error:
+        go_on = asked.command("--continue")
+        advice = f"Look at the reason, then say {go_on} --reset-circuit."
+        raise CircuitOpen(error.message, advice) from None
+    if patience.slow:
+        said.append(
+            "The checks take longer than 8 minutes, so they are not run here and stories are only"
+            f" `claimed`; {asked.command('--overnight')} runs them."
+        )
+    return Turn(runner, asked, patience)
+
+
+def _first(turn: Turn, said: list[str]) -> Answer:
+    decision = not_again(turn.runner)
+    begun = turn.begin() if decision is None else decision
+    if isinstance(begun, Decision):
+        return refused("\n".join([*said, let_go(turn, begun)["systemMessage"]]))
+    if hint := _many(turn):
+        said.append(hint)
+    story = begun.story.id if begun.story else "the prompt"
+    tokens = len(begun.prompt.text) // CHARS_PER_TOKEN
+    said.append(f"Iteration {begun.number}: {story}, about {tokens:,} tokens.")
+    return in_context("UserPromptExpansion", begun, " ".join(said))
+
+
+def _many(turn: Turn) -> str:
+    stories = turn.runner.setup.stories
+    left = stories.list.total - stories.list.passed if stories else 0
+    if left < MANY_STORIES:
+        return ""
+    return (
+        f"{left} stories are open: {turn.ledger.command('--overnight')} runs them with a fresh"
+        " context each, outside this session."
+    )
+
+
+def _size(transcript: str) -> int:
+    """What was said before belongs to nobody's budget."""
+    try:
+        return Path(transcript).stat().st_size
+    except OSError:
+        return 0
 
 
 def session_started(call: Call) -> Answer | None:

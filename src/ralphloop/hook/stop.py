@@ -9,23 +9,25 @@ the seventh time in a row without any.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from ralphloop.agents.base import Finished
+import msgspec
+
 from ralphloop.core.analyzer import claim_of
+from ralphloop.core.iteration import Result
 from ralphloop.core.limits import HOUR
-from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, Response
+from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, Response, Usage
 from ralphloop.core.story_state import Standing
 from ralphloop.hook.answer import Answer, blocked, told
-from ralphloop.hook.carried import Call, Ledger, Turn
-from ralphloop.hook.spending import count_usage
+from ralphloop.hook.turn import Call, Ledger, Turn
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.judging import Judged, judge
-from ralphloop.loop.memory import learn_from
-from ralphloop.loop.putting_right import trouble
-from ralphloop.loop.recording import record
+from ralphloop.loop.judging import Judged, judge, record
+from ralphloop.loop.learning_steps import learn_from
+from ralphloop.loop.loop import concluded, not_again
+from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.run import concluded, not_again
 from ralphloop.proc.steps import in_turn
+from ralphloop.readers.claude_usage import ClaudeUsage
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.text.durations import iso
 from ralphloop.text.plain import one_line
@@ -62,14 +64,12 @@ def finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, D
     if cut is None:
         return None, None
     end = ProcessEnd(exit_code=0, duration_s=max(0.0, call.now - cut.started_at))
-    judged = in_turn(judge(runner, turn.measured(cut, Finished(end=end, response=response))))
+    judged = in_turn(judge(runner, turn.begun(cut), Result(end=end, response=response)))
     step = record(runner, judged)
     in_turn(apply_effects(runner, cut.n))
     if step.verdict.passed:
         learn_from(runner, judged)
-    if not runner.committed:
-        runner.seen = judged.after  # nothing was written since but files of our own
-    return judged, concluded(runner, judged, step)
+    return judged, concluded(runner, judged.begun, step)
 
 
 def let_go(turn: Turn, decision: Decision, judged: Judged | None = None) -> Answer:
@@ -162,7 +162,7 @@ def _cap() -> int:
 def _not_now(turn: Turn) -> Decision | None:
     """What script mode would wait for; a session cannot be kept waiting."""
     runner = turn.runner
-    if reason := trouble(runner, runner.seen or runner.look()):
+    if reason := trouble(runner, runner.tree()):
         return Decision(word=ExitDecision.INTERRUPTED, reasons=(reason,))
     most, now = runner.config.limits.calls_per_hour, runner.clock()
     if not most or runner.journal.starts_since(now - HOUR) < most:
@@ -182,3 +182,53 @@ def _became(turn: Turn, judged: Judged | None) -> str:
         return f"{story.id} did not pass ({judged.step.verdict.reasons[0]}). " if claimed else ""
     grade = turn.runner.session.story(story.id).grade
     return f"{story.id} passed ({grade or 'then its commit was refused'}). "
+
+
+_MOST_BYTES = 64 << 20
+_MARK = b'"usage"'
+
+
+def count_usage(call: Call, turn: Turn) -> tuple[Usage, str]:
+    """Tokens and dollars since the last turn, and the model they went to."""
+    lines, end = _new_lines(call.text("transcript_path"), turn.ledger.transcript_read)
+    turn.note(transcript_read=end)
+    counted, model = ClaudeUsage(), ""
+    for line in lines:
+        message = _message(line)
+        usage = message.get("usage")
+        if isinstance(usage, dict):
+            counted.streamed(str(message.get("id", "")), usage)
+            model = str(message.get("model", "")) or model
+    if not model:
+        return Usage(), ""
+    from ralphloop.agents.prices import priced
+
+    return priced(counted.value, model), model
+
+
+def _new_lines(path: str, start: int) -> tuple[list[bytes], int]:
+    """The whole lines after `start`, and where they end; a shorter file was written anew."""
+    try:
+        with Path(path).open("rb") as file:
+            size = file.seek(0, 2)
+            start = start if start <= size else 0
+            file.seek(max(start, size - _MOST_BYTES))
+            data = file.read(_MOST_BYTES)
+            end = file.tell()
+    except (OSError, ValueError):
+        return [], start
+    whole = data.rfind(b"\n") + 1
+    return data[:whole].splitlines(), end - (len(data) - whole)
+
+
+def _message(line: bytes) -> dict[str, object]:
+    if _MARK not in line:
+        return {}
+    try:
+        event = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    if not isinstance(event, dict) or event.get("type") != "assistant":
+        return {}
+    message = event.get("message")
+    return message if isinstance(message, dict) else {}

@@ -2,26 +2,43 @@
 
 Each can be done twice without harm: a mark by its value, a progress entry by its header, leftovers
 by their ref, a commit by its trailer.  A successor does again whatever was not marked as applied.
+
+A story the journal calls passed stays so only while something upholds it (`take_back`).  That is
+the iteration that made it pass, with its effects done, and, where that owed a commit, a commit with
+its mark that HEAD contains: a rebase keeps the mark.  What a person marked stands on their word,
+and so does a mark in the story file that HEAD holds when no agent ran since: squashing commits is
+theirs to do.  Everything else is open again, and the reason is said.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from ralphloop.atomic import kill_point
-from ralphloop.core.effects import AddProgress, AnyEffect, CommitStory, MarkStory, SaveLeftovers
-from ralphloop.core.interventions import CommitRefused, Committed, LeftoversSaved
+from ralphloop.core.effects import AddProgress, CommitStory, MarkStory, SaveLeftovers
+from ralphloop.core.events import StoryReopened
+from ralphloop.core.grading import Grade
+from ralphloop.core.interventions import (
+    CommitRefused,
+    Committed,
+    LeftoversSaved,
+    PassTakenBack,
+    Vouched,
+)
 from ralphloop.core.planning import facts_of
+from ralphloop.core.story import Story
 from ralphloop.core.story_after import failure_text
-from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing
-from ralphloop.journal.records import IterationRecord
+from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
+from ralphloop.errors import InputError
+from ralphloop.journal.records import IterationRecord, Passing
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.measures import Snapshot
-from ralphloop.repo.own_files import OwnFiles, never_committed, project_prefix
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.own_files import never_committed, project_prefix
+from ralphloop.stories.source import load
 
 
 def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> Steps[None]:
@@ -35,40 +52,30 @@ def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> Steps[
         return
     for effect in record.effects:
         kill_point(f"effect.{effect.kind}.before")
-        yield from _do(runner, record, effect)
+        match effect:
+            case MarkStory():
+                runner.mark({effect.story: True})
+            case AddProgress():
+                _progress(runner, record, effect)
+            case SaveLeftovers():
+                yield from _set_aside(runner, record, effect)
+            case CommitStory():
+                yield from _commit(runner, record, effect)
         kill_point(f"effect.{effect.kind}.after")
-        if isinstance(effect, CommitStory | SaveLeftovers):
-            runner.committed, runner.after = True, None
     runner.unsettled = number
     if settle or not all(isinstance(effect, AddProgress) for effect in record.effects):
         runner.settle()
     if record.owes(CommitStory) or record.owes(SaveLeftovers):
-        prune_objects(runner)
+        runner.seen, repo = None, runner.setup.repo
+        runner.session.expected_head = (repo.head() if repo else None) or ""
+        _prune_objects(runner)
 
 
-def _do(runner: Runner, record: IterationRecord, effect: AnyEffect) -> Steps[None]:
-    match effect:
-        case MarkStory():
-            _mark(runner, effect)
-        case AddProgress():
-            _progress(runner, record, effect)
-        case SaveLeftovers():
-            yield from _set_aside(runner, record, effect)
-        case CommitStory():
-            yield from _commit(runner, record, effect)
-
-
-def prune_objects(runner: Runner) -> None:
+def _prune_objects(runner: Runner) -> None:
     """Keep only the trees that open stories may still be compared with or restored to."""
     open_states = [s for s in runner.session.stories.values() if s.standing is not Standing.PASSED]
     trees = {state.start_tree for state in open_states} | {runner.session.frozen.start_tree}
     runner.measure.prune(tree for tree in trees if tree)
-
-
-def _mark(runner: Runner, effect: MarkStory) -> None:
-    file = runner.stories()
-    if file is not None and file.list.get(effect.story) is not None:
-        file.mark(effect.story, passes=True)
 
 
 def _progress(runner: Runner, record: IterationRecord, effect: AddProgress) -> None:
@@ -114,6 +121,7 @@ def _commit(runner: Runner, record: IterationRecord, effect: CommitStory) -> Ste
     repo = runner.setup.repo
     if repo is None or find_commit(repo, run=record.run, iteration=record.n):
         return
+    own = never_committed(project_prefix(repo.root, runner.setup.project.root))
     work = partial(
         commit_story,
         repo,
@@ -122,7 +130,7 @@ def _commit(runner: Runner, record: IterationRecord, effect: CommitStory) -> Ste
         run=record.run,
         iteration=record.n,
         grade=effect.grade,
-        paths=PathsPolicy(own=_private(runner, repo), leave=_not_ours(runner)),
+        paths=PathsPolicy(own=own, leave=_not_ours(runner)),
     )
     result = yield from aside(lambda _: work())  # hooks may take minutes
     if result.status is CommitStatus.REFUSED:
@@ -131,13 +139,12 @@ def _commit(runner: Runner, record: IterationRecord, effect: CommitStory) -> Ste
         return
     commitless = result.status is CommitStatus.NOTHING
     runner.intervene(Committed(story=effect.story, notes=result.notes, commitless=commitless))
-    if result.rewritten and (failure := (yield from _recheck(runner))):
+    if not result.rewritten:
+        return
+    results = yield from runner.run_checks(runner.session.frozen.checks, to_the_end=True)
+    if failure := failure_text(results, MAX_FAILURE_CHARS):
         said = f"a commit hook changed files; then:\n{failure}"
         yield from _reopen(runner, record, effect.story, said)
-
-
-def _private(runner: Runner, repo: Repository) -> OwnFiles:
-    return never_committed(project_prefix(repo.root, runner.setup.project.root))
 
 
 def _not_ours(runner: Runner) -> frozenset[str]:
@@ -152,27 +159,101 @@ def _not_ours(runner: Runner) -> frozenset[str]:
     return frozenset(frozen.dirty) - frozenset(changed.paths)
 
 
-def _recheck(runner: Runner) -> Steps[str]:
-    """A hook rewrote what was checked: check again; what failed now, in its own words."""
-    results = yield from runner.run_checks(runner.session.frozen.checks, to_the_end=True)
-    return failure_text(results, MAX_FAILURE_CHARS)
-
-
 def _reopen(runner: Runner, record: IterationRecord, story: str, failure: str) -> Steps[None]:
     """What could not be committed has not passed: the agent gets the message, so many times."""
-    file = runner.stories()
-    if file is not None and file.list.get(story) is not None:
-        file.mark(story, passes=False)
-    facts = facts_of(
-        runner.story_list(),
-        runner.session.stories,
-        runner.story(story),
-        only=runner.setup.options.only,
-    )
+    runner.mark({story: False})
+    only, states = runner.setup.options.only, runner.session.stories
+    others = facts_of(runner.story_list(), states, runner.story(story), only=only).others
     before = runner.session.story(story).standing
-    others, now = bool(facts.others), runner.clock()
-    runner.intervene(CommitRefused(story=story, failure=failure, others=others, at=now))
+    runner.intervene(
+        CommitRefused(story=story, failure=failure, others=bool(others), at=runner.clock())
+    )
     state = runner.session.story(story)
     if before is Standing.PASSED and state.standing is Standing.SET_ASIDE:
         leftovers = SaveLeftovers(story=story, tree=state.start_tree, head=state.start_head)
         yield from _set_aside(runner, record, leftovers)
+
+
+def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:
+    """Open again what nothing upholds; the reason for each of these stories."""
+    stories = runner.story_list()
+    known = {s.id: runner.session.story(s.id) for s in (stories.stories if stories else ())}
+    passed = {
+        story: state
+        for story, state in known.items()
+        if state.standing is Standing.PASSED and state.grade != Grade.BY_HAND
+    }
+    gone = _unproven(runner, passed) if passed else {}
+    if gone and not agent_ran:
+        gone = _without_word(runner, gone)
+    if gone:
+        runner.mark(dict.fromkeys(gone, False))
+        runner.intervene(PassTakenBack(reasons=gone))
+    return gone
+
+
+def tell_taken_back(runner: Runner, number: int | None, gone: dict[str, str]) -> None:
+    """Say it to those who watch."""
+    stories = runner.story_list()
+    for story, reason in gone.items():
+        found = stories.get(story) if stories else None
+        title = found.title if found else ""
+        runner.bus.emit(StoryReopened(story=story, title=title, reason=reason), number)
+
+
+def _unproven(runner: Runner, passed: dict[str, StoryState]) -> dict[str, str]:
+    proofs = runner.journal.passing_iterations()
+    marks = _marks(runner, [proofs[story] for story in passed if story in proofs])
+    reasons = {
+        story: _missing(runner, state, proofs.get(story), marks) for story, state in passed.items()
+    }
+    return {story: reason for story, reason in reasons.items() if reason}
+
+
+def _missing(runner: Runner, state: StoryState, proof: Passing | None, marks: set[str]) -> str:
+    """What a pass lacks, in words."""
+    if proof is None:
+        return "no finished iteration in the journal made it pass"
+    committed = proof.commits and not state.commitless and runner.setup.repo is not None
+    if not committed or f"{proof.run}/{proof.n}" in marks:
+        return ""
+    return f"its commit is no longer in {runner.session.frozen.branch or 'HEAD'}"
+
+
+def _marks(runner: Runner, proofs: list[Passing]) -> set[str]:
+    """The iterations whose commits HEAD contains, by one look at its log."""
+    repo = runner.setup.repo
+    if repo is None or not proofs:
+        return set()
+    from ralphloop.repo.commit import marks_since
+
+    # Ids sort by the second; two runs in one would be told apart by chance.
+    runs = [runner.journal.find_run(name) for name in {proof.run for proof in proofs}]
+    known = [run for run in runs if run is not None]
+    first = min(known, key=lambda run: run.started_at) if len(known) == len(runs) else None
+    return marks_since(repo, first.head if first else "")
+
+
+def _without_word(runner: Runner, gone: dict[str, str]) -> dict[str, str]:
+    """Those that the story file in HEAD does not call passed either."""
+    said = {story.id for story in _committed_list(runner) if story.passes}
+    vouched = [story for story, reason in gone.items() if story in said and "commit" in reason]
+    runner.intervene(Vouched(stories=tuple(vouched)))
+    return {story: reason for story, reason in gone.items() if story not in vouched}
+
+
+def _committed_list(runner: Runner) -> tuple[Story, ...]:
+    repo, known = runner.setup.repo, runner.setup.stories
+    if repo is None or known is None or not known.path.resolve().is_relative_to(repo.root):
+        return ()
+    import tempfile
+
+    path = known.path.resolve().relative_to(repo.root).as_posix()
+    shown = repo.git.attempt("cat-file", "blob", f"HEAD:{path}")
+    with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+        copy = Path(place, known.path.name)
+        copy.write_bytes(shown.stdout)
+        try:
+            return load(copy).list.stories
+        except InputError:
+            return ()  # none is committed there, or none that can be read

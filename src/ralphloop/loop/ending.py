@@ -9,7 +9,6 @@ import msgspec
 from ralphloop.core import breaker
 from ralphloop.core.endings import ENDINGS
 from ralphloop.core.events import RunFinished
-from ralphloop.core.interventions import CooledDown
 from ralphloop.core.model import Circuit, Decision, ExitDecision, Value
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
@@ -17,8 +16,8 @@ from ralphloop.errors import CircuitOpen, ExitCode
 from ralphloop.journal.records import RunStatus
 from ralphloop.journal.session import load_circuit
 from ralphloop.journal.store import Journal
+from ralphloop.loop.prepare import Setup
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.setup import Setup
 from ralphloop.proc.run import run_in_front
 
 _ON_END_TIMEOUT_S = 60.0
@@ -86,7 +85,7 @@ def end_run(runner: Runner, decision: Decision) -> Ended:
     )
     runner.journal.prune_events(keep_runs=_RUNS_WITH_EVENTS)
     stories = runner.story_list()
-    runner.publish(stories)
+    runner.publish()
     ended = Ended(
         run=runner.run,
         decision=decision,
@@ -118,16 +117,6 @@ def after_run(setup: Setup, ended: Ended) -> None:
     # The run is over: a notification that fails changes nothing.
     with suppress(OSError, ValueError):
         run_in_front(argv, cwd=setup.project.root, given=result, timeout_s=_ON_END_TIMEOUT_S)
-
-
-def stays_open(runner: Runner) -> Decision | None:
-    """The end of the run, unless the circuit is closed or its cool-down is over."""
-    if runner.session.state.breaker.circuit is Circuit.OPEN:
-        runner.intervene(CooledDown(at=runner.clock()))
-    circuit = runner.session.state.breaker
-    if circuit.circuit is not Circuit.OPEN:
-        return None
-    return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(circuit.reason,))
 
 
 def refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:

@@ -1,25 +1,52 @@
-"""From what was measured to a decision: find out what `needs` names, then take the step."""
+"""From an agent that has ended to a decision that is written down.
+
+`judge` puts right what is not the agent's to change, measures, finds out what `needs` names and
+takes the `step`.  `record` writes what the step decided in one transaction, and tells it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
+from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import Evidence, Usage, Value
+from ralphloop.core.limits import quota_wait
+from ralphloop.core.model import ChangedFiles, Evidence, Usage, Value
 from ralphloop.core.planning import facts_of
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Need, Step, needs, step
-from ralphloop.loop.crew import at_work
-from ralphloop.loop.iteration import Begun, Measured
+from ralphloop.core.story import StoryList
+from ralphloop.core.story_state import Standing
+from ralphloop.journal.records import FinishedIteration
+from ralphloop.journal.session import CIRCUIT_KEY, encoded_state, quota_key
+from ralphloop.loop.begin import Begun
+from ralphloop.loop.effects import take_back, tell_taken_back
+from ralphloop.loop.prepare import at_work, quota_after
+from ralphloop.loop.repair import (
+    back_on_the_branch,
+    left_open,
+    lost_heads,
+    put_back_own_files,
+    put_back_settings,
+    read_back,
+)
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
 from ralphloop.repo.checks import compare
 from ralphloop.repo.measures import Snapshot
 
-if TYPE_CHECKING:
-    from ralphloop.repo.tamper import Review
+_WAITING = {Standing.SET_ASIDE: StorySetAside, Standing.BLOCKED: StoryBlocked}
+
+
+class Measured(Value, kw_only=True):
+    """The work tree and the story list after the agent ended."""
+
+    after: Snapshot
+    evidence: Evidence  # as far as it is known without running anything
+    stories: StoryList | None  # as the list is now, claims put back
+    doubts: tuple[str, ...] = ()  # what was taken away or was not its to change, in words
 
 
 class Judged(Value, kw_only=True):
@@ -40,16 +67,27 @@ class Judged(Value, kw_only=True):
         return self.step.iteration.evidence.checks_cut
 
 
-def judge(runner: Runner, measured: Measured) -> Steps[Judged]:
-    """Find out all that is needed, weigh everything, decide."""
-    start, result, evidence = measured.begun.start, measured.result, measured.evidence
-    state, policy = runner.session.state, runner.policy
+def judge(runner: Runner, begun: Begun, result: Result) -> Steps[Judged]:
+    """Measure, find out all that is needed, weigh everything, decide."""
+    measured, start, policy = _measured(runner, begun), begun.start, runner.policy
+    evidence, state = measured.evidence, runner.session.state
     while need := needs(state, start, result, evidence, policy):
-        evidence = yield from _found_out(runner, measured, evidence, need)
-    evidence = _with_surroundings(runner, measured, evidence)
+        if need is Need.CHECKS:
+            evidence = yield from _checked(runner, begun, evidence)
+        else:
+            evidence = _doubted(runner, begun, measured, evidence)
+    now, others = runner.clock(), [one for one in runner.setup.crew if one is not begun.member]
+    only, states = runner.setup.options.only, runner.session.stories
+    evidence = msgspec.structs.replace(
+        evidence,
+        stories=facts_of(measured.stories, states, begun.story, only=only),
+        used=runner.totals(),
+        fallback=at_work(others, runner.session.quota, now) is not None,
+        at=now,
+    )
     state = runner.session.state  # a person may have been heard meanwhile
     return Judged(
-        begun=measured.begun,
+        begun=begun,
         result=result,
         after=measured.after,
         evidence=evidence,
@@ -58,28 +96,49 @@ def judge(runner: Runner, measured: Measured) -> Steps[Judged]:
     )
 
 
-def up_to_date(runner: Runner, judged: Judged) -> Judged:
-    """The same, decided again if something changed the run since."""
-    state = runner.session.state
-    if state is judged.before:
-        return judged
-    again = step(state, judged.begun.start, judged.result, judged.evidence, runner.policy)
-    return msgspec.structs.replace(judged, before=state, step=again)
-
-
-def _found_out(
-    runner: Runner, measured: Measured, evidence: Evidence, need: Need
-) -> Steps[Evidence]:
-    if need is Need.CHECKS:
-        return (yield from _checked(runner, measured.begun, evidence))
-    seen = _review(runner, measured)
-    return msgspec.structs.replace(
-        evidence, doubts=_doubts(measured, seen), tests_added=seen.tests_added > 0
+def _measured(runner: Runner, begun: Begun) -> Measured:
+    """What is different now that the agent has ended, and what it broke that is not its own."""
+    number, before = begun.number, begun.before
+    put_back_own_files(runner)
+    elsewhere = back_on_the_branch(runner, number, before, begun.list_bytes)
+    meddled = put_back_settings(runner, number)
+    listed = read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
+    runner.seen = None
+    after = runner.tree()
+    runner.session.expected_head = after.head or ""  # if it moves, somebody else moved it
+    lost = lost_heads(runner, number, begun.state, before, after)
+    gone = take_back(runner) if lost else {}
+    tell_taken_back(runner, number, gone)
+    unfinished = left_open(runner) or elsewhere
+    remarks, runner.remarks = runner.remarks, ()
+    changed = runner.measure.diff(before, after)
+    commits = runner.measure.commits(before.head, after.head)
+    said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished)
+    evidence = Evidence(
+        files_changed=changed.count,
+        commits=commits.count,
+        tree=after.tree,
+        work_files=changed.work_files(),
+        head=after.head or "",
+        changed=ChangedFiles(
+            count=changed.count,
+            insertions=changed.insertions,
+            deletions=changed.deletions,
+            subjects=commits.subjects,
+        ),
+        remarks=tuple(filter(None, said)),
+        unfinished=unfinished,
+        passes_set=begun.story is not None and begun.story.id in listed.claimed,
+        asked=listed.asked,
+        lost=lost,
     )
+    stories = listed.stories.with_passes(dict.fromkeys(gone, False)) if listed.stories else None
+    doubts = (*lost.values(), *meddled, *listed.doubts)
+    return Measured(after=after, evidence=evidence, stories=stories, doubts=doubts)
 
 
 def _checked(runner: Runner, begun: Begun, evidence: Evidence) -> Steps[Evidence]:
-    runner.after = None  # checks leave files behind
+    runner.seen = None  # checks leave files behind
     frozen, verify = runner.session.frozen, begun.story.verify if begun.story else None
     checks = yield from runner.run_checks(frozen.checks, verify=verify)
     wanted = len(frozen.checks) + (verify is not None)
@@ -91,38 +150,80 @@ def _checked(runner: Runner, begun: Begun, evidence: Evidence) -> Steps[Evidence
     )
 
 
-def _review(runner: Runner, measured: Measured) -> Review:
-    """What the story did to tests and checks since it began."""
+def _doubted(runner: Runner, begun: Begun, measured: Measured, evidence: Evidence) -> Evidence:
+    """With what now asks for less than before the story began, in tests, checks and stories."""
     from ralphloop.repo.tamper import review
 
-    begun = measured.begun
     start = Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
     changes = runner.measure.diff(start, measured.after).changes
-    return review(changes, runner.measure.contents, runner.session.frozen.checks)
+    seen = review(changes, runner.measure.contents, runner.session.frozen.checks)
+    doubts = (*seen.challenges, *measured.doubts)
+    return msgspec.structs.replace(evidence, doubts=doubts, tests_added=seen.tests_added > 0)
 
 
-def _doubts(measured: Measured, seen: Review) -> tuple[str, ...]:
-    """What now asks for less than before, what is gone, what was not its to change, in words."""
-    found = [*seen.challenges, *measured.evidence.lost.values(), *measured.meddled]
-    found += [f"story {story} was removed from the list" for story in measured.changes.removed]
-    for story, what in measured.changes.weakened.items():
-        found += [f"story {story} asks for less: {words}" for words in what]
-    return tuple(found)
+# --- writing it down -------------------------------------------------------------------------
 
 
-def _with_surroundings(runner: Runner, measured: Measured, evidence: Evidence) -> Evidence:
-    """What the decision has to know of the list, the budgets and the other agents."""
-    begun, now = measured.begun, runner.clock()
-    others = [member for member in runner.setup.crew if member is not begun.member]
-    return msgspec.structs.replace(
-        evidence,
-        stories=facts_of(
-            measured.stories,
-            runner.session.stories,
-            begun.story,
-            only=runner.setup.options.only,
-        ),
-        used=runner.totals(),
-        fallback=at_work(others, runner.session.quota, now) is not None,
-        at=now,
+def record(runner: Runner, judged: Judged) -> Step:
+    """Fold the iteration into the session and write everything at once."""
+    begun, result, before = judged.begun, judged.result, runner.session.state
+    if before is not judged.before:  # something changed the run since: decide again
+        again = step(before, begun.start, result, judged.evidence, runner.policy)
+        judged = msgspec.structs.replace(judged, before=before, step=again)
+    done, analysis = judged.step, judged.step.analysis
+    now, limit = runner.clock(), result.response.rate_limit
+    wait = quota_wait(limit.resets_at if limit else None, now, done.state.outages)
+    quota = quota_after(
+        runner.session.quota, begun.member.name, analysis.outcome, round(now + wait, 1)
     )
+    learning = msgspec.structs.replace(done.iteration.learning, asked=judged.notes)
+    state, spent = done.state.story(done.story), done.spent.with_usage(judged.asking)
+    told = IterationFinished(
+        iteration=done.iteration,
+        spent=spent,
+        attempts=state.attempts,
+        warnings=tuple(_without_a_price(runner, judged)),
+    )
+    ended = runner.bus.made(told, begun.number)
+    runner.journal.finish_iteration(
+        FinishedIteration(
+            run=runner.run,
+            n=begun.number,
+            finished_at=now,
+            outcome=str(analysis.outcome),
+            decision=str(done.decision.word),
+            status=str(analysis.status.status or "") if analysis.status else "",
+            end_tree=judged.after.tree,
+            spent=spent,
+            record=msgspec.structs.replace(done.iteration, learning=learning),
+            effects=done.effects,
+            state=encoded_state(done.state),
+            stories={done.story: state},
+            meta={CIRCUIT_KEY: done.state.breaker, quota_key(runner.run): quota},
+            events=(ended,),
+        )
+    )
+    runner.session.state, runner.session.quota = done.state, quota
+    runner.bus.tell(ended)
+    kind, story = _WAITING.get(state.standing), begun.story
+    if story is not None and kind is not None:
+        waits = kind(story=story.id, title=story.title, reason=state.reason)
+        runner.bus.emit(waits, begun.number)
+    runner.tell_circuit(before.breaker)
+    return done
+
+
+def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
+    """Said once, and only where it could not be known before: a limit that is none."""
+    member, limit = judged.begun.member, runner.limits.max_cost_usd
+    if not judged.step.spent.unpriced or not limit or runner.totals().unpriced:
+        return
+    from ralphloop.agents.prices import CANNOT_BE_KEPT, why_unpriced
+
+    if why_unpriced(member.name, member.config):
+        return
+    model = judged.result.response.model or member.config.model
+    why = f"no price is known for {model}" if model else "no cost was told"
+    if judged.step.analysis.outcome.is_infrastructure:
+        why = "this start was cut off before it told its cost"
+    yield f"{CANNOT_BE_KEPT}{why}"

@@ -11,22 +11,20 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.base import Finished, mark_of
+from ralphloop.agents.base import mark_of
 from ralphloop.agents.transcript import join_tail, stderr_path
+from ralphloop.core.iteration import Result
 from ralphloop.core.model import ProcessEnd, Response
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import IterationRecord
-from ralphloop.loop.ahead import AgentEnd, read_end
-from ralphloop.loop.asking import asking_transcript
-from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.iteration import Begun, begun_again, measured
-from ralphloop.loop.judging import judge
-from ralphloop.loop.memory import learn_from
-from ralphloop.loop.recording import record
-from ralphloop.loop.run import concluded
+from ralphloop.loop.agent import AgentEnd, asking_transcript, read_end, with_price
+from ralphloop.loop.begin import Begun, begun_again
+from ralphloop.loop.effects import apply_effects, take_back
+from ralphloop.loop.judging import judge, record
+from ralphloop.loop.learning_steps import learn_from
+from ralphloop.loop.loop import concluded
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.upheld import take_back
 from ralphloop.proc.steps import Steps
 from ralphloop.proc.stopping import stop_tree
 from ralphloop.readers import reader_for
@@ -54,13 +52,13 @@ def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
     begun = begun_again(runner, cut, _known_list(runner))
     if (ended := read_end(runner, cut)) is not None:
         return (yield from _judge_now(runner, begun, ended))
-    finished = Finished(
+    result = Result(
         end=ProcessEnd(exit_code=None, interrupted=True),
-        response=_read_transcript(begun.transcript, runner.setup.reader),
+        response=_read_transcript(begun, begun.transcript, runner.setup.reader),
         stopped_because="the supervisor ended before the agent did",
         leftovers=stopped,
     )
-    record(runner, (yield from judge(runner, measured(runner, begun, finished))))
+    record(runner, (yield from judge(runner, begun, result)))
     yield from apply_effects(runner, cut.n)
     still = f", stopped {len(stopped)} of its processes" if stopped else ""
     return f"recorded iteration {cut.n} as interrupted{still}"
@@ -72,17 +70,17 @@ def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
     begun = msgspec.structs.replace(
         begun, member=(named or [begun.member])[0], carried=ended.carried
     )
-    finished = ended.finished
+    result = ended.finished
     if ended.asking:  # cut off while it was asked: what it said by then counts, and is paid
-        said = _read_transcript(asking_transcript(begun), ended.finished.response.reader)
-        finished = msgspec.structs.replace(finished, asked=said)
-    judged = yield from judge(runner, measured(runner, begun, finished))
+        said = _read_transcript(begun, asking_transcript(begun), result.response.reader)
+        result = msgspec.structs.replace(result, asked=said)
+    judged = yield from judge(runner, begun, result)
     if judged.cut_short:
         return f"the checks of iteration {begun.number} are still to be run"
     step = record(runner, judged)
     yield from apply_effects(runner, begun.number)
     learn_from(runner, judged)
-    concluded(runner, judged, step)
+    concluded(runner, begun, step)
     return f"judged iteration {begun.number}, whose agent had ended before its checks did"
 
 
@@ -98,7 +96,7 @@ def _known_list(runner: Runner) -> StoryList | None:
     return stories.with_passes(known)
 
 
-def _read_transcript(path: Path, name: str) -> Response:
+def _read_transcript(begun: Begun, path: Path, name: str) -> Response:
     """What the agent said before it was cut off."""
     reader = reader_for(name)
     stderr = ""
@@ -109,4 +107,4 @@ def _read_transcript(path: Path, name: str) -> Response:
                 reader.feed(chunk)
     if (beside := stderr_path(path)).exists():
         stderr = beside.read_bytes()[-_STDERR_TAIL:].decode("utf-8", "replace")
-    return reader.finish(exit_code=None, stderr=stderr)
+    return with_price(reader.finish(exit_code=None, stderr=stderr), begun)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import msgspec
 from ralphloop.atomic import sync_file
 from ralphloop.config.model import Config, limits_of
 from ralphloop.core.breaker import BreakerState, moves
-from ralphloop.core.events import CircuitChanged
+from ralphloop.core.events import CircuitChanged, Event, LoopEvent
 from ralphloop.core.interventions import AnyIntervention, intervene
 from ralphloop.core.limits import Limits, raised
 from ralphloop.core.policy import Policy
@@ -34,8 +34,7 @@ from ralphloop.journal.views import (
     publish,
     session_view,
 )
-from ralphloop.loop.events import Bus
-from ralphloop.loop.setup import Setup
+from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.repo.measures import Snapshot
 from ralphloop.repo.snapshot import PlainSnapshotter, Snapshotter
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 _BEAT_S = 1.0
 _FRESH_S = 0.5
-_VIEWS_S = 0.25
 _MOST_STORY_BYTES = 1 << 30  # loading it knows a closer limit
 
 
@@ -59,6 +57,36 @@ class Checker(Protocol):
     def __call__(
         self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
     ) -> tuple[CheckResult, ...]: ...
+
+
+Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not raise
+
+
+class Bus:
+    """One stream of events: the journal and all sinks see the same."""
+
+    def __init__(
+        self, run: str, clock: Callable[[], float], journal: Journal, *sinks: Sink
+    ) -> None:
+        self._run = run
+        self._clock = clock
+        self._journal = journal
+        self._sinks = sinks
+
+    def made(self, what: Event, iteration: int | None = None) -> LoopEvent:
+        """An event of now, for a caller that writes it with something else."""
+        return LoopEvent(run=self._run, at=self._clock(), what=what, iteration=iteration)
+
+    def emit(self, what: Event, iteration: int | None = None) -> None:
+        """Tell everybody."""
+        event = self.made(what, iteration)
+        self._journal.append_events([event])
+        self.tell(event)
+
+    def tell(self, event: LoopEvent) -> None:
+        """Tell everybody but the journal, which has it."""
+        for sink in self._sinks:
+            sink(event)
 
 
 class Runner(msgspec.Struct, kw_only=True):
@@ -72,10 +100,8 @@ class Runner(msgspec.Struct, kw_only=True):
     clock: Callable[[], float]
     stop: StopSignal
     last_beat: float = 0.0
-    committed: bool = False  # by us, since the last measurement
     unsettled: int | None = None  # the iteration whose effects are done, but not yet made sure of
-    seen: Snapshot | None = None
-    after: tuple[float, Snapshot] | None = None  # the last iteration; None: something ran since
+    seen: tuple[float, Snapshot] | None = None  # the work tree; None: something ran since
     published: float = 0.0  # when the views were written last
     read: tuple[bytes, StoryList] | None = None  # the story file as it was read last
     checker: Checker | None = None  # instead of simply running them
@@ -132,23 +158,12 @@ class Runner(msgspec.Struct, kw_only=True):
 
         return aside(lambda abandoned: run(stop=lambda: stopped(abandoned)))
 
-    def look(self) -> Snapshot:
-        """Measure the work tree; the next iteration begins from what is seen here."""
-        after, self.after = self.after, None
-        is_fresh = after is not None and 0 <= self.clock() - after[0] < _FRESH_S
-        self.seen = after[1] if after is not None and is_fresh else self.measure.tree()
-        return self.seen
-
-    def measured(self) -> Snapshot:
-        """Measure after an agent; what nobody touches since is seen again without asking git."""
-        snapshot = self.measure.tree()
-        self.after = (self.clock(), snapshot)
-        return snapshot
-
-    def take_seen(self) -> Snapshot:
-        """The measurement made for this start, or a new one."""
-        seen, self.seen = self.seen, None
-        return seen or self.measure.tree()
+    def tree(self) -> Snapshot:
+        """The work tree; what was seen a moment ago is seen again without asking git."""
+        if self.seen is None or not 0 <= self.clock() - self.seen[0] < _FRESH_S:
+            snapshot = self.measure.tree()
+            self.seen = (self.clock(), snapshot)
+        return self.seen[1]
 
     def settle(self) -> None:
         """Make sure of the last iteration's effects, and say that nothing is owed any more."""
@@ -188,51 +203,46 @@ class Runner(msgspec.Struct, kw_only=True):
             change = CircuitChanged(before=moved.before, after=moved.after, reason=moved.reason)
             self.bus.emit(change, self.session.number or None)
 
-    def stories(self) -> StoryFile | None:
-        """The story file as it is on disk now: a person may have edited it."""
-        known, within = self.setup.stories, self.setup.within
+    def story_list(self) -> StoryList | None:
+        """The stories as they are on disk now: a person may have edited them."""
+        known = self.setup.stories
         if known is None:
             return None
         data = files.read(known.path, _MOST_STORY_BYTES).data
         if self.read is None or self.read[0] != data:
             self.read = (data, load(known.path).list)
-        return StoryFile(known.path, self.read[1], within=within)
-
-    def story_list(self) -> StoryList | None:
-        """The stories as they stand, with what the journal knows to have passed."""
-        file = self.stories()
-        return file.list if file is not None else None
+        return self.read[1]
 
     def story(self, name: str) -> Story | None:
         """A story of the list as it is on disk now."""
         stories = self.story_list()
         return stories.get(name) if stories else None
 
+    def mark(self, wanted: Mapping[str, bool]) -> None:
+        """Set marks in the story file, of stories that are still there."""
+        known, stories = self.setup.stories, self.story_list()
+        if known is None or stories is None:
+            return
+        marks = {story: passes for story, passes in wanted.items() if stories.get(story)}
+        file = StoryFile(known.path, stories, within=self.setup.within)
+        before, after = file.mark_all(marks)
+        is_known = self.read is not None and self.read[0] == before
+        self.read = (after, file.list) if is_known else None
+
     def last_block(self) -> StatusBlock | None:
         """What the agent said of itself last."""
         newest = self.journal.latest_iterations(self.run, 1)
         return newest[0].record.analysis.status if newest else None
 
-    def remember_head(self, after: Snapshot) -> None:
-        """Where HEAD is when no agent runs: if it moves, somebody else moved it."""
-        repo, head = self.setup.repo, after.head
-        if repo is not None and self.committed:
-            head, self.committed = repo.head(), False
-        self.session.expected_head = head or ""
-
-    def publish_now_and_then(self) -> None:
-        """Write the views after an iteration, but not many times a second."""
-        if not 0 <= self.clock() - self.published < _VIEWS_S:
-            self.publish(self.story_list())
-
-    def publish(self, stories: StoryList | None = None) -> None:
-        """Write the views; a view that cannot be written is no reason to stop."""
+    def publish(self, *, every_s: float = 0.0) -> None:
+        """Write the views, at most so often; one that cannot be written is no reason to stop."""
+        if 0 <= self.clock() - self.published < every_s:
+            return
         self.published = self.clock()
-        record = self.journal.find_run(self.run)
+        record, stories = self.journal.find_run(self.run), self.story_list()
         if record is None:
             return
-        root = self.setup.project.root
-        state = self.session.state
+        root, state = self.setup.project.root, self.session.state
         failed = self.session.count(Standing.SET_ASIDE) + self.session.count(Standing.BLOCKED)
         view = session_view(
             record,

@@ -11,7 +11,7 @@ from enum import StrEnum
 from ralphloop.core.events import Waiting
 from ralphloop.core.limits import HOUR, backoff, reached, time_left
 from ralphloop.core.model import Decision, ExitDecision, Outcome
-from ralphloop.loop.crew import at_work, next_back
+from ralphloop.loop.prepare import at_work, next_back
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
 from ralphloop.text.durations import format_duration, iso

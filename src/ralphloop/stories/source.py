@@ -43,14 +43,14 @@ class StoryFile:
         """Set one story's mark in the file, and nothing else."""
         self.mark_all({story_id: passes})
 
-    def mark_all(self, wanted: Mapping[str, bool]) -> None:
-        """Set several marks in one write, which is also how claimed marks are put back."""
+    def mark_all(self, wanted: Mapping[str, bool]) -> tuple[bytes, bytes]:
+        """Set several marks in one write; the content of the file before and after it."""
         for _ in range(_WRITE_ATTEMPTS):
             before = files.read(self.path, _format(self.path).max_bytes)
             after = _marked(self.path, before.data, wanted)
             if after == before.data or files.replace(self.path, after, before, within=self._within):
                 self.list = self.list.with_passes(wanted)
-                return
+                return before.data, after
         reason = f"{self.path.name}: somebody keeps changing the file while we write it"
         raise RepositoryError(reason, f"Close what writes {self.path} and run again.")
 

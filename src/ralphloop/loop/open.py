@@ -24,17 +24,15 @@ from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
 from ralphloop.journal.session import load_circuit, load_session, save_beginning, save_frozen
 from ralphloop.journal.store import Journal, new_run_id
+from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import Ended, end_run, refuse_if_open
-from ralphloop.loop.events import Bus, Sink
-from ralphloop.loop.memory import publish_learned
+from ralphloop.loop.learning_steps import publish_learned
+from ralphloop.loop.loop import run_loop
 from ralphloop.loop.preflight import Report, look_at_agents, preflight
-from ralphloop.loop.putting_right import put_back_own_files
-from ralphloop.loop.recovery import recover
+from ralphloop.loop.prepare import Setup
+from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.run import run_loop
-from ralphloop.loop.runner import Checker, Runner, measure_of
-from ralphloop.loop.setup import Setup
-from ralphloop.loop.upheld import take_back
+from ralphloop.loop.runner import Bus, Checker, Runner, Sink, measure_of
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.proc.table import started_at
 from ralphloop.repo import object_store
@@ -174,6 +172,8 @@ def open_runner(
 
     old = made(load_session(journal, candidate.run.id)) if candidate else None
     if old is not None:
+        from ralphloop.loop.recovery import recover
+
         for done in (yield from recover(old)):
             tell(f"Recovered: {done}.")
     goes_on = stop.requested or (setup.options.resume and candidate and not candidate.expired)
@@ -281,7 +281,7 @@ def _started(runner: Runner, *, continued: bool) -> None:
             circuit=runner.session.state.breaker.circuit,
         )
     )
-    runner.publish(stories)
+    runner.publish()
 
 
 def _reset_if_asked(runner: Runner) -> None:

@@ -21,30 +21,30 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.agents.base import Finished
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Config
 from ralphloop.core.model import CheckResult, CheckStatus, Decision, Value
 from ralphloop.core.session import Frozen
-from ralphloop.hook.answer import Answer
+from ralphloop.errors import RalphError
+from ralphloop.hook.answer import Answer, told
+from ralphloop.hook.entry import say
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import end_lease, hook_turn
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
 from ralphloop.journal.session import load_session
 from ralphloop.journal.store import Journal
+from ralphloop.loop.begin import Begun, begin, begun_again
 from ralphloop.loop.ending import end_run
-from ralphloop.loop.events import Bus
-from ralphloop.loop.iteration import Begun, Measured, begin, begun_again, measured
-from ralphloop.loop.memory import publish_learned
-from ralphloop.loop.run import choose_next, saw_verify
-from ralphloop.loop.runner import Runner, measure_of
-from ralphloop.loop.setup import Options, assemble, open_repository
+from ralphloop.loop.learning_steps import publish_learned
+from ralphloop.loop.loop import choose_next, saw_verify
+from ralphloop.loop.prepare import Options, assemble, open_repository
+from ralphloop.loop.runner import Bus, Runner, measure_of
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.repo.checks import Check, run_checks
 from ralphloop.repo.work_tree import Places, Repository
-from ralphloop.room import claim
+from ralphloop.room import claim, own_opener
 from ralphloop.stories.source import StoryFile, load
 
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
@@ -89,25 +89,20 @@ class Turn(msgspec.Struct):
         return found[-1] if found else None
 
     def begun(self, cut: IterationRecord) -> Begun:
-        """The same as it was begun, with the stories as they were."""
+        """The same as it was begun, with the settings and stories as they were."""
+        self.runner.settings = self.ledger.settings
         known = self.runner.setup.stories
         begun = begun_again(self.runner, cut, known.list if known else None)
         if known is not None and (copy := self._copy(known.path)).exists():
             begun = msgspec.structs.replace(begun, list_bytes=copy.read_bytes())
         return begun
 
-    def measured(self, cut: IterationRecord, finished: Finished) -> Measured:
-        """The same, measured."""
-        self.runner.settings = self.ledger.settings
-        return measured(self.runner, self.begun(cut), finished)
-
     def begin(self) -> Begun | Decision:
         """Begin the next iteration, and keep the story file as it is now."""
         chosen = choose_next(self.runner)
         if isinstance(chosen, Decision):
             return chosen
-        if in_turn(saw_verify(self.runner, chosen.story)):
-            self.runner.seen = None  # that took its time
+        in_turn(saw_verify(self.runner, chosen.story))
         begun = begin(self.runner, *chosen)
         self.note(settings=self.runner.settings)
         known = self.runner.setup.stories
@@ -272,3 +267,64 @@ def save_ledger(journal: Journal, run: str, ledger: Ledger) -> None:
 
 def _key(run: str) -> str:
     return f"hook:{run}"
+
+
+_LONGEST_LOG = 1 << 20
+
+
+def handle(event: str, given: dict[str, Any], directory: Path, holder: Holder) -> Answer | None:
+    """Answer an event; what goes wrong is told and logged, and the session stops as it would."""
+    project = Project(directory.parent)
+    call = Call(given, project, holder, time.time())
+    try:
+        return _HANDLERS[event](call)
+    except RalphError as error:
+        _log(project, f"{event}: {error.message}")
+        return told(f"{error.message}. {error.next_step}")
+    except Exception as error:  # noqa: BLE001 - a session must never suffer from our mistakes
+        import traceback
+
+        _log(project, f"{event}: {traceback.format_exc()}")
+        return told(f"internal error: {type(error).__name__}: {error}; see .ralph/ralph.log")
+
+
+def _stop(call: Call) -> Answer | None:
+    from ralphloop.hook.stop import stopped
+
+    return take_turn(call, stopped)
+
+
+def _stop_failure(call: Call) -> Answer | None:
+    from ralphloop.hook.failure import failed
+
+    return take_turn(call, failed)
+
+
+def _session_start(call: Call) -> Answer | None:
+    from ralphloop.hook.sessions import session_started
+
+    return session_started(call)
+
+
+def _session_end(call: Call) -> Answer | None:
+    from ralphloop.hook.sessions import session_ended
+
+    return session_ended(call)
+
+
+_HANDLERS = {
+    "stop": _stop,
+    "stop-failure": _stop_failure,
+    "session-start": _session_start,
+    "session-end": _session_end,
+}
+
+
+def _log(project: Project, words: str) -> None:
+    say(f"ralph: {words}")
+    try:
+        with open(project.log, "a", encoding="utf-8", errors="replace", opener=own_opener) as log:
+            if log.tell() < _LONGEST_LOG:
+                log.write(f"hook {words}\n")
+    except OSError:
+        return  # no log can be written; the words go to the session anyway

@@ -12,7 +12,6 @@ import msgspec
 from ralphloop.config.model import CommitPolicy
 from ralphloop.core.model import Outcome
 from ralphloop.core.story_state import Standing
-from ralphloop.loop.iteration import request_for
 from ralphloop.loop.judging import Judged
 from ralphloop.loop.runner import Runner
 
@@ -26,6 +25,7 @@ async def ask_about(runner: Runner, judged: Judged) -> Judged:
     if unwanted or not ended or analysis.outcome.is_infrastructure or runner.stop.requested:
         return judged
     from ralphloop.learning.ask import ask
+    from ralphloop.loop.agent import request_for
 
     notes, usage = await ask(
         begun.member.agent,

@@ -10,27 +10,25 @@ from typing import NamedTuple
 import msgspec
 
 from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside
-from ralphloop.core.interventions import MarkedByHand, SecondChance, VerifyRan
+from ralphloop.core.interventions import CooledDown, MarkedByHand, SecondChance, VerifyRan
 from ralphloop.core.limits import reached
-from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.planning import choose, ending, marked_by_hand, nothing_to_run
 from ralphloop.core.step import Step
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
-from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.ending import stays_open
-from ralphloop.loop.iteration import Begun, begin, measured, run_agent
-from ralphloop.loop.judging import Judged, judge
-from ralphloop.loop.memory import ask_about, learn_from
-from ralphloop.loop.putting_right import moved_head, trouble
-from ralphloop.loop.recording import record
+from ralphloop.loop.begin import Begun, begin
+from ralphloop.loop.effects import apply_effects, take_back, tell_taken_back
+from ralphloop.loop.judging import Judged, judge, record
+from ralphloop.loop.learning_steps import ask_about, learn_from
+from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.upheld import take_back, tell_taken_back
 from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
 from ralphloop.proc.steps import Steps, beside
 
+_VIEWS_S = 0.25
 _DECIDED_BY_STORIES = (
     ExitDecision.BLOCKED,
     ExitDecision.CONTINUE,
@@ -64,18 +62,17 @@ async def _before(runner: Runner) -> Decision | None:
     """What stops or delays the next start."""
     handle_requests(runner)
     while True:
-        if decision := not_again(runner):
-            return decision
-        if decision := await wait_if_needed(runner):
+        if decision := not_again(runner) or await wait_if_needed(runner):
             return decision
         if runner.stop.requested:
             return interrupted(runner)  # that is what ended the wait
-        now = runner.look()
+        now, expected = runner.tree(), runner.session.expected_head
         if reason := trouble(runner, now):
             if decision := await hold(runner, reason):
                 return decision
-        elif moved := moved_head(runner, now):
+        elif expected and now.head != expected:
             runner.session.expected_head = now.head or ""  # meant, once a person resumes
+            moved = f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"
             pause(runner, f"{moved}; `ralph resume` goes on from there")
         else:
             return None
@@ -85,11 +82,21 @@ def not_again(runner: Runner) -> Decision | None:
     """What ends the run instead of another start."""
     if runner.stop.requested:
         return interrupted(runner)
-    if decision := stays_open(runner):
+    if decision := _stays_open(runner):
         return decision
     if decision := reached(runner.limits, runner.totals()):
         return _ending(runner, decision)
     return None
+
+
+def _stays_open(runner: Runner) -> Decision | None:
+    """The end of the run, unless the circuit is closed or its cool-down is over."""
+    if runner.session.state.breaker.circuit is Circuit.OPEN:
+        runner.intervene(CooledDown(at=runner.clock()))
+    circuit = runner.session.state.breaker
+    if circuit.circuit is not Circuit.OPEN:
+        return None
+    return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(circuit.reason,))
 
 
 class Chosen(NamedTuple):
@@ -101,55 +108,48 @@ class Chosen(NamedTuple):
 
 def choose_next(runner: Runner) -> Chosen | Decision:
     """The next story; a decision where none can be worked on."""
-    stories, story = _current_list(runner), None
-    if stories is not None:
-        choice = choose(stories, runner.session.stories, only=runner.setup.options.only)
-        if choice is None:
-            only, last = runner.setup.options.only, runner.last_block()
-            decision = nothing_to_run(stories, runner.session.stories, only=only, last=last)
-            return choose_next(runner) if _not_upheld(runner, decision) else decision
-        if choice.second_chance:
-            runner.intervene(SecondChance(story=choice.story.id))
-        story = choice.story
-    return Chosen(story, stories)
+    stories, only = runner.story_list(), runner.setup.options.only
+    if stories is None:
+        return Chosen(None, None)
+    # A mark that changed while no agent ran is a person's word.
+    runner.intervene(MarkedByHand(marks=marked_by_hand(stories, runner.session.stories)))
+    choice = choose(stories, runner.session.stories, only=only)
+    if choice is None:
+        last = runner.last_block()
+        decision = nothing_to_run(stories, runner.session.stories, only=only, last=last)
+        return choose_next(runner) if _not_upheld(runner, decision) else decision
+    if choice.second_chance:
+        runner.intervene(SecondChance(story=choice.story.id))
+    return Chosen(choice.story, stories)
 
 
 def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
     """Run a story's own command before its first start; False where that need not be."""
-    if story is None or not _lacks_verify(runner, story):
+    if story is None or not story.verify:
         return False
-    runner.after = None  # it may leave files behind
+    state = runner.session.story(story.id)
+    if state.iterations or verify_was(state, story) is not None:
+        return False  # begun, or it is known what the command shows
     seen = yield from runner.run_checks((), verify=story.verify)
-    status = seen[0].status if seen else None
-    if status is not None:
-        shown = VerifySeen(argv=story.verify or (), status=status)
+    runner.seen = None  # it may have left files behind
+    if seen:
+        shown = VerifySeen(argv=story.verify, status=seen[0].status)
         runner.intervene(VerifyRan(story=story.id, seen=shown))
     return True
 
 
-def _lacks_verify(runner: Runner, story: Story) -> bool:
-    """Not begun, and nobody knows yet what its own command shows."""
-    state = runner.session.story(story.id)
-    is_new = state.iterations == 0 and verify_was(state, story) is None
-    return bool(story.verify) and is_new
-
-
 async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     """One start of the agent, to its end; a decision where it is not to continue."""
-    # A session's turns start no agent, and are spared these.
-    from ralphloop.loop.ahead import write_end
-    from ralphloop.loop.asking import asked_for_status
+    from ralphloop.loop.agent import run_agent  # a session's turns start no agent
 
-    finished = await asked_for_status(runner, begun, await run_agent(runner, begun))
-    write_end(runner, begun, finished)
-    judged = await beside(judge(runner, measured(runner, begun, finished)))
+    judged = await beside(judge(runner, begun, await run_agent(runner, begun)))
     if judged.cut_short:
         return _checks_owed(runner, judged)
     judged = await ask_about(runner, judged)
     step = record(runner, judged)
     await beside(apply_effects(runner, begun.number, settle=False))
     learn_from(runner, judged)
-    if decision := concluded(runner, judged, step):
+    if decision := concluded(runner, begun, step):
         return decision
     outcome = step.analysis.outcome
     if not outcome.is_infrastructure or runner.stop.requested:
@@ -169,11 +169,10 @@ def _checks_owed(runner: Runner, judged: Judged) -> Decision:
     return msgspec.structs.replace(stopped, reasons=(*stopped.reasons, words))
 
 
-def concluded(runner: Runner, judged: Judged, step: Step) -> Decision | None:
+def concluded(runner: Runner, begun: Begun, step: Step) -> Decision | None:
     """After an iteration whose effects are done: publish it, and say whether it was the last."""
-    begun, decision = judged.begun, step.decision
-    runner.remember_head(judged.after)
-    runner.publish_now_and_then()
+    decision = step.decision
+    runner.publish(every_s=_VIEWS_S)
     if step.verdict.passed and not _has_passed(runner, begun.story, begun.number):
         return None if decision.word in _DECIDED_BY_STORIES else decision
     if decision.word is ExitDecision.INTERRUPTED and runner.stop.requested:
@@ -213,21 +212,9 @@ def interrupted(runner: Runner) -> Decision:
     return Decision(word=ExitDecision.INTERRUPTED, reasons=(runner.stop.reason or "stopped",))
 
 
-def _current_list(runner: Runner) -> StoryList | None:
-    """The list on disk; a mark that changed while no agent ran is a person's word."""
-    stories = runner.story_list()
-    if stories is not None:
-        runner.intervene(MarkedByHand(marks=marked_by_hand(stories, runner.session.stories)))
-    return stories
-
-
 def _ending(runner: Runner, decision: Decision) -> Decision:
     """The same decision with the stories by name, unless the last look shows them open again."""
-    named = ending(
-        decision,
-        runner.story_list(),
-        runner.session.stories,
-        only=runner.setup.options.only,
-        last=runner.last_block(),
-    )
+    stories, states = runner.story_list(), runner.session.stories
+    only, last = runner.setup.options.only, runner.last_block()
+    named = ending(decision, stories, states, only=only, last=last)
     return decision if named != decision and _not_upheld(runner, named) else named

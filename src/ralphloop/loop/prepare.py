@@ -6,23 +6,27 @@ Nothing here writes.  What is wrong is said with its place and its fix, and ends
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ralphloop.config.model import Config, policy_of
-from ralphloop.core.model import Value
+from ralphloop.config.model import AgentSection, Config, policy_of
+from ralphloop.core.model import Outcome, Value
 from ralphloop.core.policy import Mode, Policy
 from ralphloop.core.story import Story
-from ralphloop.errors import InputError, RepositoryError
+from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
-from ralphloop.loop.crew import Member, in_session, muster
-from ralphloop.project import Project, find_project
+from ralphloop.project import Project, agent_directories, find_project
 from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.files import resolve_parent_spec
 from ralphloop.stories.source import StoryFile, find_source, load
+
+if TYPE_CHECKING:
+    from ralphloop.agents.base import Agent, AgentRequest, Inquiry, Launch
+
 
 PROMPT_NAME = "PROMPT.md"
 MAX_PROMPT_BYTES = 1 << 20
@@ -226,3 +230,73 @@ def _own_files(repo: Repository | None, project: Project, stories: StoryFile | N
     also = [relative(stories.path, base)] if stories else []
     learned = [f"{prefix}{pattern}" for pattern in LEARNED_FILES]
     return never_progress(prefix, [*also, *learned])
+
+
+GONE = -1.0
+Quota = Mapping[str, float]  # agent -> when it may start again, or GONE
+
+
+class Member(Value, kw_only=True):
+    """One agent with its settings."""
+
+    agent: Agent
+    config: AgentSection
+
+    @property
+    def name(self) -> str:
+        return self.agent.name
+
+
+def muster(config: AgentSection, project: Project) -> tuple[Member, ...]:
+    """The configured agent, then its fallbacks; those start with their own defaults."""
+    from ralphloop.agents.base import load_agent
+
+    folders = agent_directories(project.root)
+    first = Member(agent=load_agent(config.name, directories=folders), config=config)
+    others = [
+        Member(
+            agent=load_agent(name, directories=folders),
+            config=msgspec.structs.replace(config, name=name, model="", binary="", args=()),
+        )
+        for name in config.fallback
+        if name != config.name
+    ]
+    return (first, *others)
+
+
+class _Session:
+    """The agent that is there already: the session whose hooks we are."""
+
+    name = "claude"
+    keys = ()
+    resumes = False
+
+    def launch(self, request: AgentRequest) -> Launch:
+        raise AgentUnavailable("a loop inside a session starts no agent", "Use `ralph run`.")
+
+    def check(self, inquiry: Inquiry) -> list[Finding]:
+        return []
+
+
+def in_session(config: AgentSection) -> tuple[Member, ...]:
+    """The crew of a loop inside an agent session: the session itself, and nobody else."""
+    return (Member(agent=_Session(), config=config),)
+
+
+def at_work(crew: Sequence[Member], quota: Quota, now: float) -> Member | None:
+    """The first one that may start now."""
+    return next((m for m in crew if 0 <= quota.get(m.name, 0.0) <= now), None)
+
+
+def next_back(crew: Sequence[Member], quota: Quota) -> float | None:
+    """When the first of those that wait may start again."""
+    times = [until for m in crew if (until := quota.get(m.name, 0.0)) != GONE]
+    return min(times, default=None)
+
+
+def quota_after(quota: Quota, name: str, outcome: Outcome, until: float) -> dict[str, float]:
+    """The quota clocks after a start of `name`; a start that worked needs none."""
+    rest = {agent: moment for agent, moment in quota.items() if agent != name}
+    if outcome is Outcome.FATAL:
+        return rest | {name: GONE}
+    return rest | {name: until} if outcome is Outcome.USAGE_LIMIT else rest

@@ -1,0 +1,209 @@
+"""One start of the agent, to its end, with the end written down before anything is measured.
+
+Checks may take longer than the agent did, and a run that ends among them must not pay twice: its
+successor judges from what `write_end` kept instead of starting the agent again.
+
+Asking instead of guessing: an answer without a status block is put back to its conversation.  Once
+for each start, without tools where the agent can be started so, for two minutes at most.  The
+asking is written ahead, so that nobody asks twice; what is measured is measured after it.  It is no
+iteration, but a start of the agent for the hour, and its money is the start's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET
+
+from ralphloop.agents.base import AgentRequest
+from ralphloop.agents.process import Rules
+from ralphloop.agents.process import run_agent as run_process
+from ralphloop.agents.transcript import Transcript
+from ralphloop.core.events import AgentStep, StatusAsked
+from ralphloop.core.iteration import Carried, Result
+from ralphloop.core.limits import HOUR, money_left
+from ralphloop.core.model import AgentEvent, Evidence, Outcome, Response, Value
+from ralphloop.core.spending import cost_of
+from ralphloop.core.step import Need, needs
+from ralphloop.errors import RalphError
+from ralphloop.journal.records import IterationRecord
+from ralphloop.loop.begin import Begun
+from ralphloop.loop.runner import Runner
+from ralphloop.prompts.build import ASK_FOR_STATUS
+from ralphloop.readers import reader_for
+from ralphloop.repo.work_tree import Repository
+
+_ASKING_S = 120.0
+
+
+async def run_agent(runner: Runner, begun: Begun) -> Result:
+    """Start the agent, ask for the status block where it is missing, and keep how it ended."""
+    limits, left = runner.config.limits, money_left(runner.limits, runner.totals())
+    request = request_for(runner, begun, budget_usd=left)
+    rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
+    result = await _run(runner, begun, request, rules, begun.transcript)
+    ended = msgspec.structs.replace(result, can_be_asked=_can_be_asked(runner, begun, result))
+    known = Evidence(used=runner.totals())
+    if needs(runner.session.state, begun.start, ended, known, runner.policy) is Need.STATUS:
+        result = await _asked(runner, begun, request, result)
+    _write_end(runner, begun, result)
+    return result
+
+
+def request_for(runner: Runner, begun: Begun, *, budget_usd: float | None) -> AgentRequest:
+    """What the agent is started with."""
+    resume = begun.state.session_id
+    return AgentRequest(
+        config=begun.member.config,
+        settings_dir=runner.setup.project.directory / "agent",
+        prompt=begun.prompt.text,
+        cwd=runner.setup.project.root,
+        run_id=runner.run,
+        iteration=begun.number,
+        inherited=runner.setup.options.env,
+        story_id=begun.story.id if begun.story else None,
+        session_id=None if resume else str(uuid.uuid4()),
+        resume=resume or None,
+        budget_usd=budget_usd,
+    )
+
+
+async def _run(
+    runner: Runner, begun: Begun, request: AgentRequest, rules: Rules, transcript: Path
+) -> Result:
+    """One process of the agent, watched and written down."""
+    launch, repo = begun.member.agent.launch(request), runner.setup.repo
+
+    def told(event: AgentEvent) -> None:
+        ok = UNSET if event.ok is None else event.ok
+        runner.bus.emit(AgentStep(kind=event.kind, summary=event.summary, ok=ok), begun.number)
+
+    def started(pid: int, since: float) -> None:
+        runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
+        runner.settle()
+
+    with Transcript(transcript) as sink:
+        finished = await run_process(
+            launch,
+            reader=reader_for(launch.reader),
+            sink=sink,
+            rules=rules,
+            stop=runner.stop,
+            on_event=told,
+            on_start=started,
+            file_probe=(lambda: _fingerprint(repo)) if repo else None,
+        )
+    return msgspec.structs.replace(finished, response=with_price(finished.response, begun))
+
+
+def with_price(response: Response, begun: Begun) -> Response:
+    """The same with an estimate where the agent reports tokens and no money."""
+    model = response.model or begun.member.config.model
+    if not model or not response.usage.total_tokens:
+        return response
+    from ralphloop.agents.prices import priced
+
+    return msgspec.structs.replace(response, usage=priced(response.usage, model))
+
+
+def _fingerprint(repo: Repository) -> str:
+    """Changes whenever a file that git would report does; cheap enough to ask now and then."""
+    digest = hashlib.sha256()
+    try:
+        for entry in repo.status().entries:
+            path = repo.root / os.fsdecode(entry.path)
+            try:
+                stat = path.lstat()
+                digest.update(f"{stat.st_mtime_ns}:{stat.st_size}:".encode())
+            except OSError:
+                digest.update(b"gone:")
+            digest.update(entry.path + b"\0")
+    except RalphError:
+        return ""  # git is busy: no sign of life, and no sign of death
+    return digest.hexdigest()
+
+
+# --- asking for the status block -------------------------------------------------------------
+
+
+def asking_transcript(begun: Begun) -> Path:
+    """Where what it says when it is asked is written down."""
+    return begun.transcript.with_suffix(".status.log")
+
+
+def _can_be_asked(runner: Runner, begun: Begun, result: Result) -> bool:
+    if runner.stop.requested or not begun.member.agent.resumes or not result.response.session_id:
+        return False
+    most = runner.config.limits.calls_per_hour
+    return not most or runner.journal.starts_since(runner.clock() - HOUR) < most
+
+
+async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Result) -> Result:
+    """The same, with what came when its missing block was asked for."""
+    _write_end(runner, begun, result, asking=True)
+    now = runner.clock()
+    runner.journal.count_asking(now=now, since=now - HOUR)
+    runner.bus.emit(StatusAsked(), begun.number)
+    left = money_left(runner.limits, runner.totals())
+    if left is not None:
+        left = max(0.0, left - cost_of(result.response, begun.state))
+    question = msgspec.structs.replace(
+        request,
+        prompt=ASK_FOR_STATUS,
+        session_id=None,
+        resume=result.response.session_id,
+        budget_usd=left,
+        max_turns=1,
+        tools=False,
+    )
+    rules = Rules(wall_s=_ASKING_S)
+    try:
+        again = await _run(runner, begun, question, rules, asking_transcript(begun))
+    except (RalphError, OSError) as error:  # it could not be asked: its words have to do
+        failed = Response(reader="", outcome=Outcome.STARTUP_ERROR, reason=str(error))
+        return msgspec.structs.replace(result, asked=failed)
+    took = result.end.duration_s + again.end.duration_s
+    return msgspec.structs.replace(
+        result,
+        asked=again.response,
+        end=msgspec.structs.replace(result.end, duration_s=took),
+        leftovers=(*result.leftovers, *again.leftovers),
+    )
+
+
+# --- how it ended ----------------------------------------------------------------------------
+
+
+class AgentEnd(Value, kw_only=True):
+    """What is known once an agent has ended."""
+
+    n: int
+    agent: str
+    finished: Result
+    carried: Carried = Carried()
+    asking: bool = False  # it is asked for its status block; nobody asks a second time
+
+
+def _write_end(runner: Runner, begun: Begun, result: Result, *, asking: bool = False) -> None:
+    """Keep how the agent of this iteration ended, until the iteration is finished."""
+    end = AgentEnd(
+        n=begun.number,
+        agent=begun.member.name,
+        finished=result,
+        carried=begun.carried,
+        asking=asking,
+    )
+    runner.journal.keep_agent_end(f"agent_end:{runner.run}", end)
+
+
+def read_end(runner: Runner, cut: IterationRecord) -> AgentEnd | None:
+    """How the agent of an unfinished iteration ended; None: it was still at work."""
+    try:
+        end = msgspec.convert(runner.journal.meta(f"agent_end:{cut.run}"), AgentEnd)
+    except msgspec.ValidationError:
+        return None  # there is none, or another version wrote it
+    return end if end.n == cut.n else None

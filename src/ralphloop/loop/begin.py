@@ -1,0 +1,252 @@
+"""The beginning of an iteration: its prompt, and the words in the journal before the agent starts.
+
+From then on a crash leaves a trace of it, and another process can go on where it ended.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.config.model import Context
+from ralphloop.core.events import IterationStarted
+from ralphloop.core.iteration import Carried, LearningShare, PromptSize, Start
+from ralphloop.core.model import Circuit, Value
+from ralphloop.core.session import Session
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import StoryState
+from ralphloop.errors import InputError
+from ralphloop.journal.records import IterationRecord, NewIteration
+from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
+from ralphloop.loop.prepare import Member, Setup, at_work, relative, spec_of
+from ralphloop.loop.repair import read_settings
+from ralphloop.loop.runner import Runner
+from ralphloop.prompts import Parts, Prompt, build_prompt
+from ralphloop.repo.measures import Snapshot
+from ralphloop.room import new_file, open_regular
+
+_PROGRESS_BYTES = 12_000
+_SPEC_BYTES = 1 << 20
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+
+
+class Begun(Value, kw_only=True):
+    """An iteration before the agent starts, as the journal knows it."""
+
+    number: int
+    member: Member  # the agent that is started
+    story: Story | None
+    stories: StoryList | None
+    state: StoryState  # of the story, before
+    before: Snapshot
+    prompt: Prompt
+    transcript: Path
+    list_bytes: bytes  # the story file, to be put back should an agent break it
+    carried: Carried = Carried()  # what the prompt brings of earlier learning
+
+    @property
+    def start(self) -> Start:
+        """What the decision knows of it."""
+        carried, prompt = self.carried, self.prompt
+        return Start(
+            number=self.number,
+            story=self.story,
+            state=self.state,
+            tree=self.before.tree,
+            head=self.before.head or "",
+            agent=self.member.name,
+            prompt=PromptSize(characters=len(prompt.text), left_out=prompt.left_out),
+            learning=LearningShare(
+                ids=carried.ids,
+                skills=carried.skills,
+                tokens=carried.tokens,
+                held_out=carried.held_out,
+            ),
+        )
+
+
+def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Begun:
+    """Write the iteration ahead: from here on a crash leaves a trace of it."""
+    session, now, root = runner.session, runner.clock(), runner.setup.project.root
+    number = session.number + 1
+    member = at_work(runner.setup.crew, session.quota, now) or runner.setup.crew[0]
+    state = _state_before(runner, story.id if story else None, member)
+    before = runner.tree()
+    runner.settings = read_settings(root)
+    carried = _carried(runner, story, member)
+    prompt = brief(runner.setup, session, story, stories, learned=carried.text)
+    folder = runner.setup.project.transcripts / runner.run
+    folder.mkdir(parents=True, exist_ok=True)
+    prompt_path = folder / f"{number}.prompt.md"
+    with new_file(prompt_path) as file:
+        file.write(prompt.text.encode("utf-8", "replace"))
+    started = runner.bus.made(
+        IterationStarted(
+            story=story.id if story else None,
+            title=story.title if story else "",
+            attempt=state.attempts + 1,
+            passed=stories.passed if stories else 0,
+            total=stories.total if stories else 0,
+            prompt_tokens=prompt.estimated_tokens,
+            left_out=prompt.left_out,
+        ),
+        number,
+    )
+    runner.journal.start_iteration(
+        NewIteration(
+            run=runner.run,
+            n=number,
+            started_at=now,
+            story=story.id if story else None,
+            attempt=state.attempts + 1,
+            head=before.head or "",
+            tree=before.tree,
+            prompt_digest=prompt.digest,
+            prompt_path=str(prompt_path.relative_to(root)),
+        ),
+        [started],
+    )
+    session.number = number
+    runner.bus.tell(started)
+    return Begun(
+        number=number,
+        member=member,
+        story=story,
+        stories=stories,
+        state=state,
+        before=before,
+        prompt=prompt,
+        transcript=folder / f"{number}.log",
+        list_bytes=runner.read[0] if runner.read else b"",
+        carried=carried,
+    )
+
+
+def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Begun:
+    """An iteration that another process began, from the journal and the list as it was then."""
+    member, known = runner.setup.crew[0], runner.setup.stories
+    return Begun(
+        number=cut.n,
+        member=member,
+        story=stories.get(cut.story) if stories and cut.story is not None else None,
+        stories=stories,
+        state=_state_before(runner, cut.story, member),
+        before=_where_it_began(runner, cut),
+        prompt=Prompt(text=""),
+        transcript=runner.setup.project.transcripts / cut.run / f"{cut.n}.log",
+        list_bytes=known.path.read_bytes() if known else b"",
+    )
+
+
+def _where_it_began(runner: Runner, cut: IterationRecord) -> Snapshot:
+    """As it was written ahead; a journal from elsewhere knows commits that are not here."""
+    repo = runner.setup.repo
+    if repo is not None and cut.head:
+        there = repo.git.attempt("cat-file", "-e", f"{cut.head}^{{commit}}").returncode == 0
+        if not there:
+            return runner.measure.tree()
+    return Snapshot(tree=cut.tree, head=cut.head or None)
+
+
+def _state_before(runner: Runner, story: str | None, member: Member) -> StoryState:
+    """What is known of the story; of a conversation only where it will be gone on with."""
+    state = runner.session.story(story)
+    resumes = member.config.context is Context.RESUME and state.session_agent == member.name
+    return state if resumes else state.fresh_conversation()
+
+
+def _carried(runner: Runner, story: Story | None, member: Member) -> Carried:
+    """What earlier runs have learned for this story; a session reads skills and memory itself."""
+    config = runner.config.learning
+    if not config.enabled or runner.setup.options.session:
+        return Carried()
+    from ralphloop.learning.select import carry
+
+    return carry(runner.setup.project, story, config=config, agent=member.name)
+
+
+def brief(
+    setup: Setup,
+    session: Session,
+    story: Story | None,
+    stories: StoryList | None,
+    *,
+    learned: str = "",
+) -> Prompt:
+    """The prompt for the next start: the story, its history and the run's memory."""
+    state = session.story(story.id if story else None)
+    parts = Parts(
+        instructions=setup.instructions,
+        plain=story is None,
+        failure=state.failure,
+        findings=state.findings,
+        nudge=_nudge(session),
+        progress=_recent_progress(setup),
+        notes=session.desk.notes,
+        leftovers=state.leftovers,
+        learned=learned,
+    )
+    if story is None or stories is None:
+        return build_prompt(parts)
+    spec, text, notes = None, "", parts.notes
+    try:
+        if (spec := spec_of(story, setup)) is not None:
+            with open_regular(spec) as file:
+                text = file.read(_SPEC_BYTES).decode("utf-8", "replace")
+    except (InputError, OSError) as error:
+        # It was there when the run began; an agent that removed it does not end the night.
+        notes = (*notes, f"The parent specification cannot be read: {error}")
+    parts = msgspec.structs.replace(
+        parts,
+        notes=notes,
+        project="\n\n".join(filter(None, (stories.project, stories.description))),
+        spec=text,
+        spec_name=relative(spec, setup.project.root) if spec and text else "",
+        story_id=story.id,
+        story_title=story.title,
+        story_description=story.description,
+        criteria=story.criteria,
+        story_notes=story.notes,
+        verify=shlex.join(story.verify) if story.verify else "",
+        checks=[shlex.join(argv) for argv in session.frozen.checks],
+        position=f"{stories.passed} of {stories.total} stories have passed",
+        attempt=_attempt(state),
+    )
+    return build_prompt(parts)
+
+
+def _nudge(session: Session) -> str:
+    """In HALF_OPEN: what was tried, what failed, and that another way is needed."""
+    state = session.state
+    if state.breaker.circuit is not Circuit.HALF_OPEN:
+        return ""
+    lines = [f"The last {state.breaker.no_progress} runs changed nothing that counts."]
+    if state.breaker.last_error:
+        lines.append(f"The last error was: {state.breaker.last_error}")
+    replies = [glimpse.reply[:200] for glimpse in state.window[-2:] if glimpse.reply]
+    lines += [f'One of them said: "{reply}"' for reply in replies]
+    lines.append(
+        "Do not repeat that. Take a different and smaller step that changes a file, or report"
+        " BLOCKED with what you need from a person."
+    )
+    return "\n".join(lines)
+
+
+def _attempt(state: StoryState) -> str:
+    if not state.attempts:
+        return ""
+    tries = state.attempts + 1
+    ordinal = _ORDINALS[tries - 1] if tries <= len(_ORDINALS) else f"{tries}th"
+    return f"this is the {ordinal} attempt at it"
+
+
+def _recent_progress(setup: Setup) -> str:
+    try:
+        tail = progress_tail(setup.project.root / PROGRESS_VIEW, _PROGRESS_BYTES)
+    except OSError:
+        return ""
+    text = tail.decode("utf-8", "replace")
+    start = text.find("## Iteration")
+    return text[start:] if start > 0 else text

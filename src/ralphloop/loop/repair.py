@@ -1,0 +1,277 @@
+"""What an agent broke that is not its own, put right before anything is measured or written.
+
+`git clean -fdx` takes `.ralph/` with it, agents like branches of their own, and a merge may be left
+half done.  None of these is worth a night: the first two can be put right, the third is for the
+agent itself to end.
+
+History: HEAD after an agent has to contain HEAD before it.
+Where it does not, the commits that left are kept under a ref and named, the agent is asked about it
+once, and stories whose commits went with them are open again.
+
+What only a person can put right (a branch, HEAD, a full disk) is named before the next start.
+
+Settings: which checks count, which agents are started and what they are told is for a person to
+say.  A run keeps the settings it began with, the next one reads these files again: so what changed
+in them while an agent worked is put back, kept under a ref and said.  Whether a person did it
+meanwhile cannot be told; between two starts nobody looks.
+
+Stories: a mark an agent set is a claim and is put back.  A file it made unreadable is put back as a
+whole.  What it removed or made weaker stays as it is, but is not forgotten: the stories as they
+were asked are kept with the story that was worked on, so that a later claim is held against them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.atomic import write_atomic
+from ralphloop.core.model import Value
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import StoryState
+from ralphloop.errors import InputError, Level
+from ralphloop.loop.prepare import PROMPT_NAME
+from ralphloop.loop.requests import add_note
+from ralphloop.loop.runner import Runner
+from ralphloop.project import CONFIG_NAME, agent_directories
+from ralphloop.repo import object_store
+from ralphloop.repo.measures import Snapshot
+from ralphloop.repo.own_files import project_prefix
+from ralphloop.repo.preflight import disk_space
+from ralphloop.repo.work_tree import contains, has_again, keep_lost
+from ralphloop.room import claim, open_regular
+from ralphloop.stories.guard import compare
+from ralphloop.text.plain import counted, one_line
+
+_LARGEST = 1 << 20
+_MOST_FILES = 100
+_MOST_ASKED = 50
+_LINK = b"\0link to "  # no text begins like this
+
+Settings = dict[str, bytes]  # content, or where a link leads
+
+
+def put_back_own_files(runner: Runner) -> None:
+    """The lock and the journal, where our directory was deleted; what is open is still known."""
+    project, deleted = runner.setup.project, False
+    claim(project.directory)
+    if runner.lock is not None:
+        deleted = runner.lock.renew_if_deleted(runner.clock())
+    if runner.journal.put_back_if_deleted() or deleted:
+        object_store.prepare(project.directory / "objects")
+        gone = "the journal was put back, transcripts and reports are gone"
+        runner.remarks = (*runner.remarks, f"{project.directory.name} was deleted: {gone}")
+
+
+def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: bytes) -> str:
+    """Be on the branch of the run again; words where what the agent did elsewhere stays there."""
+    repo, branch = runner.setup.repo, runner.session.frozen.branch
+    if repo is None or not branch or runner.setup.options.session:
+        return ""
+    from ralphloop.repo.set_aside import bring_back, is_on, ref_name, return_to_branch
+
+    if is_on(repo, branch):
+        return ""
+    there = repo.branch() or "no branch"
+    add_note(runner, f"Do not switch branches: stay on {branch}.")
+    if return_to_branch(repo, branch, since=before.head, head=repo.head()):
+        remark = f"the agent switched from {branch} to {there}; its commits are on {branch} again"
+        runner.remarks = (*runner.remarks, remark)
+        return ""
+    if repo.unfinished_operation() is not None:
+        return ""  # for the agent itself to end
+    ref = ref_name(runner.run, number, "lost")
+    measure, own = runner.measure, runner.setup.own
+    if not bring_back(repo, measure, branch, before=before, ref=ref, own=own):
+        return f"the agent left {branch} for {there}"
+    known = runner.setup.stories
+    if known is not None and listed:
+        write_atomic(known.path, listed, within=runner.setup.within)
+    return (
+        f"the agent left {branch} for {there}: what it did there is kept at {ref}, not on {branch}"
+    )
+
+
+def left_open(runner: Runner) -> str:
+    """The operation the agent left git in the middle of, in words with the way out."""
+    repo = runner.setup.repo
+    problem = repo.unfinished() if repo is not None else None
+    runner.session.left_open = problem.message if problem else ""
+    return f"{problem.message}: {problem.fix}" if problem else ""
+
+
+def lost_heads(
+    runner: Runner, number: int, state: StoryState, before: Snapshot, after: Snapshot
+) -> dict[str, str]:
+    """What left the branch while agents worked on the story: the old heads, each with its words."""
+    repo, branch = runner.setup.repo, runner.session.frozen.branch
+    if repo is None or (after.branch or "") != branch:
+        return state.lost
+    still = {h: words for h, words in state.lost.items() if not has_again(repo, after.head, h)}
+    old = before.head
+    if old is None or old == after.head or contains(repo, after.head, old):
+        return still
+    from ralphloop.repo.set_aside import ref_name
+
+    ref = ref_name(runner.run, number, "lost")
+    lost = keep_lost(repo, ref, old, after.head)
+    named = ", ".join(one_line(name, 60) for name in lost.named)
+    more = f" and {lost.count - len(lost.named)} more" if lost.count > len(lost.named) else ""
+    words = (
+        f"history was rewritten: {counted(lost.count, 'commit')} left {branch or 'HEAD'}"
+        f" ({named}{more}); kept at {ref}"
+        if lost.kept
+        else f"history was rewritten: what {branch} held is gone from the repository"
+    )
+    # Undoing a rewrite takes commits out too: the ones that were in its place.
+    return still if state.lost and not still else {**still, old: words}
+
+
+def trouble(runner: Runner, now: Snapshot) -> str:
+    """Why the next start has to wait until somebody put it right, or nothing."""
+    for finding in disk_space(runner.setup.project.root):
+        if finding.level is Level.ERROR:
+            return finding.message
+    repo, branch = runner.setup.repo, runner.session.frozen.branch
+    if repo is None or not branch:
+        return ""
+    if problem := repo.unfinished():
+        # One that the agent left is for the agent to end, as often as it has attempts.
+        theirs = problem.message == runner.session.left_open
+        return "" if theirs else f"{problem.message}: {problem.fix}"
+    if now.branch != branch:
+        there = now.branch or "detached"
+        return f"the branch is {there} now, the run works on {branch}: `git switch {branch}`"
+    return ""
+
+
+# --- the files that say how a run works ------------------------------------------------------
+
+
+def read_settings(root: Path) -> Settings:
+    """The files by their names from the project's root, without very large ones."""
+    found: Settings = {}
+    paths = [root / CONFIG_NAME, root / PROMPT_NAME]
+    for folder in agent_directories(root):
+        paths += [folder] if folder.is_symlink() else sorted(folder.glob("*.toml"))[:_MOST_FILES]
+    for path in paths:
+        if path.is_symlink():
+            found[path.relative_to(root).as_posix()] = _LINK + os.fsencode(path.readlink())
+            continue
+        try:
+            with open_regular(path) as file:
+                content = file.read(_LARGEST + 1)
+        except OSError:
+            continue
+        if len(content) <= _LARGEST:
+            found[path.relative_to(root).as_posix()] = content
+    return found
+
+
+def put_back_settings(runner: Runner, number: int) -> tuple[str, ...]:
+    """Put back what changed since the agent started; what it was, in words."""
+    before, root = runner.settings, runner.setup.project.root
+    now = read_settings(root) if before is not None else {}
+    if before is None or now == before:
+        return ()
+    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    _keep(runner, number, {name: now[name] for name in changed if name in now})
+    for name in changed:
+        _restore(root, name, before.get(name))
+    verb = "was" if len(changed) == 1 else "were"
+    return (f"{', '.join(changed)} {verb} changed while the agent worked, and put back",)
+
+
+def _keep(runner: Runner, number: int, files: Settings) -> None:
+    """The other version, for whoever wants it."""
+    repo, root = runner.setup.repo, runner.setup.project.root
+    if repo is None or not files:
+        return
+    from ralphloop.repo.set_aside import keep_files, ref_name
+
+    ref, prefix = ref_name(runner.run, number, "settings"), project_prefix(repo.root, root)
+    # A link may stand where the branch has a directory.
+    names = {name: f"{name}.link" if it.startswith(_LINK) else name for name, it in files.items()}
+    keep_files(repo, ref, {f"{prefix}{names[name]}": it for name, it in files.items()})
+    remark = f"the settings as they were after the agent are kept at {ref}"
+    runner.remarks = (*runner.remarks, remark)
+
+
+def _restore(root: Path, name: str, content: bytes | None) -> None:
+    path = root / name
+    if any(parent.is_symlink() for parent in path.parents if parent.is_relative_to(root)):
+        return  # beyond a link nothing is ours
+    if content is None or path.is_symlink():
+        path.unlink(missing_ok=True)
+    if content is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not content.startswith(_LINK):
+        write_atomic(path, content, within=root)
+    elif not path.is_dir():
+        path.unlink(missing_ok=True)
+        path.symlink_to(os.fsdecode(content.removeprefix(_LINK)))
+
+
+# --- the story list --------------------------------------------------------------------------
+
+
+class ListAfter(Value, kw_only=True):
+    """The list as it is now, and what was done to it."""
+
+    stories: StoryList | None = None
+    claimed: frozenset[str] = frozenset()  # marked as passed, which only we may do
+    asked: tuple[Story, ...] = ()  # as they were, where they were removed or weakened
+    findings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # what was removed or weakened, in words
+
+
+def read_back(
+    runner: Runner, before: StoryList | None, content: bytes, asked: tuple[Story, ...]
+) -> ListAfter:
+    """Read the list again; `before` and `content` are from before the agent started."""
+    try:
+        now = runner.story_list() if before is not None else None
+    except InputError as error:
+        _put_list_back(runner, content)
+        finding = f"the story file was made unreadable and was put back ({error.message})"
+        return ListAfter(stories=before, asked=asked, findings=(finding,))
+    if before is None or now is None:
+        return ListAfter()
+    wanted = _as_asked(before, asked)
+    changes = compare(wanted, now)
+    if changes.marks_to_restore:
+        runner.mark(changes.marks_to_restore)
+    less = {*changes.removed, *changes.weakened}
+    doubts = [f"story {story} was removed from the list" for story in changes.removed]
+    for story, what in changes.weakened.items():
+        doubts += [f"story {story} asks for less: {words}" for words in what]
+    return ListAfter(
+        stories=now.with_passes(changes.marks_to_restore),
+        claimed=frozenset(story for story, passes in changes.passes_flipped.items() if passes),
+        asked=tuple(story for story in wanted.stories if story.id in less)[:_MOST_ASKED],
+        doubts=tuple(doubts),
+    )
+
+
+def _as_asked(before: StoryList, asked: tuple[Story, ...]) -> StoryList:
+    """The list before the agent, with what was taken from it earlier as it was."""
+    first = {story.id: story for story in asked}
+    there = tuple(
+        msgspec.structs.replace(first.pop(story.id), passes=story.passes)
+        if story.id in first
+        else story
+        for story in before.stories
+    )
+    return msgspec.structs.replace(before, stories=(*there, *first.values()))
+
+
+def _put_list_back(runner: Runner, content: bytes) -> None:
+    known, within = runner.setup.stories, runner.setup.within
+    if known is None:
+        return
+    if known.path.is_symlink() and not known.path.resolve().is_relative_to(within):
+        known.path.unlink()  # what it leads to is not ours, the name is
+    write_atomic(known.path, content, within=within)
