@@ -17,8 +17,8 @@ from ralphloop.repo.commit import (
     commit_paths,
     commit_story,
     find_commit,
+    with_trailers,
 )
-from ralphloop.repo.commit_run import with_trailers
 from ralphloop.repo.own_files import never_committed
 from tests.repo.sandbox import Sandbox
 from tests.timing import FOR_EVER_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.repo.commit_run import MAX_SUBJECT, one_line, story_message
+from ralphloop.repo.commit import MAX_SUBJECT, one_line, story_message
 
 
 @given(st.text(), st.text())

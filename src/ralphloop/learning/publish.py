@@ -20,8 +20,7 @@ from ralphloop.errors import RalphError
 from ralphloop.learning import memory_file, skills, store
 from ralphloop.learning.model import Index
 from ralphloop.project import Project
-from ralphloop.repo.commit import CommitStatus, commit_paths
-from ralphloop.repo.commit_run import with_trailers
+from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
 from ralphloop.repo.git import PATHSPECS_ON_STDIN, literal_pathspecs
 from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.work_tree import Repository

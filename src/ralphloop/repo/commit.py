@@ -4,25 +4,43 @@ Only wanted paths are staged: everything that differs from HEAD, without our pri
 without what was dirty before and nobody touched since.  If the user has other things staged, a
 partial commit leaves them as they are.  Nothing is ever pushed, forced, reset or stashed.
 
-A hook that says no is feedback for the agent, except about the message, which is ours; signing
-that fails is a problem of the machine.  A hook that rewrites files gets one second try, and the
-caller is told that the committed tree is not the one that was checked.
+Exit code and words of `git commit` do not tell a refusing hook from a signing failure for sure, so
+git itself is asked to keep a record (trace2): which hooks it started and how each ended.  There is
+no terminal and no input, so a passphrase prompt cannot wait for anybody; a deadline catches what
+hangs anyway.  A hook that says no is feedback for the agent, except about the message, which is
+ours; signing that fails is a problem of the machine.  A hook that rewrites files gets one second
+try, and the caller is told that the committed tree is not the one that was checked.
+
+The message: one line for people, trailers for finding it again.  Story ids and titles are free
+text; here they become one bounded line without control characters, so that no title can start a
+second paragraph or fake a trailer.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
+import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+import msgspec
+
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
-from ralphloop.redaction import redact_bytes
-from ralphloop.repo.commit_run import CommitRun, iteration_mark, run_commit, story_message
-from ralphloop.repo.git import PATHSPECS_ON_STDIN, Entry, Git, first_lines, literal_pathspecs
+from ralphloop.redaction import redact, redact_bytes
+from ralphloop.repo.check_output import plain_text
+from ralphloop.repo.git import (
+    PATHSPECS_ON_STDIN,
+    Entry,
+    Git,
+    first_lines,
+    literal_pathspecs,
+    nul_ended,
+)
 from ralphloop.repo.measures import printable
 from ralphloop.repo.own_files import OwnFiles, never_committed
 from ralphloop.repo.work_tree import Repository, wait_for_locks
@@ -30,11 +48,18 @@ from ralphloop.room import open_regular
 
 COMMIT_TIMEOUT_S = 600.0  # hooks may run a test suite
 LARGEST_NEW_FILE = 50 * 1024 * 1024
+MAX_SUBJECT = 120
+_MAX_TRAILER = 200
+_MAX_SAID = 4_000
 _SEARCHED_COMMITS = 1_000
 _COMMITTABLE = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
 _READ_FOR_SECRETS = 256 * 1024
 _SAMPLES = (".dist", ".example", ".sample", ".template")
 _MESSAGE_HOOKS = ("commit-msg", "prepare-commit-msg")
+# Control characters, line and paragraph separators, and marks that change reading direction.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+"
+)
 
 
 class CommitStatus(StrEnum):
@@ -58,7 +83,6 @@ class PathsPolicy(NamedTuple):
 
     own: OwnFiles = never_committed()
     leave: Collection[str] = frozenset()  # dirty before the run and untouched since
-    largest_new_file: int = LARGEST_NEW_FILE
 
 
 EVERYTHING = PathsPolicy()
@@ -79,23 +103,22 @@ def commit_story(
     message = story_message(story_id, title, run=run, iteration=iteration, grade=grade)
     wait_for_locks(repo)
     entries = repo.status().entries
-    if obstacle := _obstacle(repo, entries):
+    operation = repo.unfinished_operation()
+    conflicts = [printable(os.fsdecode(entry.path)) for entry in entries if entry.is_unmerged]
+    obstacle = f"unresolved conflicts: {', '.join(conflicts[:5])}" if conflicts else ""
+    if operation is not None:
+        obstacle = f"a {operation} is in progress in the repository: finish or abort it"
+    if obstacle:  # left half done by the agent: a commit would seal it
         return CommitResult(status=CommitStatus.REFUSED, head=repo.head(), feedback=obstacle)
     wanted, notes = _wanted(repo, entries, paths)
     return _commit(repo, wanted, message, notes, timeout_s)
 
 
-def commit_paths(
-    repo: Repository,
-    paths: Iterable[str],
-    message: str,
-    *,
-    timeout_s: float = COMMIT_TIMEOUT_S,
-) -> CommitResult:
+def commit_paths(repo: Repository, paths: Iterable[str], message: str) -> CommitResult:
     """Commit those of the given paths that differ from HEAD, and nothing else."""
     wait_for_locks(repo)
     wanted = frozenset(paths).intersection(repo.dirty_paths())
-    return _commit(repo, wanted, message, (), timeout_s)
+    return _commit(repo, wanted, message, (), COMMIT_TIMEOUT_S)
 
 
 def _commit(
@@ -112,25 +135,48 @@ def _commit(
         if not ours:
             return CommitResult(status=CommitStatus.NOTHING, head=repo.head(), notes=notes)
         only = () if len(ours) == len(staged) else tuple(ours.keys() - _behind_links(repo, paths))
-        done = run_commit(repo, message, only, timeout_s)
-        if done.committed:
-            now = repo.head()
-            rewritten = not is_first or _changes_between(repo, head, now) != ours
+        tried = _try(repo, message, only, timeout_s)
+        now = repo.head()
+        if tried.ended_well or now != head:  # or only what comes after a commit went wrong
+            made = repo.git.run("diff-tree", "-r", *_RAW, head or repo.empty_tree(), now or "HEAD")
+            rewritten = not is_first or _states(made) != ours
             if rewritten and only:
                 _stage(repo, paths)  # a partial commit leaves the user's index behind its hooks
-            return CommitResult(
-                status=CommitStatus.COMMITTED, head=now, rewritten=rewritten, notes=notes
-            )
-        if not (is_first and done.failed_hook and _changed_since_staging(repo, ours)):
+            status = CommitStatus.COMMITTED
+            return CommitResult(status=status, head=now, rewritten=rewritten, notes=notes)
+        if not (is_first and tried.failed_hook and _changed_since_staging(repo, ours)):
             break
-    return _refusal(repo, done, notes)
+    return CommitResult(
+        status=CommitStatus.REFUSED, head=head, feedback=_refusal(repo, tried), notes=notes
+    )
+
+
+def _refusal(repo: Repository, tried: _Tried) -> str:
+    """What the agent has to hear of a commit that did not happen; the rest is for a person."""
+    if tried.failed_hook in _MESSAGE_HOOKS:
+        raise RepositoryError(
+            f"the {tried.failed_hook} hook refuses our commit message: {tried.said}",
+            'let the hook accept `<story>: <title>`, or set `commit = "never"` under [git]',
+        )
+    if tried.failed_hook:
+        how = "did not finish in time" if tried.timed_out else "failed"
+        return f"the {tried.failed_hook} hook {how}:\n{tried.said}"
+    if tried.gave_up and repo.signs_commits():
+        raise RepositoryError(
+            f"the commit could not be signed: {tried.said}",
+            "unlock the signing key for this session, or set commit.gpgSign to false here",
+        )
+    raise RepositoryError(f"git commit failed: {tried.said}")
+
+
+# --- commits that were made ------------------------------------------------------------------
 
 
 def find_commit(repo: Repository, *, run: str, iteration: int) -> str | None:
     """The commit an earlier process made for an iteration, if it came that far."""
     if repo.head() is None:
         return None
-    wanted = iteration_mark(run, iteration)
+    wanted = _iteration_mark(run, iteration)
     marked = marked_commits(repo.git, f"--max-count={_SEARCHED_COMMITS}", "HEAD")
     return next((commit for commit, mark in marked if mark == wanted), None)
 
@@ -146,22 +192,17 @@ def marked_commits(git: Git, *wanted: str) -> Iterator[tuple[str, str]]:
 
 def marks_since(repo: Repository, base: str) -> set[str]:
     """The iterations whose commits HEAD contains; what `base` contains is not looked at."""
-    args = ("log", "-z", "--format=%(trailers:key=Ralph-Iteration,valueonly)")
     wanted = ("--fixed-strings", "--grep=Ralph-Iteration: ", "HEAD")
-    ended = repo.git.attempt(*args, *wanted, *([f"^{base}"] if base else []), "--")
-    if ended.returncode != 0 and base and repo.head() is not None:
+    since = (f"^{base}",) if base else ()
+    try:
+        return {mark for _, mark in marked_commits(repo.git, *wanted, *since)}
+    except RepositoryError:
+        if not base or repo.head() is None:
+            return set()
         return marks_since(repo, "")  # a person rewrote what the run began with
-    found = ended.stdout.decode("utf-8", "replace").replace("\0", "\n").splitlines()
-    return {mark.strip() for mark in found}
 
 
-def _obstacle(repo: Repository, entries: list[Entry]) -> str:
-    """What the agent left half done, so that a commit would seal it; empty where nothing is."""
-    operation = repo.unfinished_operation()
-    if operation is not None:
-        return f"a {operation} is in progress in the repository: finish or abort it"
-    conflicts = [printable(os.fsdecode(entry.path)) for entry in entries if entry.is_unmerged]
-    return f"unresolved conflicts: {', '.join(conflicts[:5])}" if conflicts else ""
+# --- which paths -----------------------------------------------------------------------------
 
 
 def _wanted(
@@ -173,7 +214,7 @@ def _wanted(
         path = os.fsdecode(entry.path)
         if path in policy.own or path in policy.leave:
             continue
-        if reason := _left_out(repo, entry, policy):
+        if reason := _left_out(repo, entry):
             notes.append(f"not committed: {printable(path)} ({reason})")
             continue
         wanted.add(path)
@@ -182,7 +223,7 @@ def _wanted(
     return frozenset(wanted), tuple(notes[:20])
 
 
-def _left_out(repo: Repository, entry: Entry, policy: PathsPolicy) -> str:
+def _left_out(repo: Repository, entry: Entry) -> str:
     """Why a path cannot or should not be committed; empty where it can."""
     if entry.is_untracked and entry.path.endswith(b"/"):
         return "a repository of its own"
@@ -197,7 +238,7 @@ def _left_out(repo: Repository, entry: Entry, policy: PathsPolicy) -> str:
         return "it cannot be read"
     if stat.S_IFMT(found.st_mode) not in _COMMITTABLE:
         return "a pipe or a device"
-    if entry.is_untracked and found.st_size > policy.largest_new_file:
+    if entry.is_untracked and found.st_size > LARGEST_NEW_FILE:
         return f"a new file of {found.st_size // 1024**2} MB"
     return ""
 
@@ -215,6 +256,9 @@ def _may_hold_secrets(path: Path) -> bool:
     return redact_bytes(start) != start
 
 
+# --- staging ---------------------------------------------------------------------------------
+
+_RAW = ("--raw", "-z", "--no-renames", "--no-abbrev")
 _Staged = dict[str, str]  # path to mode and content
 
 
@@ -222,7 +266,7 @@ def _stage(repo: Repository, paths: frozenset[str]) -> _Staged:
     """Take the paths into the index; everything that is staged then, ours or not."""
     git = repo.git.writing()
     if behind := _behind_links(repo, paths):
-        gone = b"".join(os.fsencode(path) + b"\0" for path in behind)
+        gone = nul_ended(map(os.fsencode, behind))
         git.run("update-index", "--force-remove", "-z", "--stdin", stdin=gone)
     if paths - behind:
         args = ("add", "--all", *PATHSPECS_ON_STDIN)
@@ -232,9 +276,7 @@ def _stage(repo: Repository, paths: frozenset[str]) -> _Staged:
             ended = git.attempt("add", "--sparse", *args[1:], stdin=specs)
         if ended.returncode != 0:
             raise RepositoryError(f"git add failed: {first_lines(ended.stderr)}")
-    base = repo.head() or _empty_tree(git)
-    raw = git.run("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", base)
-    return _raw_states(raw)
+    return _states(git.run("diff-index", "--cached", *_RAW, repo.head() or repo.empty_tree()))
 
 
 def _behind_links(repo: Repository, paths: Collection[str]) -> frozenset[str]:
@@ -244,18 +286,7 @@ def _behind_links(repo: Repository, paths: Collection[str]) -> frozenset[str]:
     return frozenset(p for p in paths if not links.isdisjoint(PurePosixPath(p).parents))
 
 
-def _empty_tree(git: Git) -> str:
-    return git.line("hash-object", "-t", "tree", os.devnull)
-
-
-def _changes_between(repo: Repository, before: str | None, after: str | None) -> _Staged:
-    git = repo.git
-    base = before or _empty_tree(git)
-    args = ("diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev")
-    return _raw_states(git.run(*args, base, after or base))
-
-
-def _raw_states(output: bytes) -> _Staged:
+def _states(output: bytes) -> _Staged:
     fields = output.split(b"\0")
     states: _Staged = {}
     for meta, path in zip(fields[0::2], fields[1::2], strict=False):
@@ -266,30 +297,103 @@ def _raw_states(output: bytes) -> _Staged:
 
 def _changed_since_staging(repo: Repository, ours: _Staged) -> bool:
     """True where a hook rewrote one of our files after it was staged."""
-    changed = repo.git.run(
-        "diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty"
+    args = ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty")
+    return any(os.fsdecode(path) in ours for path in repo.git.run(*args).split(b"\0"))
+
+
+# --- running `git commit` --------------------------------------------------------------------
+
+
+class _Tried(NamedTuple):
+    """How one `git commit` ended."""
+
+    ended_well: bool
+    said: str  # both outputs, their end, without secrets
+    failed_hook: str  # name of the hook that said no, or hung
+    timed_out: bool
+    gave_up: bool  # it had everything and made no commit of it
+
+
+def _try(repo: Repository, message: str, only: Collection[str], timeout_s: float) -> _Tried:
+    """Commit the index, or only some paths of it, with the user's hooks and signing."""
+    args = ["commit", "--cleanup=whitespace", f"--message={message}"]
+    if only:
+        args += ["--only", *PATHSPECS_ON_STDIN]
+    with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+        # Hooks are the user's programs: they get their language back, but messages stay English.
+        env = {"LC_ALL": "C.UTF-8", "GIT_TRACE2_EVENT": f"{place}/trace"}
+        git = repo.git.writing().adapted(env=env)
+        ended = git.attempt(*args, stdin=literal_pathspecs(only), timeout_s=timeout_s)
+        hook = _failed_hook(Path(place, "trace"))
+    said = redact(plain_text(ended.stderr + b"\n" + ended.stdout)).strip()
+    said = said if len(said) <= _MAX_SAID else f"…{said[-_MAX_SAID:]}"
+    if ended.timed_out:
+        said = f"{said}\nit did not finish within {timeout_s:g} s".strip()
+    return _Tried(
+        ended_well=ended.returncode == 0 and not ended.timed_out,
+        said=said,
+        failed_hook=hook,
+        timed_out=ended.timed_out,
+        gave_up=ended.timed_out or b"failed to write commit object" in ended.stderr,
     )
-    return any(os.fsdecode(path) in ours for path in changed.split(b"\0"))
 
 
-def _refusal(repo: Repository, done: CommitRun, notes: tuple[str, ...]) -> CommitResult:
-    """What a commit that did not happen means, and for whom."""
-    if done.failed_hook in _MESSAGE_HOOKS:
-        raise RepositoryError(
-            f"the {done.failed_hook} hook refuses our commit message: {done.said}",
-            'let the hook accept `<story>: <title>`, or set `commit = "never"` under [git]',
-        )
-    if done.failed_hook:
-        how = "did not finish in time" if done.timed_out else "failed"
-        return CommitResult(
-            status=CommitStatus.REFUSED,
-            head=repo.head(),
-            feedback=f"the {done.failed_hook} hook {how}:\n{done.said}",
-            notes=notes,
-        )
-    if done.signing_failed:
-        raise RepositoryError(
-            f"the commit could not be signed: {done.said}",
-            "unlock the signing key for this session, or set commit.gpgSign to false here",
-        )
-    raise RepositoryError(f"git commit failed: {done.said}")
+class _Event(msgspec.Struct):
+    """The few fields of a trace2 event that matter here."""
+
+    event: str
+    sid: str = ""
+    child_id: int = -1
+    child_class: str = ""
+    hook_name: str = ""
+    code: int = 0
+
+
+def _failed_hook(trace: Path) -> str:
+    """The hook that ended badly or never ended, by git's own record."""
+    running: dict[int, str] = {}
+    for line in trace.read_bytes().splitlines() if trace.exists() else ():
+        try:
+            event = msgspec.json.decode(line, type=_Event)
+        except msgspec.DecodeError:
+            continue  # the last line of a git that was killed
+        if "/" in event.sid:
+            continue  # a git that a hook started
+        if event.event == "child_start" and event.child_class == "hook":
+            running[event.child_id] = event.hook_name
+        elif event.event == "child_exit":
+            name = running.pop(event.child_id, "")
+            if name and event.code != 0 and not name.startswith("post-"):
+                return name
+    return next((name for name in running.values() if not name.startswith("post-")), "")
+
+
+# --- messages --------------------------------------------------------------------------------
+
+
+def story_message(story_id: str, title: str, *, run: str, iteration: int, grade: str) -> str:
+    """Subject `<story id>: <title>` and the trailers that name run, iteration, story, grade."""
+    trailers = {
+        "Ralph-Run": run,
+        "Ralph-Iteration": _iteration_mark(run, iteration),
+        "Ralph-Story": story_id,
+        "Ralph-Grade": grade,
+    }
+    return with_trailers(f"{story_id}: {title}" if title.strip() else story_id, trailers)
+
+
+def with_trailers(subject: str, trailers: dict[str, str]) -> str:
+    """A message of one line and trailers."""
+    lines = [f"{name}: {one_line(value, _MAX_TRAILER)}" for name, value in trailers.items()]
+    return f"{one_line(subject, MAX_SUBJECT) or 'work'}\n\n" + "\n".join(lines) + "\n"
+
+
+def _iteration_mark(run: str, iteration: int) -> str:
+    """What tells the commit of one iteration from every other."""
+    return one_line(f"{run}/{iteration}", _MAX_TRAILER)
+
+
+def one_line(text: str, limit: int) -> str:
+    """Text as one bounded line that cannot do anything but be read."""
+    line = " ".join(_UNSAFE.sub(" ", text).split())
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"

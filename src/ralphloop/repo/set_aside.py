@@ -20,14 +20,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from ralphloop.core.model import Value
 from ralphloop.repo import object_store
-from ralphloop.repo.commit import CommitStatus, commit_paths
-from ralphloop.repo.commit_run import with_trailers
-from ralphloop.repo.git import PATHSPECS_ON_STDIN, literal_pathspecs, nul_ended
+from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
+from ralphloop.repo.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs, nul_ended
 from ralphloop.repo.measures import Change, Snapshot, printable
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.private_index import update_index
@@ -75,39 +75,23 @@ class Aside:
 
     def save(self, changes: list[Change], message: str, *onto: str) -> str:
         """A commit with the leftovers on top of these, or of the first head; its name."""
-        base = onto or ((self.start.head,) if self.start.head is not None else ())
-        with tempfile.TemporaryDirectory(prefix="ralph-") as place:
-            git = self.repo.git.writing().adapted(env={"GIT_INDEX_FILE": f"{place}/index"})
-            if base:
-                git.run("read-tree", base[0])
-            gone = [os.fsencode(change.path) for change in changes if change.after is None]
-            here = [os.fsencode(change.path) for change in changes if change.after is not None]
+        parents = onto or ((self.start.head,) if self.start.head is not None else ())
+        gone = [os.fsencode(change.path) for change in changes if change.after is None]
+        here = [os.fsencode(change.path) for change in changes if change.after is not None]
+        with _scratch(self.repo, *parents[:1]) as git:
             update_index(git, self.repo, here, gone)
-            tree = git.line("write-tree")
-        parents = [part for parent in base for part in ("-p", parent)]
-        commit = git.line("commit-tree", tree, *parents, "-m", message)
-        git.run("update-ref", self.ref, commit)
-        return commit
-
-    def saved_before(self) -> str:
-        """The commit an earlier, interrupted attempt saved; empty where there is none."""
-        return self.repo.git.line("rev-parse", "--verify", "--quiet", self.ref, ok=(0, 1))
-
-    def only_saved(self, changes: list[Change], commit: str) -> list[Change]:
-        """Those changes whose path a commit has saved: nothing else may be restored."""
-        base = self.start.head or self.repo.git.line("hash-object", "-t", "tree", os.devnull)
-        saved = self.repo.git.run(
-            "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit
-        )
-        paths = {os.fsdecode(path) for path in saved.split(b"\0")}
-        return [change for change in changes if change.path in paths]
+            return _keep(git, self.ref, message, *parents)
 
     def restore(self, changes: list[Change]) -> None:
         """Put paths back to their state at the story's start, in work tree and index."""
         for change in changes:
             if change.before is None:
                 _remove(self.repo.root, change.path)
-        self._check_out([change.path for change in changes if change.before is not None])
+        if paths := [change.path for change in changes if change.before is not None]:
+            # The objects of the start may be ours alone, but the conversions are the user's.
+            with _scratch(self.repo, self.start.tree, **self.measure.object_variables()) as git:
+                args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
+                git.run(*args, stdin=nul_ended(map(os.fsencode, paths)), timeout_s=_TIMEOUT_S)
         self.unstage()
 
     def unstage(self) -> None:
@@ -119,9 +103,7 @@ class Aside:
 
     def committed(self) -> list[str]:
         """What commits since the start touched: the work tree may be back where HEAD is not."""
-        base = self.start.head or self.repo.git.line("hash-object", "-t", "tree", os.devnull)
-        args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, "HEAD")
-        paths = (os.fsdecode(path) for path in self.repo.git.run(*args).split(b"\0") if path)
+        paths = self.repo.paths_between(self.start.head, "HEAD")
         return [path for path in paths if path not in self.measure.own]
 
     def obstacle(self) -> str:
@@ -149,18 +131,6 @@ class Aside:
         small = object_store.contents(git, there, largest=LONGEST_STANDIN)
         return there - {n for n, content in small.items() if is_placeholder(content)}
 
-    def _check_out(self, paths: list[str]) -> None:
-        if not paths:
-            return
-        with tempfile.TemporaryDirectory(prefix="ralph-") as place:
-            # The objects of the start may be ours alone, but the conversions are the user's.
-            git = self.repo.git.writing().adapted(
-                env={**self.measure.object_variables(), "GIT_INDEX_FILE": f"{place}/index"}
-            )
-            git.run("read-tree", self.start.tree)
-            args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
-            git.run(*args, stdin=nul_ended(map(os.fsencode, paths)), timeout_s=_TIMEOUT_S)
-
 
 def set_aside(
     repo: Repository,
@@ -176,9 +146,10 @@ def set_aside(
     aside = Aside(repo, measure, start, ref_name(run, number))
     wait_for_locks(repo)
     changes = aside.leftovers()
-    commit = aside.saved_before()
-    if commit:
-        changes = aside.only_saved(changes, commit)
+    commit = repo.commit_of(aside.ref)
+    if commit:  # by an attempt that was interrupted: nothing but what it saved may be restored
+        saved = frozenset(repo.paths_between(aside.start.head, commit))
+        changes = [change for change in changes if change.path in saved]
     elif not changes:
         problem = "" if dirty_at_start or aside.obstacle() else _clean(aside, [], run, story_id)
         left = tuple(aside.left[:_MAX_NOTES])
@@ -247,18 +218,30 @@ def _remove(root: Path, path: str) -> None:
 
 def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes]) -> None:
     """Keep these contents, by paths from the repository's root, on top of HEAD."""
-    head = repo.head()
-    with tempfile.TemporaryDirectory(prefix="ralph-") as place:
-        git = repo.git.writing().adapted(env={"GIT_INDEX_FILE": f"{place}/index"})
-        if head is not None:
-            git.run("read-tree", head)
+    head = tuple(filter(None, (repo.head(),)))
+    message = with_trailers("settings that were changed while an agent worked", {})
+    with _scratch(repo, *head) as git:
         for path, content in files.items():
             blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
             git.run("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
-        tree = git.line("write-tree")
-    parents = ("-p", head) if head is not None else ()
-    message = with_trailers("settings that were changed while an agent worked", {})
-    git.run("update-ref", ref, git.line("commit-tree", tree, *parents, "-m", message))
+        _keep(git, ref, message, *head)
+
+
+@contextmanager
+def _scratch(repo: Repository, *tree: str, **env: str) -> Iterator[Git]:
+    """Git with an index of its own that holds a tree, or nothing."""
+    with tempfile.TemporaryDirectory(prefix="ralph-") as place:
+        git = repo.git.writing().adapted(env={**env, "GIT_INDEX_FILE": f"{place}/index"})
+        git.run("read-tree", *(tree or ("--empty",)))
+        yield git
+
+
+def _keep(git: Git, ref: str, message: str, *parents: str) -> str:
+    """Commit what the index of this git holds, under a ref and nowhere else."""
+    onto = [part for parent in parents for part in ("-p", parent)]
+    commit = git.line("commit-tree", git.line("write-tree"), *onto, "-m", message)
+    git.run("update-ref", ref, commit)
+    return commit
 
 
 def is_on(repo: Repository, branch: str) -> bool:
@@ -277,10 +260,10 @@ def return_to_branch(repo: Repository, branch: str, *, since: str | None, head: 
     """
     if head is None or repo.unfinished_operation() is not None:
         return False
-    ref, tip = f"refs/heads/{branch}", _tip(repo, branch)
+    tip = repo.commit_of(f"refs/heads/{branch}")
     if (base := tip or since) and not contains(repo, head, base):
         return False
-    if _is_used_elsewhere(repo, ref):
+    if _is_used_elsewhere(repo, branch):
         return False
     _stand_on(repo, branch, head, tip)
     return True
@@ -296,14 +279,14 @@ def bring_back(
     own: OwnFiles,
 ) -> bool:
     """Keep what stands elsewhere under `ref`, then be on `branch` with the files of `before`."""
-    if before.head is None or _is_used_elsewhere(repo, f"refs/heads/{branch}"):
+    if before.head is None or _is_used_elsewhere(repo, branch):
         return False
     wait_for_locks(repo)
-    head, tip = repo.head(), _tip(repo, branch)
+    head, tip = repo.head(), repo.commit_of(f"refs/heads/{branch}")
     there = tip if tip and contains(repo, tip, before.head) else before.head
     aside = Aside(repo, measure, before, ref)
     changes = aside.leftovers()
-    if not aside.saved_before():
+    if not repo.commit_of(ref):
         message = with_trailers(f"left {branch}: what was done elsewhere", {})
         rewritten = (tip,) if tip and tip != there else ()
         aside.save(changes, message, head or before.head, *rewritten)
@@ -322,21 +305,13 @@ def _stand_on(repo: Repository, branch: str, commit: str, tip: str) -> None:
 
 def _check_out_own(repo: Repository, head: str | None, there: str, own: OwnFiles) -> None:
     """Files of ours are in no snapshot: where the other place had others, the branch's return."""
-    git = repo.git.writing()
-    base = head or git.line("hash-object", "-t", "tree", os.devnull)
-    args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d")
-    changed = map(os.fsdecode, git.run(*args, base, there).split(b"\0"))
+    changed = repo.paths_between(head, there, "--diff-filter=d")
     if paths := [path for path in changed if path in own]:
-        stdin = literal_pathspecs(paths)
-        git.run("checkout", "--quiet", there, *PATHSPECS_ON_STDIN, stdin=stdin)
+        args = ("checkout", "--quiet", there, *PATHSPECS_ON_STDIN)
+        repo.git.writing().run(*args, stdin=literal_pathspecs(paths))
 
 
-def _tip(repo: Repository, branch: str) -> str:
-    ref = f"refs/heads/{branch}"
-    return repo.git.line("rev-parse", "--verify", "--quiet", ref, ok=(0, 1))
-
-
-def _is_used_elsewhere(repo: Repository, ref: str) -> bool:
+def _is_used_elsewhere(repo: Repository, branch: str) -> bool:
     """Another work tree stands on it: its files would no longer fit."""
     listed = repo.git.line("worktree", "list", "--porcelain").splitlines()
-    return f"branch {ref}" in listed
+    return f"branch refs/heads/{branch}" in listed

@@ -109,7 +109,21 @@ class Repository(Value):
 
     def head(self) -> str | None:
         """The commit HEAD stands on; None before the first commit."""
-        return self.git.line("rev-parse", "--verify", "--quiet", "HEAD", ok=(0, 1)) or None
+        return self.commit_of("HEAD") or None
+
+    def commit_of(self, name: str) -> str:
+        """The commit a name stands for; empty where there is none."""
+        return self.git.line("rev-parse", "--verify", "--quiet", name, ok=(0, 1))
+
+    def empty_tree(self) -> str:
+        """The tree of nothing, to compare a first commit with."""
+        return self.git.line("hash-object", "-t", "tree", os.devnull)
+
+    def paths_between(self, base: str | None, other: str, *wanted: str) -> list[str]:
+        """What differs between two commits; None stands for before the first."""
+        args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", *wanted)
+        listed = self.git.run(*args, base or self.empty_tree(), other).split(b"\0")
+        return [os.fsdecode(path) for path in listed if path]
 
     def branch(self) -> str | None:
         """The branch HEAD is on, born or not; None when detached."""
@@ -169,7 +183,7 @@ class Repository(Value):
         self.check_branch_name(name)
         if self.branch() == name:
             return "already"
-        if self._has_ref(f"refs/heads/{name}"):
+        if self.commit_of(f"refs/heads/{name}"):
             self._switch(name, "--no-guess", name)
             return "switched"
         remote = self._on_one_remote(name)
@@ -190,9 +204,6 @@ class Repository(Value):
                 f"{name[:100]!r} is no valid branch name",
                 "change branchName in the story file to letters, digits, `-`, `_`, `.` and `/`",
             )
-
-    def _has_ref(self, ref: str) -> bool:
-        return self.git.attempt("show-ref", "--verify", "--quiet", ref).returncode == 0
 
     def _on_one_remote(self, name: str) -> str | None:
         """The remote-tracking branch of that name, if exactly one remote has it."""
