@@ -28,6 +28,7 @@ from ralphloop.learning.model import (
     Learning,
     Note,
     Pattern,
+    Saying,
     Source,
     Standing,
 )
@@ -57,36 +58,52 @@ _Sort = tuple[bool, bool]  # a failure or not, a model's words or not
 class _Cluster:
     """Notes that say the same."""
 
-    note: Note
-    words: frozenset[str]
     id: str
+    words: frozenset[str]
+    first: Saying
     decided: str = ""
-    stories: dict[str, None] = field(default_factory=dict)
-    seen: str = ""
-    evident: bool = False
-    fixed: int = 0  # how often a failure went away
-    lesson: str = ""  # of the first of them
-    categories: dict[str, int] = field(default_factory=dict)
-    files: dict[str, int] = field(default_factory=dict)
-    commits: dict[str, None] = field(default_factory=dict)
+    told: list[tuple[Note, Learning]] = field(default_factory=list)
+
+    @property
+    def stories(self) -> tuple[str, ...]:
+        """Those that found it; one that was given it and says it again has not."""
+        return tuple(
+            dict.fromkeys(
+                learning.task_id
+                for note, learning in self.told
+                if not (note.source.is_free_text and self.id in learning.carried)
+            )
+        )
+
+    @property
+    def seen(self) -> str:
+        return max((learning.timestamp for _, learning in self.told), default="")
 
 
 def aggregate(
     learnings: Sequence[Learning], decisions: Iterable[Decided] = (), *, now: float
 ) -> Index:
     """All patterns of these learnings, best first."""
-    said = list(_told(learnings))
-    known = {text: words_of(text) for text in {_said(note) for note, _ in said}}
-    told = [(note, known[_said(note)], learning) for note, learning in said]
-    merger = _Merger(Counter(word for _, words, _ in told for word in words))
-    for decided in decisions:
-        merger.decide(decided)
-    for note, words, learning in told:
-        merger.add(note, words, learning)
-    return Index(
-        learnings=len(learnings),
-        patterns=tuple(_patterns(merger.clusters, _given(learnings), now)),
-    )
+    told = list(_told(learnings))
+    known = {text: words_of(text) for text in {_said(note) for note, _ in told}}
+    merger = _Merger(Counter(word for note, _ in told for word in known[_said(note)]))
+    for decided in decisions:  # a person's word comes first: what is like it is it
+        cluster = merger.cluster_of(decided, words_of(_said(decided)))
+        cluster.id, cluster.decided = decided.id, decided.word
+    for note, learning in told:
+        merger.cluster_of(note, known[_said(note)]).told.append((note, learning))
+    given, passed = Counter[str](), Counter[str]()
+    for learning in learnings:
+        given.update(learning.carried)
+        passed.update(learning.carried if learning.outcome == "passed" else ())
+    scored = [
+        (-_score(one, given[one.id], passed[one.id], now), one.id, one)
+        for one in merger.clusters
+        if one.decided != "forgotten"
+    ]
+    best = sorted(scored, key=lambda entry: entry[:2])[:MAX_PATTERNS]
+    patterns = (_pattern(one, given[key], passed[key], -score) for score, key, one in best)
+    return Index(learnings=len(learnings), patterns=tuple(patterns))
 
 
 def _told(learnings: Sequence[Learning]) -> Iterator[tuple[Note, Learning]]:
@@ -108,25 +125,11 @@ class _Merger:
         self._by_word: dict[tuple[_Sort, str], list[_Cluster]] = defaultdict(list)
         self._frequency = frequency
 
-    def decide(self, decided: Decided) -> None:
-        """A person's word comes first: what is like it is it."""
-        note = Note(
-            kind=decided.kind, text=decided.text, lesson=decided.lesson, source=decided.source
-        )
-        cluster = self._cluster_of(note, words_of(_said(note)))
-        cluster.id, cluster.decided = decided.id, decided.word
-
-    def add(self, note: Note, words: frozenset[str], learning: Learning) -> None:
-        cluster = self._cluster_of(note, words)
-        if not (note.source.is_free_text and cluster.id in learning.carried):
-            cluster.stories[learning.task_id] = None
-        _remember(cluster, note, learning)
-
-    def _cluster_of(self, note: Note, words: frozenset[str]) -> _Cluster:
+    def cluster_of(self, note: Saying, words: frozenset[str]) -> _Cluster:
         sort = (note.kind is Kind.FAILURE, note.source.is_free_text)
         known = self._known.get((sort, words)) or self._like(words, sort)
         if known is None:
-            known = _Cluster(note=note, words=words, id=_id(words, sort))
+            known = _Cluster(_id(words, sort), words, note)
             self.clusters.append(known)
             for word in self._rarest(words):
                 if len(found := self._by_word[sort, word]) < _MAX_CANDIDATES:
@@ -147,27 +150,7 @@ class _Merger:
         return ordered[: len(words) - math.ceil(SAME * len(words)) + 1]
 
 
-def _remember(cluster: _Cluster, note: Note, learning: Learning) -> None:
-    """Add one note's facts; the shortest wording stands unless a person approved another."""
-    if not cluster.decided and len(note.text + note.lesson) < len(
-        cluster.note.text + cluster.note.lesson
-    ):
-        cluster.note = note
-    cluster.seen = max(cluster.seen, learning.timestamp)
-    cluster.evident = cluster.evident or bool(note.evidence)
-    if note.lesson:
-        cluster.fixed += 1
-        cluster.lesson = cluster.lesson or note.lesson
-    cluster.categories[note.category] = cluster.categories.get(note.category, 0) + 1
-    for item in note.evidence:
-        kind, _, path = item.partition(" ")
-        if kind == "file" and is_plain_path(path):
-            cluster.files[path] = cluster.files.get(path, 0) + 1
-    if learning.commit:
-        cluster.commits[learning.commit] = None
-
-
-def _said(note: Note) -> str:
+def _said(note: Saying) -> str:
     """What two stories must agree on: with a model's words the lesson too, ours is derived."""
     return f"{note.text} {note.lesson}" if note.source.is_free_text else note.text
 
@@ -188,8 +171,9 @@ def _rules(learnings: Iterable[Learning]) -> Iterator[tuple[Note, list[Learning]
         if learning.outcome != "passed":
             continue
         files = [path for path in learning.files[:_RULE_FILES] if is_plain_path(path)]
-        touched.update({_parent(path) for path in files})
-        for pair in {(_parent(one), other) for one in files for other in files if one != other}:
+        parents = {path: path.rpartition("/")[0] for path in files}
+        touched.update(set(parents.values()))
+        for pair in {(parents[one], other) for one in files for other in files if one != other}:
             together[pair].append(learning)
     likely = [
         (pair, told)
@@ -199,69 +183,48 @@ def _rules(learnings: Iterable[Learning]) -> Iterator[tuple[Note, list[Learning]
     ]
     likely.sort(key=lambda rule: (-len(rule[1]), rule[0]))
     for (parent, path), told in likely[:_MAX_RULES]:
-        yield _rule(parent, path), told
-
-
-def _rule(parent: str, path: str) -> Note:
-    where = f"`{parent}/`" if parent else "the top directory"
-    return Note(
-        kind=Kind.DISCOVERY,
-        text=f"a change in {where} mostly comes with one in `{path}`",
-        category=category_of([f"{parent}/{path}" if parent else path]),
-        source=Source.FILES,
-        evidence=(f"file {path}",),
-    )
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
+        where = f"`{parent}/`" if parent else "the top directory"
+        yield (
+            Note(
+                kind=Kind.DISCOVERY,
+                text=f"a change in {where} mostly comes with one in `{path}`",
+                category=category_of([f"{parent}/{path}" if parent else path]),
+                source=Source.FILES,
+                evidence=(f"file {path}",),
+            ),
+            told,
+        )
 
 
 # --- patterns --------------------------------------------------------------------------------
 
 
-def _given(learnings: Iterable[Learning]) -> dict[str, tuple[int, int]]:
-    """For each pattern: attempts that were given it, and how many of them passed."""
-    given, passed = Counter[str](), Counter[str]()
-    for learning in learnings:
-        given.update(learning.carried)
-        if learning.outcome == "passed":
-            passed.update(learning.carried)
-    return {one: (count, passed[one]) for one, count in given.items()}
-
-
-def _patterns(
-    clusters: Iterable[_Cluster], given: dict[str, tuple[int, int]], now: float
-) -> Iterator[Pattern]:
-    scored = [
-        (-_score(cluster, *given.get(cluster.id, (0, 0)), now), cluster.id, cluster)
-        for cluster in clusters
-        if cluster.decided != "forgotten"
-    ]
-    for score, _, cluster in sorted(scored, key=lambda entry: entry[:2])[:MAX_PATTERNS]:
-        yield _pattern(cluster, *given.get(cluster.id, (0, 0)), -score)
-
-
 def _pattern(cluster: _Cluster, carried: int, passed: int, score: float) -> Pattern:
-    note = cluster.note
-    files = tuple(sorted(cluster.files, key=lambda path: -cluster.files[path])[:_SHOWN])
-    lesson = _lesson(cluster)
+    notes = [note for note, _ in cluster.told]
+    # The shortest wording stands, unless a person approved another.
+    shortest = min(notes, key=lambda one: len(one.sentence), default=cluster.first)
+    note = cluster.first if cluster.decided else shortest
+    evidence = [item.partition(" ") for said in notes for item in said.evidence]
+    changed = Counter(path for kind, _, path in evidence if kind == "file" and is_plain_path(path))
+    files = tuple(path for path, _ in changed.most_common(_SHOWN))
+    commits = dict.fromkeys(learning.commit for _, learning in cluster.told if learning.commit)
+    lesson = note.lesson if cluster.decided or note.source.is_free_text else _lesson(notes, changed)
     reason = suspicion(f"{note.text} {lesson}")
     return Pattern(
         id=cluster.id,
         kind=note.kind,
         text=note.text,
         lesson=lesson,
-        category=_category(cluster, files),
+        category=_category(notes) or category_of(files, note.text),
         source=note.source,
         standing=_standing(cluster, reason),
         reason=reason,
-        stories=tuple(cluster.stories)[:_SHOWN],
+        stories=cluster.stories[:_SHOWN],
         story_count=len(cluster.stories),
         last_seen=cluster.seen,
-        evident=cluster.evident,
+        evident=bool(evidence),
         files=files,
-        commits=tuple(cluster.commits)[-2:],
+        commits=tuple(commits)[-2:],
         carried=carried,
         carried_passed=passed,
         score=score,
@@ -269,22 +232,19 @@ def _pattern(cluster: _Cluster, carried: int, passed: int, score: float) -> Patt
     )
 
 
-def _lesson(cluster: _Cluster) -> str:
-    """A person's or a model's as it is; for failures we measured, what changed every time."""
-    if cluster.decided or cluster.note.source.is_free_text:
-        return cluster.note.lesson
-    always = sorted(path for path, count in cluster.files.items() if count == cluster.fixed)
+def _lesson(notes: Sequence[Note], changed: Counter[str]) -> str:
+    """For failures we measured, what changed every time one of them went away."""
+    lessons = [note.lesson for note in notes if note.lesson]
+    always = sorted(path for path, count in changed.items() if count == len(lessons))
     if not always:
-        return cluster.lesson
+        return lessons[0] if lessons else ""
     return f"went away with a change in {', '.join(f'`{path}`' for path in always[:3])}"
 
 
-def _category(cluster: _Cluster, files: tuple[str, ...]) -> str:
-    known = {name: count for name, count in cluster.categories.items() if name in CATEGORIES}
-    known.pop("general", None)
-    if not known:
-        return category_of(files, cluster.note.text)
-    return min(known, key=lambda name: (-known[name], name))
+def _category(notes: Iterable[Note]) -> str:
+    """What most of the notes are about."""
+    counts = Counter(note.category for note in notes if note.category in CATEGORIES - {"general"})
+    return min(counts, key=lambda name: (-counts[name], name), default="")
 
 
 def _standing(cluster: _Cluster, reason: str) -> Standing:
@@ -297,11 +257,11 @@ def _standing(cluster: _Cluster, reason: str) -> Standing:
 
 def _score(cluster: _Cluster, carried: int, passed: int, now: float) -> float:
     """How often it was found, how recently, and how the stories went that were given it."""
-    often = math.log2(1 + max(1, len(cluster.stories)))
     try:
         age_days = max(0.0, now - parse_iso(cluster.seen)) / 86_400
     except ValueError:
         age_days = _HALF_LIFE_DAYS  # a date nobody can read is neither new nor ancient
+    often = math.log2(1 + max(1, len(cluster.stories)))
     recent = 0.25 + 0.75 * math.exp2(-age_days / _HALF_LIFE_DAYS)
     went = (passed + 1) / (carried + 1)
     return round(often * recent * went, 4)

@@ -39,12 +39,23 @@ class Source(StrEnum):
         return self in (Source.AGENT, Source.ASKED)
 
 
-class Note(Value, kw_only=True):
-    kind: Kind
+class Saying(Value, kw_only=True):
+    """What somebody may want to know."""
+
+    kind: Kind = Kind.DISCOVERY
     text: str
     lesson: str = ""  # what to do instead, for failures
-    category: str = "general"
     source: Source = Source.AGENT
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.text} → {self.lesson}" if self.lesson else self.text
+
+
+class Note(Saying, kw_only=True):
+    """What one attempt says."""
+
+    category: str = "general"
     evidence: tuple[str, ...] = ()  # "file …", "check …", "error …", "commit …": seen by us
 
 
@@ -70,15 +81,11 @@ class Standing(StrEnum):
     HELD_BACK = "held back"  # it speaks of things no note should decide; a person may approve it
 
 
-class Pattern(Value, kw_only=True):
+class Pattern(Saying, kw_only=True):
     """What learnings say together."""
 
     id: str
-    kind: Kind
-    text: str
-    lesson: str = ""
     category: str = "general"
-    source: Source = Source.AGENT
     standing: Standing = Standing.NOTED
     reason: str = ""  # why it is held back
     stories: tuple[str, ...] = ()  # that yielded it, the first few
@@ -103,10 +110,6 @@ class Pattern(Value, kw_only=True):
         approved = self.standing is Standing.APPROVED
         return approved or (self.is_trusted and not self.source.is_free_text)
 
-    @property
-    def sentence(self) -> str:
-        return f"{self.text} → {self.lesson}" if self.lesson else self.text
-
 
 class Index(Value, kw_only=True):
     """All patterns, best first."""
@@ -117,12 +120,8 @@ class Index(Value, kw_only=True):
     problems: tuple[str, ...] = ()  # files that could not be read, in words
 
 
-class Decided(Value, kw_only=True):
+class Decided(Saying, kw_only=True):
     """A person's word about a pattern."""
 
     id: str
     word: str  # approved or forgotten
-    text: str
-    lesson: str = ""
-    kind: Kind = Kind.DISCOVERY
-    source: Source = Source.AGENT
