@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.config.model import MemoryFile
-from ralphloop.learning import memory_file
-from ralphloop.learning.memory_file import BEGIN, END, with_block
 from ralphloop.learning.model import Index
+from ralphloop.learning.publish import BEGIN, END, publish_block, render_block, with_block
 from tests.learning.support import index_of, learning, measured
 
 TEXT = "dates are parsed once in lib/when.py"
 TAUGHT = index_of(learning("US-1", measured(TEXT)), learning("US-2", measured(TEXT)))
-BLOCK = memory_file.render(TAUGHT.patterns)
+BLOCK = render_block(TAUGHT.patterns)
 OUTSIDE = st.binary(max_size=200).filter(lambda data: b"ralph learned" not in data)
 
 
@@ -62,7 +61,7 @@ def test_damaged_markers_are_left_alone(text: bytes, tmp_path: Path) -> None:
     """Where it is not clear what is ours, nothing is touched and somebody is told."""
     path = tmp_path / "CLAUDE.md"
     path.write_bytes(text)
-    (words,) = memory_file.publish(tmp_path, TAUGHT, MemoryFile.AUTO)
+    (words,) = publish_block(tmp_path, TAUGHT, MemoryFile.AUTO)
     assert "damaged" in words
     assert path.read_bytes() == text
 
@@ -85,7 +84,7 @@ def test_PRD_phase0_the_block_goes_where_agents_look(
     """CLAUDE.md, or AGENTS.md where CLAUDE.md is missing or only points there."""
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    memory_file.publish(tmp_path, TAUGHT, MemoryFile.AUTO)
+    publish_block(tmp_path, TAUGHT, MemoryFile.AUTO)
     assert TEXT in (tmp_path / target).read_text()
     others = {"CLAUDE.md", "AGENTS.md"} - {target}
     assert all((tmp_path / name).read_text() == files[name] for name in others & files.keys())
@@ -96,27 +95,27 @@ def test_a_link_to_agents_md_is_followed(tmp_path: Path) -> None:
     """CLAUDE.md as a link to AGENTS.md stays a link."""
     (tmp_path / "AGENTS.md").write_text("# Rules\n")
     (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
-    memory_file.publish(tmp_path, TAUGHT, MemoryFile.AUTO)
+    publish_block(tmp_path, TAUGHT, MemoryFile.AUTO)
     assert (tmp_path / "CLAUDE.md").is_symlink()
     assert TEXT in (tmp_path / "AGENTS.md").read_text()
 
 
 def test_it_can_be_switched_off_or_directed(tmp_path: Path) -> None:
     """Opting out writes nothing; naming a file decides."""
-    assert memory_file.publish(tmp_path, TAUGHT, MemoryFile.OFF) == []
+    assert publish_block(tmp_path, TAUGHT, MemoryFile.OFF) == []
     assert list(tmp_path.iterdir()) == []
-    memory_file.publish(tmp_path, TAUGHT, MemoryFile.AGENTS)
+    publish_block(tmp_path, TAUGHT, MemoryFile.AGENTS)
     assert [path.name for path in tmp_path.iterdir()] == ["AGENTS.md"]
 
 
 def test_nothing_learned_makes_no_file(tmp_path: Path) -> None:
     """Words of one story, or none at all, are no digest; what is gone leaves the block."""
-    assert memory_file.publish(tmp_path, index_of(learning("US-1", TEXT)), MemoryFile.AUTO) == []
+    assert publish_block(tmp_path, index_of(learning("US-1", TEXT)), MemoryFile.AUTO) == []
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "CLAUDE.md").write_text("# Rules\n")
-    memory_file.publish(tmp_path, TAUGHT, MemoryFile.AUTO)
+    publish_block(tmp_path, TAUGHT, MemoryFile.AUTO)
     lost = {one.id for one in TAUGHT.patterns}
-    memory_file.publish(tmp_path, Index(), MemoryFile.AUTO, lost)
+    publish_block(tmp_path, Index(), MemoryFile.AUTO, lost)
     assert (tmp_path / "CLAUDE.md").read_text() == "# Rules\n\n"
 
 
@@ -124,9 +123,9 @@ def test_lines_of_others_stay_where_they_are() -> None:
     """What another machine published keeps its place and words; ours are brought up to date."""
     theirs = "- the cache is cold after a restart [0123abcd]"
     before = f"- an old wording [{TAUGHT.patterns[0].id}]\n{theirs}\n- by hand\n"
-    lines = memory_file.render(TAUGHT.patterns, before).decode().splitlines()[4:]
+    lines = render_block(TAUGHT.patterns, before).decode().splitlines()[4:]
     assert lines == [f"- {TEXT} [{TAUGHT.patterns[0].id}]", theirs, "- by hand"]
-    assert theirs.encode() not in memory_file.render(TAUGHT.patterns, before, {"0123abcd"})
+    assert theirs.encode() not in render_block(TAUGHT.patterns, before, {"0123abcd"})
 
 
 def test_it_is_short(tmp_path: Path) -> None:
@@ -136,7 +135,7 @@ def test_it_is_short(tmp_path: Path) -> None:
     ]
     index = index_of(learning("US-1", *texts), learning("US-2", *texts))
     assert len(index.patterns) == 100
-    block = memory_file.render(index.patterns)
+    block = render_block(index.patterns)
     assert len(block) < 3_000
 
 
@@ -154,7 +153,7 @@ def test_odd_files_are_left_alone(kind: str, tmp_path: Path) -> None:
     else:
         path.symlink_to(outside)
     try:
-        words = memory_file.publish(root, TAUGHT, MemoryFile.AUTO)
+        words = publish_block(root, TAUGHT, MemoryFile.AUTO)
     except Exception as error:  # noqa: BLE001 - the caller turns it into words
         words = [str(error)]
     assert words

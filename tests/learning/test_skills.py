@@ -9,8 +9,8 @@ from ruamel.yaml import YAML
 
 from ralphloop.config.model import SkillStyle
 from ralphloop.errors import RepositoryError
-from ralphloop.learning import skills
 from ralphloop.learning.model import Index
+from ralphloop.learning.publish import generated_skills, is_ours, publish_skills
 from tests.learning.support import area_notes, index_of, learning, measured
 
 API = ".claude/skills/api-learned/SKILL.md"
@@ -27,22 +27,22 @@ def test_PRD_phase4_three_patterns_make_a_skill(tmp_path: Path) -> None:
     """A category with three established patterns gets a skill, one with two does not."""
     two = [learning(f"ui-{n}", *area_notes("frontend")[:2]) for n in range(2)]
     index = index_of(*(learning(f"api-{n}", *area_notes("api")) for n in range(2)), *two)
-    assert skills.publish(tmp_path, index, SkillStyle.SKILLS) == [f"made {API}"]
+    assert publish_skills(tmp_path, index, SkillStyle.SKILLS) == [f"made {API}"]
     assert [path.name for path in (tmp_path / ".claude/skills").iterdir()] == ["api-learned"]
 
 
 def test_PRD_phase4_the_old_place_is_an_option(tmp_path: Path) -> None:
     """The same file can go to .claude/commands/<category>-learned.md."""
-    skills.publish(tmp_path, taught("api"), SkillStyle.COMMANDS)
-    assert skills.is_ours((tmp_path / ".claude/commands/api-learned.md").read_text())
-    assert skills.publish(tmp_path, taught("api"), SkillStyle.OFF) == []
+    publish_skills(tmp_path, taught("api"), SkillStyle.COMMANDS)
+    assert is_ours((tmp_path / ".claude/commands/api-learned.md").read_text())
+    assert publish_skills(tmp_path, taught("api"), SkillStyle.OFF) == []
 
 
 def test_a_skill_says_when_to_use_it_and_what_to_know(tmp_path: Path) -> None:
-    """Front matter that YAML reads, then when to use it, patterns, gotchas and examples."""
+    """Front matter that YAML reads, then when to use it, patterns and gotchas with a commit that shows each."""
     notes = area_notes("api")
     index = index_of(*(learning(f"a{n}", *notes, commit=f"{n}" * 40) for n in range(2)))
-    skills.publish(tmp_path, index, SkillStyle.SKILLS)
+    publish_skills(tmp_path, index, SkillStyle.SKILLS)
     text = (tmp_path / API).read_text()
     _, front, body = text.split("---\n", 2)
     matter = YAML(typ="safe", pure=True).load(front)
@@ -50,35 +50,35 @@ def test_a_skill_says_when_to_use_it_and_what_to_know(tmp_path: Path) -> None:
     assert "api" in matter["description"]
     assert len(matter["description"]) <= 1024
     sections = [line for line in body.splitlines() if line.startswith("## ")]
-    assert sections == ["## When to use", "## Patterns", "## Gotchas", "## Examples"]
-    assert "`git show 111111111111`" in body
+    assert sections == ["## When to use", "## Patterns", "## Gotchas"]
+    assert body.count("(`git show 000000000000`) [") == 3
     assert all(one.id in body for one in index.patterns)
 
 
 def test_only_what_two_stories_or_a_person_say_gets_in(tmp_path: Path) -> None:
     """Words of a single story make no skill, however many there are."""
-    assert skills.publish(tmp_path, taught("api", times=1), SkillStyle.SKILLS) == []
+    assert publish_skills(tmp_path, taught("api", times=1), SkillStyle.SKILLS) == []
     bad = [
         measured(f"{word} the api checks in src/api/{word}.py")
         for word in ("skip", "disable", "remove")
     ]
     index = index_of(*(learning(f"U-{n}", *bad) for n in range(5)))
     assert len(index.patterns) == 3
-    assert skills.publish(tmp_path, index, SkillStyle.SKILLS) == []
+    assert publish_skills(tmp_path, index, SkillStyle.SKILLS) == []
 
 
 def test_rendering_is_deterministic(tmp_path: Path) -> None:
     """The same learnings give the same bytes, and nothing is written twice."""
-    skills.publish(tmp_path, taught("api"), SkillStyle.SKILLS)
+    publish_skills(tmp_path, taught("api"), SkillStyle.SKILLS)
     before = (tmp_path / API).read_bytes()
-    assert skills.publish(tmp_path, taught("api"), SkillStyle.SKILLS) == []
+    assert publish_skills(tmp_path, taught("api"), SkillStyle.SKILLS) == []
     assert (tmp_path / API).read_bytes() == before
 
 
 @pytest.mark.parametrize("edit", ["append", "replace", "front matter"])
 def test_an_edited_skill_is_never_overwritten(edit: str, tmp_path: Path) -> None:
     """A person's version stays as it is; the new one is proposed beside it."""
-    skills.publish(tmp_path, taught("api"), SkillStyle.SKILLS)
+    publish_skills(tmp_path, taught("api"), SkillStyle.SKILLS)
     path = tmp_path / API
     text = path.read_text()
     edited = {
@@ -95,40 +95,40 @@ def test_an_edited_skill_is_never_overwritten(edit: str, tmp_path: Path) -> None
             for n in range(3)
         )
     )
-    assert skills.publish(tmp_path, more, SkillStyle.SKILLS) == [
+    assert publish_skills(tmp_path, more, SkillStyle.SKILLS) == [
         f"proposed a new version beside {API}"
     ]
     assert path.read_text() == edited
     proposed = path.with_name("SKILL.md.proposed").read_text()
     assert "newest first" in proposed
-    assert skills.publish(tmp_path, more, SkillStyle.SKILLS) == []
-    assert skills.ours(tmp_path, SkillStyle.SKILLS) == {}
+    assert publish_skills(tmp_path, more, SkillStyle.SKILLS) == []
+    assert generated_skills(tmp_path, SkillStyle.SKILLS) == {}
 
 
 def test_a_skill_whose_patterns_are_gone_is_removed(tmp_path: Path) -> None:
     """Forgetting reaches the skill, unless a person made it theirs."""
-    skills.publish(tmp_path, taught("api", "frontend"), SkillStyle.SKILLS)
+    publish_skills(tmp_path, taught("api", "frontend"), SkillStyle.SKILLS)
     mine = tmp_path / ".claude/skills/frontend-learned/SKILL.md"
     mine.write_text("mine now\n")
     lost = {one.id for one in taught("api").patterns}
-    done = skills.publish(tmp_path, Index(), SkillStyle.SKILLS, lost)
+    done = publish_skills(tmp_path, Index(), SkillStyle.SKILLS, lost)
     assert done == [f"removed {API}: too few of its patterns are left"]
     assert mine.read_text() == "mine now\n"
     assert not (tmp_path / API).exists()
 
 
 def test_a_skill_of_others_is_kept_and_added_to(tmp_path: Path) -> None:
-    """Lines, examples and files of a skill made elsewhere stay; what is lost here leaves it."""
+    """Lines and files of a skill made elsewhere stay; what is lost here leaves it."""
     theirs = index_of(*(learning(f"a{n}", *area_notes("api"), commit="1" * 40) for n in range(2)))
-    skills.publish(tmp_path, theirs, SkillStyle.SKILLS)
+    publish_skills(tmp_path, theirs, SkillStyle.SKILLS)
     before = (tmp_path / API).read_text()
-    assert skills.publish(tmp_path, Index(), SkillStyle.SKILLS) == []
+    assert publish_skills(tmp_path, Index(), SkillStyle.SKILLS) == []
     ours = index_of(*(learning(f"b{n}", measured("the api sorts by date")) for n in range(2)))
-    assert skills.publish(tmp_path, ours, SkillStyle.SKILLS) == [f"updated {API}"]
+    assert publish_skills(tmp_path, ours, SkillStyle.SKILLS) == [f"updated {API}"]
     after = (tmp_path / API).read_text()
     assert set(before.splitlines()[:-1]) < set(after.splitlines())
     lost = {one.id for one in theirs.patterns}
-    assert skills.publish(tmp_path, ours, SkillStyle.SKILLS, lost) == [
+    assert publish_skills(tmp_path, ours, SkillStyle.SKILLS, lost) == [
         f"removed {API}: too few of its patterns are left"
     ]
 
@@ -141,7 +141,7 @@ def test_nothing_is_written_through_a_link_out_of_the_project(link: str, tmp_pat
     (root / link).parent.mkdir(parents=True)
     (root / link).symlink_to(outside)
     with pytest.raises(RepositoryError):
-        skills.publish(root, taught("api"), SkillStyle.SKILLS)
+        publish_skills(root, taught("api"), SkillStyle.SKILLS)
     assert list(outside.iterdir()) == []
 
 
@@ -151,7 +151,7 @@ def test_a_linked_skill_is_a_persons(tmp_path: Path) -> None:
     mine.write_text("mine\n")
     (tmp_path / API).parent.mkdir(parents=True)
     (tmp_path / API).symlink_to(mine)
-    skills.publish(tmp_path, taught("api"), SkillStyle.SKILLS)
+    publish_skills(tmp_path, taught("api"), SkillStyle.SKILLS)
     assert mine.read_text() == "mine\n"
     assert (tmp_path / API).with_name("SKILL.md.proposed").exists()
 
@@ -164,7 +164,7 @@ def test_planted_evidence_is_not_rendered(tmp_path: Path) -> None:
         for n in range(3)
     ]
     index = index_of(*(learning(f"U-{n}", *notes, files=evil) for n in range(2)))
-    skills.publish(tmp_path, index, SkillStyle.SKILLS)
+    publish_skills(tmp_path, index, SkillStyle.SKILLS)
     text = (tmp_path / API).read_text()
     assert "src/ok.py" in text
     assert not [word for word in ("Orders", "owned", "../") if word in text]
@@ -180,7 +180,7 @@ def test_a_skill_cannot_be_made_to_do_things(tmp_path: Path) -> None:
     index = index_of(
         *(learning(f"U-{n}", *(measured(t, category="api") for t in texts)) for n in range(2))
     )
-    skills.publish(tmp_path, index, SkillStyle.SKILLS)
+    publish_skills(tmp_path, index, SkillStyle.SKILLS)
     text = (tmp_path / API).read_text()
     assert "!`" not in text
     assert "<script" not in text

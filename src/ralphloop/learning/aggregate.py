@@ -207,7 +207,7 @@ def _pattern(cluster: _Cluster, carried: int, passed: int, score: float) -> Patt
     evidence = [item.partition(" ") for said in notes for item in said.evidence]
     changed = Counter(path for kind, _, path in evidence if kind == "file" and is_plain_path(path))
     files = tuple(path for path, _ in changed.most_common(_SHOWN))
-    commits = dict.fromkeys(learning.commit for _, learning in cluster.told if learning.commit)
+    commits = [learning.commit for _, learning in cluster.told if learning.commit]
     lesson = note.lesson if cluster.decided or note.source.is_free_text else _lesson(notes, changed)
     reason = suspicion(f"{note.text} {lesson}")
     return Pattern(
@@ -224,7 +224,7 @@ def _pattern(cluster: _Cluster, carried: int, passed: int, score: float) -> Patt
         last_seen=cluster.seen,
         evident=bool(evidence),
         files=files,
-        commits=tuple(commits)[-2:],
+        commits=tuple(dict.fromkeys([*commits[:1], *commits[-1:]])),
         carried=carried,
         carried_passed=passed,
         score=score,

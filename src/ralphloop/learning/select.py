@@ -11,14 +11,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from ralphloop.config.model import LearningSection, SkillStyle
 from ralphloop.core.iteration import Carried
 from ralphloop.core.story import Story
-from ralphloop.learning import memory_file, skills, store
+from ralphloop.learning import store
 from ralphloop.learning.capturing import INVITATION
 from ralphloop.learning.model import Index, Pattern, Standing
+from ralphloop.learning.publish import block_read_by, generated_skills
 from ralphloop.learning.words import category_of, match_words
 from ralphloop.project import Project
 from ralphloop.prompts.build import CHARS_PER_TOKEN, fenced
@@ -46,15 +48,21 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
     """The learned part of a story's prompt; empty where learning is off."""
     if not config.enabled:
         return Carried()
-    loaded, names = _read_by(project, config, agent)
-    if is_held_out(story, config.holdout):
-        return _carried(_INVITE, loaded, names, config, held_out=True)
-    patterns = _chosen(store.load_index(project), story, frozenset(loaded))
-    lines = _fitting(patterns, config.budget_tokens * CHARS_PER_TOKEN - _AROUND)
-    if not lines:
-        return _carried(_INVITE, loaded, names, config)
-    text = f"{_HEADING}\n{fenced(chr(10).join(lines.values()))}\n\n{_INVITE}"
-    return _carried(text, (*lines, *loaded), names, config)
+    skills: dict[str, str] = {}
+    if agent == "claude" and config.skills in (SkillStyle.AUTO, SkillStyle.SKILLS):
+        skills = generated_skills(project.root, config.skills)
+    texts = [block_read_by(project.root, config.memory, agent), *skills.values()]
+    loaded = dict.fromkeys(_ID.findall("\n".join(texts)))  # what the agent reads without us
+    held_out, lines = is_held_out(story, config.holdout), dict[str, str]()
+    if not held_out:
+        patterns = _chosen(store.load_index(project), story, loaded.keys())
+        lines = _fitting(patterns, config.budget_tokens * CHARS_PER_TOKEN - _AROUND)
+    text = f"{_HEADING}\n{fenced(chr(10).join(lines.values()))}\n\n{_INVITE}" if lines else _INVITE
+    tokens = math.ceil(len(text) / CHARS_PER_TOKEN)
+    if tokens > config.budget_tokens:
+        text, tokens = "", 0
+    ids = (*lines, *loaded)
+    return Carried(text=text, ids=ids, skills=tuple(skills), tokens=tokens, held_out=held_out)
 
 
 def is_held_out(story: Story | None, every: int) -> bool:
@@ -69,74 +77,39 @@ def may_be_carried(pattern: Pattern) -> bool:
     return pattern.is_trusted or pattern.evident
 
 
-def _carried(
-    text: str,
-    ids: tuple[str, ...],
-    names: tuple[str, ...],
-    config: LearningSection,
-    *,
-    held_out: bool = False,
-) -> Carried:
-    tokens = math.ceil(len(text) / CHARS_PER_TOKEN)
-    if tokens > config.budget_tokens:
-        text, tokens = "", 0
-    return Carried(text=text, ids=ids, skills=names, tokens=tokens, held_out=held_out)
-
-
-def _chosen(index: Index, story: Story | None, loaded: frozenset[str]) -> Iterator[Pattern]:
+def _chosen(index: Index, story: Story | None, loaded: AbstractSet[str]) -> list[Pattern]:
+    """What fits the story, best first; without a story, what is best."""
     usable = [one for one in index.patterns if one.id not in loaded and may_be_carried(one)]
-    if story is None or not usable:
-        yield from usable
-        return
+    if story is None:
+        return usable
     text = " ".join((story.title, story.description, *story.criteria, story.notes))
     words, about = match_words(text[:_MAX_STORY_TEXT]), category_of((), text[:_MAX_STORY_TEXT])
     frequency = Counter(word for one in usable for word in one.words)
-    valued = []
-    for one in usable:
-        value = _relevance(one, words, about, frequency, len(usable)) * one.score
-        if value > 0:
-            valued.append((-value, one.id, one))
-    yield from (one for _, _, one in sorted(valued, key=lambda entry: entry[:2]))
+
+    def relevance(pattern: Pattern) -> float:
+        shared = words.intersection(pattern.words)
+        value = sum(math.log(1 + len(usable) / frequency[word]) for word in shared)
+        if len(shared) == 1 and about != pattern.category:
+            value = 0.0  # one word in common is chance
+        if any(path.lower() in words for path in pattern.files):
+            value += 3.0
+        return value + (2.0 if about == pattern.category != "general" else 0.0)
+
+    valued = [(relevance(one) * one.score, one) for one in usable]
+    fitting = [(value, one) for value, one in valued if value > 0]
+    return [one for _, one in sorted(fitting, key=lambda pair: (-pair[0], pair[1].id))]
 
 
-def _relevance(
-    pattern: Pattern, words: frozenset[str], about: str, frequency: Counter[str], total: int
-) -> float:
-    shared = words.intersection(pattern.words)
-    value = sum(math.log(1 + total / frequency[word]) for word in shared)
-    if len(shared) == 1 and about != pattern.category:
-        value = 0.0  # one word in common is chance
-    if any(path.lower() in words for path in pattern.files):
-        value += 3.0
-    return value + (2.0 if about == pattern.category != "general" else 0.0)
-
-
-def _fitting(patterns: Iterator[Pattern], characters: int) -> dict[str, str]:
+def _fitting(patterns: Iterable[Pattern], characters: int) -> dict[str, str]:
     """Lines by id, best first, as many as fit."""
     lines: dict[str, str] = {}
     for pattern in patterns:
-        line = f"[{pattern.id}] {one_line(pattern.sentence, 500)} ({_weight(pattern)})"
+        approved = pattern.standing is Standing.APPROVED
+        weight = "approved" if approved else counted(pattern.story_count, "story")
+        line = f"[{pattern.id}] {one_line(pattern.sentence, 500)} ({weight})"
         if len(line) + 1 <= characters:
             lines[pattern.id] = line
             characters -= len(line) + 1
         if len(lines) >= _MOST:
             break
     return lines
-
-
-def _weight(pattern: Pattern) -> str:
-    approved = pattern.standing is Standing.APPROVED
-    return "approved" if approved else counted(pattern.story_count, "story")
-
-
-def _read_by(
-    project: Project, config: LearningSection, agent: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Ids of patterns and names of skills that the agent loads without us."""
-    texts = [memory_file.block_read_by(project.root, config.memory, agent)]
-    names: tuple[str, ...] = ()
-    if agent == "claude" and config.skills in (SkillStyle.AUTO, SkillStyle.SKILLS):
-        found = skills.ours(project.root, config.skills)
-        texts += found.values()
-        names = tuple(found)
-    return tuple(dict.fromkeys(_ID.findall("\n".join(texts)))), names

@@ -24,9 +24,10 @@ from ralphloop.config.model import LearningSection
 from ralphloop.core.model import Outcome, Value
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord, RunRecord
-from ralphloop.learning import skills, store
+from ralphloop.learning import store
 from ralphloop.learning.capturing import ended_as
 from ralphloop.learning.model import Standing
+from ralphloop.learning.publish import generated_skills
 from ralphloop.project import Project
 
 MAX_RUNS = 500
@@ -214,7 +215,7 @@ def _add_learning(
     stats.learnings, stats.patterns = len(learnings), len(patterns)
     stats.trusted = sum(one.is_trusted for one in patterns)
     stats.held_back = sum(one.standing is Standing.HELD_BACK for one in patterns)
-    stats.skills = tuple(skills.ours(project.root, config.skills))
+    stats.skills = tuple(generated_skills(project.root, config.skills))
     ended = [work for work in works if work.ended]
     stats.stories_ended = len(ended)
     stats.stories_captured = sum(bool(work.starts & proven) for work in ended)
