@@ -24,8 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -54,24 +53,17 @@ _MARK = re.compile(rb"<!-- ralph learned: (?:begin|end)\b")
 _ID = re.compile(r"\[([0-9a-f]{8})\]$")
 _LARGEST = 1 << 20
 _POINTER = 400  # characters: a file that says more than "see AGENTS.md" stands for itself
-_MOST_IN_BLOCK = 12
-_BLOCK_CHARACTERS = 2_400
 _BLOCK_HEADING = (
     "## Codebase patterns\n\nObserved in two stories or more, or approved by a person:\n"
 )
-_MOST_IN_SKILL = 25
 _MOST_FILES = 6
-_GOTCHAS = "## Gotchas\n"
+_OLD_EXAMPLES = "## Examples\n"  # in skills of earlier versions
 _TOUCHED = re.compile(r"^The task is about .+ touches one of: (?!see below)(.+)\.$", re.M)
 _DIGEST = re.compile(r"<!-- made by ralph from learnings: ([0-9a-f]{64}) -->\n?")
 _INTRODUCTION = """\
 Notes from earlier stories, each measured in at least two of them or approved by a person. They say
 what was observed; what you are asked to do and which checks must be green is said elsewhere."""
-_PLACES = {
-    SkillStyle.AUTO: ".claude/skills/{}-learned/SKILL.md",
-    SkillStyle.SKILLS: ".claude/skills/{}-learned/SKILL.md",
-    SkillStyle.COMMANDS: ".claude/commands/{}-learned.md",
-}
+_BLOCK, _SKILL = (12, 2_400), (25, 16_000)  # lines and characters, at most
 
 
 def after_story(
@@ -139,8 +131,12 @@ def _publish_and_commit(
         config, target = msgspec.structs.replace(config, memory=MemoryFile.OFF), None
     before = target.read_bytes() if target is not None and target.is_file() else None
     done = publish(project, index, config)
-    paths = [*_untouched_places(project.root, config.skills), *([target.name] if target else [])]
-    paths = [f"{prefix}{path}" for path in paths]
+    ours = [
+        path
+        for path in _places(config.skills).values()
+        if not (project.root / path).exists() or _our_skill(project.root / path)
+    ]
+    paths = [f"{prefix}{path}" for path in (*ours, *([target.name] if target else []))]
     refused = _commit(repo, paths, run)
     if not refused:
         return [*done, *dirty]
@@ -170,6 +166,22 @@ def _lines_in(text: str) -> dict[str, str]:
     return {named[1] if (named := _ID.search(line)) else line: line for line in lines}
 
 
+def _merged(
+    before: Mapping[str, str],
+    ours: Mapping[str, str],
+    lost: AbstractSet[str],
+    size: tuple[int, int],
+) -> dict[str, str]:
+    """Lines of others stay, each line where it stood; ours come in while there is room."""
+    lines = {key: line for key, line in before.items() if key not in lost and key not in ours}
+    most, room = size[0], size[1] - sum(map(len, lines.values()))
+    for key, line in ours.items():
+        if len(line) < room and len(lines) < most:
+            lines[key] = line
+            room -= len(line)
+    return {key: lines.pop(key) for key in before if key in lines} | lines
+
+
 def _read(path: Path) -> bytes | None:
     """The file's bytes, nothing for a missing one; None where it is not ours to judge."""
     try:
@@ -189,22 +201,18 @@ def publish_skills(
     root: Path, index: Index, style: SkillStyle, lost: AbstractSet[str] = frozenset()
 ) -> list[str]:
     """Write, propose or remove skills; returns what was done, in words."""
-    if style is SkillStyle.OFF:
-        return []
-    there, fit = generated_skills(root, style), defaultdict[str, list[Pattern]](list)
-    for pattern in index.patterns:
-        if pattern.is_published and pattern.category != "general":
-            fit[f"{pattern.category}-learned"].append(pattern)
     done = []
-    for name in sorted(there.keys() | fit.keys()):
-        path = _PLACES[style].format(name.removesuffix("-learned"))
-        known, before = fit[name], there.get(name, "")
-        named = _lines_in(before).keys()
-        strange = named - lost - {one.id for one in known}
+    for name, path in _places(style).items():
+        about = name.removesuffix("-learned")
+        known = [one for one in index.patterns if one.is_published and one.category == about]
+        before = _our_skill(root / path)
+        there = _lines_in(before.partition(_OLD_EXAMPLES)[0])
+        lines = _merged(there, {one.id: _skill_line(one) for one in known}, lost, _SKILL)
+        strange = lines.keys() - {one.id for one in known}
         if strange or len(known) >= ENOUGH_PATTERNS:
-            text = render_skill(name, known, before, lost) if known or named & lost else before
-            word = _write(root, path, text)
-            done += [f"{word} {path}"] if word else []
+            if lines != there:
+                word = _write(root, path, _render_skill(about, lines, known, before))
+                done += [f"{word} {path}"] if word else []
         elif before:
             (root / path).unlink()
             done.append(f"removed {path}: too few of its patterns are left")
@@ -213,35 +221,35 @@ def publish_skills(
 
 def generated_skills(root: Path, style: SkillStyle) -> dict[str, str]:
     """The generated skills on disk that nobody has edited, by name, with their text."""
-    if style is SkillStyle.OFF or not (root / ".claude").is_dir():
+    if not (root / ".claude").is_dir():
         return {}
-    paths = {name: root / _PLACES[style].format(name) for name in sorted(CATEGORIES)}
-    return {f"{name}-learned": text for name, path in paths.items() if (text := _our_skill(path))}
+    places = _places(style).items()
+    return {name: text for name, path in places if (text := _our_skill(root / path))}
 
 
-def _untouched_places(root: Path, style: SkillStyle) -> list[str]:
-    """Where generated skills may be, leaving out what a person has edited."""
+def _places(style: SkillStyle) -> dict[str, str]:
+    """Where the skill of each category may be, by its name."""
     if style is SkillStyle.OFF:
-        return []
-    paths = [_PLACES[style].format(name) for name in sorted(CATEGORIES)]
-    return [path for path in paths if not (root / path).exists() or _our_skill(root / path)]
+        return {}
+    place = ".claude/skills/{}/SKILL.md"
+    if style is SkillStyle.COMMANDS:
+        place = ".claude/commands/{}.md"
+    names = [f"{category}-learned" for category in sorted(CATEGORIES - {"general"})]
+    return {name: place.format(name) for name in names}
 
 
-def render_skill(
-    name: str, patterns: Sequence[Pattern], before: str = "", lost: AbstractSet[str] = frozenset()
+def _skill_line(pattern: Pattern) -> str:
+    """The pattern, and the first commit that shows it."""
+    example = next((one for one in pattern.commits if re.fullmatch(r"[0-9a-f]{7,64}", one)), "")
+    shown = f" (`git show {example[:12]}`)" if example else ""
+    return f"- {plain_line(pattern.sentence, 500)}{shown} [{pattern.id}]"
+
+
+def _render_skill(
+    about: str, lines: Mapping[str, str], known: Sequence[Pattern], before: str
 ) -> str:
-    """The skill's file with what stood there before; the same patterns give the same bytes."""
-    about = name.removesuffix("-learned")
-    strange = _lines_in(before).keys() - lost - {one.id for one in patterns}
-    best = patterns[: max(0, _MOST_IN_SKILL - len(strange))]
-    known = sorted(best, key=lambda one: (-one.story_count, one.id))
-    first, _, second = before.partition(_GOTCHAS)
-    lists = []
-    for text, are_failures in ((first, False), (second, True)):
-        made = {one.id: _line(one) for one in known if (one.kind is Kind.FAILURE) is are_failures}
-        kept = {key: line for key, line in _lines_in(text).items() if key in strange or key in made}
-        lists.append("\n".join({**kept, **made}.values()))  # each where it stood
-    theirs = _TOUCHED.search(before) if strange else None
+    """The skill's file; `before` tells what the lines of others are about."""
+    theirs = _TOUCHED.search(before)
     files = [
         *(theirs[1].split(", ") if theirs else ()),
         *(path for one in known for path in one.files),
@@ -251,23 +259,20 @@ def render_skill(
         f"What earlier work in this repository taught about {about} ({where})."
         f" Use it when a task touches {about} or these files."
     )
+    quoted = msgspec.json.encode(description[:1000]).decode()
     sections = [
-        f"---\nname: {name}\ndescription: {msgspec.json.encode(description[:1000]).decode()}\n---",
+        f"---\nname: {about}-learned\ndescription: {quoted}\n---",
         f"# {about}: learned in this repository",
         _INTRODUCTION,
         f"## When to use\n\nThe task is about {about}, or touches one of: {where}.",
-        *([f"## Patterns\n\n{lists[0]}"] if lists[0] else []),
-        *([f"{_GOTCHAS}\n{lists[1]}"] if lists[1] else []),
     ]
+    gotchas = {one.id for one in known if one.kind is Kind.FAILURE}
+    gotchas |= _lines_in(before.partition("## Gotchas\n")[2]).keys()
+    for title, are_gotchas in (("Patterns", False), ("Gotchas", True)):
+        chosen = [line for key, line in lines.items() if (key in gotchas) is are_gotchas]
+        sections += [f"## {title}\n\n" + "\n".join(chosen)] if chosen else []
     body = "\n\n".join(sections) + "\n\n"
     return f"{body}<!-- made by ralph from learnings: {_digest(body)} -->\n"
-
-
-def _line(pattern: Pattern) -> str:
-    """The pattern, and the first commit that shows it."""
-    example = next((one for one in pattern.commits if re.fullmatch(r"[0-9a-f]{7,64}", one)), "")
-    shown = f" (`git show {example[:12]}`)" if example else ""
-    return f"- {plain_line(pattern.sentence, 500)}{shown} [{pattern.id}]"
 
 
 def is_ours(text: str) -> bool:
@@ -342,17 +347,10 @@ def render_block(
     patterns: Sequence[Pattern], before: str = "", lost: AbstractSet[str] = frozenset()
 ) -> bytes:
     """The block's text with what stood there before; empty where there is nothing to say."""
-    fit = {one.id: one for one in patterns if one.is_published}
-    there = _lines_in(before)
-    lines = {key: line for key, line in there.items() if key not in lost and key not in fit}
-    room = _BLOCK_CHARACTERS - sum(map(len, lines.values()))
-    for pattern in fit.values():
-        line = f"- {plain_line(pattern.sentence, 400)} [{pattern.id}]"
-        if len(line) < room and len(lines) < _MOST_IN_BLOCK:
-            lines[pattern.id] = line
-            room -= len(line)
-    ordered = {key: lines.pop(key) for key in there if key in lines} | lines
-    text = "\n".join((_BLOCK_HEADING, *ordered.values(), "")) if ordered else ""
+    fit = [one for one in patterns if one.is_published]
+    ours = {one.id: f"- {plain_line(one.sentence, 400)} [{one.id}]" for one in fit}
+    lines = _merged(_lines_in(before), ours, lost, _BLOCK)
+    text = "\n".join((_BLOCK_HEADING, *lines.values(), "")) if lines else ""
     return text.encode("utf-8", "surrogateescape")
 
 

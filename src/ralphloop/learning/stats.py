@@ -137,11 +137,25 @@ class _Work:
 
 def gather(project: Project, journal: Queries, config: LearningSection) -> Stats:
     """All numbers; of an empty journal all of them are zero."""
-    stats = Stats(prompt_budget=config.budget_tokens)
+    runs = journal.runs(MAX_RUNS)[::-1]
+    totals = [run.totals for run in runs]
+    agents = {run.config.get("agent", {}).get("name") for run in runs}
+    stats = Stats(
+        simulated=agents == {"scripted"},
+        runs=len(runs),
+        runs_complete=sum(run.status == "complete" for run in runs),
+        iterations=sum(one.iterations for one in totals),
+        cost_usd=sum(one.cost_usd for one in totals),
+        cost_estimated=any(one.cost_estimated for one in totals),
+        unpriced=sum(one.unpriced for one in totals),
+        tokens=sum(one.total_tokens for one in totals),
+        active_s=sum(one.active_s for one in totals),
+        waited_s=sum(one.waited_s for one in totals),
+        prompt_budget=config.budget_tokens,
+    )
     works: list[_Work] = []
     unpassed: dict[str, _Work] = {}  # by story
-    for run in journal.runs(MAX_RUNS)[::-1]:
-        _add_run(stats, run)
+    for run in runs:
         finished = _finished(journal, run.id)
         _add_runaways(stats, run, finished)
         for iteration in finished:
@@ -164,20 +178,6 @@ def _finished(journal: Queries, run: str) -> list[IterationRecord]:
     while page := journal.iterations(run, after=found[-1].n if found else 0):
         found += page
     return [iteration for iteration in found if iteration.finished_at is not None]
-
-
-def _add_run(stats: Stats, run: RunRecord) -> None:
-    scripted = run.config.get("agent", {}).get("name") == "scripted"
-    stats.simulated = scripted and (stats.simulated or not stats.runs)
-    stats.runs += 1
-    stats.runs_complete += run.status == "complete"
-    stats.iterations += run.totals.iterations
-    stats.cost_usd += run.totals.cost_usd
-    stats.cost_estimated |= run.totals.cost_estimated
-    stats.unpriced += run.totals.unpriced
-    stats.tokens += run.totals.total_tokens
-    stats.active_s += run.totals.active_s
-    stats.waited_s += run.totals.waited_s
 
 
 def _add_iteration(stats: Stats, iteration: IterationRecord) -> None:

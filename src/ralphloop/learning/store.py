@@ -118,16 +118,10 @@ def _mapping(values: Mapping[str, Any], indent: str = "") -> list[str]:
     """One line a value: JSON, and within it only characters that YAML allows."""
     lines = []
     for key, value in values.items():
-        made = msgspec.json.encode(_encodable(value)).decode()
+        made = msgspec.json.encode(value).decode()
         made = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", made)
         lines.append(f"{indent}{key}: {made}")
     return lines
-
-
-def _encodable(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    return [_encodable(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _load(path: Path) -> Learning:
@@ -135,7 +129,9 @@ def _load(path: Path) -> Learning:
         data = file.read(_LARGEST + 1)
     if len(data) > _LARGEST:
         raise ValueError("is too large for a learning")
-    return parse(data.decode())
+    learning = parse(data.decode())
+    msgspec.json.encode(learning)  # half a character, written as an escape, is a ValueError
+    return learning
 
 
 def _load_yaml(text: str) -> Any:

@@ -65,13 +65,8 @@ def is_same(a: frozenset[str], b: frozenset[str]) -> bool:
         return False
     if bool(a & _NEGATIONS) != bool(b & _NEGATIONS):
         return False
-    mine, theirs = paths_in(a), paths_in(b)
+    mine, theirs = ({word for word in words if "/" in word or "." in word} for words in (a, b))
     return not (mine and theirs) or bool(mine & theirs)
-
-
-def paths_in(words: Iterable[str]) -> frozenset[str]:
-    """The words that look like files or directories."""
-    return frozenset(word for word in words if "/" in word or "." in word)
 
 
 def match_words(text: str) -> frozenset[str]:
