@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from ralphloop.cli import output
-from ralphloop.config.load import Loaded, Problem, check_config, load_config
+from ralphloop.config.load import DEFAULT, Loaded, check_config, load_config
 from ralphloop.config.model import Form, Setting, settings
 from ralphloop.config.values import HIDDEN, toml_line
 from ralphloop.errors import ExitCode
@@ -30,7 +31,12 @@ def show(as_json: bool) -> None:
     """Print every setting in force with its origin, in the form of a ralph.toml."""
     loaded = load_config(find_project(Path.cwd()).root, env=os.environ)
     if as_json:
-        output.emit_json(_as_data(loaded))
+        output.emit_json(
+            {
+                name: {"value": _visible(setting, loaded), "origin": loaded.origins[name]}
+                for name, setting in settings().items()
+            }
+        )
     else:
         output.emit_lines(_as_toml(loaded))
 
@@ -41,20 +47,19 @@ def validate(as_json: bool) -> int:
     """Check ralph.toml, your own settings and the environment; name every problem."""
     loaded, problems = check_config(find_project(Path.cwd()).root, env=os.environ)
     if as_json:
-        found = [{"place": each.place, "message": each.message} for each in problems]
+        found = [output.picked(each, "place", "message") for each in problems]
         output.emit_json({"ok": not problems, "problems": found})
     elif problems:
-        _complain(problems)
+        for problem in problems:
+            output.error(f"{problem.place}: {problem.message}")
+        words = counted(len(problems), "problem")
+        output.note(f"{words}. `ralph config show` prints the settings once they are right.")
     else:
-        output.emit_lines([f"OK: {_summary(loaded)}"])
+        counts = Counter(loaded.origins.values())
+        defaults = counts.pop(DEFAULT, 0)
+        parts = [f"{count} from {origin}" for origin, count in counts.items()]
+        output.emit_lines([f"OK: {', '.join([*parts, f'{defaults} by default'])}"])
     return ExitCode.BAD_INPUT if problems else ExitCode.COMPLETE
-
-
-def _as_data(loaded: Loaded) -> dict[str, dict[str, object]]:
-    return {
-        name: {"value": _visible(setting, loaded), "origin": loaded.origins[name]}
-        for name, setting in settings().items()
-    }
 
 
 def _as_toml(loaded: Loaded) -> Iterator[str]:
@@ -74,20 +79,3 @@ def _visible(setting: Setting, loaded: Loaded) -> object:
     if setting.form is Form.VARIABLES and isinstance(value, dict):
         return dict.fromkeys(value, HIDDEN)
     return value
-
-
-def _complain(problems: tuple[Problem, ...]) -> None:
-    for problem in problems:
-        output.error(f"{problem.place}: {problem.message}")
-    found = counted(len(problems), "problem")
-    output.note(f"{found}. `ralph config show` prints the settings once they are right.")
-
-
-def _summary(loaded: Loaded) -> str:
-    """Which sources were used, and for how many settings."""
-    counts: dict[str, int] = {}
-    for origin in loaded.origins.values():
-        counts[origin] = counts.get(origin, 0) + 1
-    defaults = counts.pop("default", 0)
-    parts = [f"{count} from {origin}" for origin, count in counts.items()]
-    return ", ".join([*parts, f"{defaults} by default"])

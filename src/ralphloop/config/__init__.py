@@ -1,1 +1,1 @@
-"""Settings: what there is (`model`), where it is written (`sources`), what is in force (`load`)."""
+"""Settings: what there is (`model`), how it is written (`values`), what is in force (`load`)."""

@@ -143,17 +143,20 @@ class LimitsSection(Section):
     backoff: Duration = 5.0  # after the first outage; doubles with each, at most 5 minutes
 
 
+_USUAL = Policy()
+
+
 class CircuitSection(Section):
-    preset: Preset = Preset.STANDARD
-    no_progress_threshold: Threshold = 3
-    same_error_threshold: Threshold = 5
-    output_decline_percent: Percent = 70
-    cooldown_minutes: Amount = 0.0  # 0: manual reset only
-    test_saturation: Limit = 3
+    preset: Preset = _USUAL.preset
+    no_progress_threshold: Threshold = _USUAL.no_progress_threshold
+    same_error_threshold: Threshold = _USUAL.same_error_threshold
+    output_decline_percent: Percent = _USUAL.output_decline_percent
+    cooldown_minutes: Amount = _USUAL.cooldown_minutes  # 0: manual reset only
+    test_saturation: Limit = _USUAL.test_saturation
 
 
 class ExitSection(Section):
-    gate: ExitGate = ExitGate.DUAL
+    gate: ExitGate = _USUAL.exit_gate
 
 
 class GitSection(Section):
@@ -242,15 +245,9 @@ def sections() -> tuple[str, ...]:
 
 def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
     """The thresholds."""
-    circuit = config.circuit
     return Policy(
-        preset=circuit.preset,
+        **msgspec.structs.asdict(config.circuit),
         exit_gate=config.exit.gate,
-        no_progress_threshold=circuit.no_progress_threshold,
-        same_error_threshold=circuit.same_error_threshold,
-        output_decline_percent=circuit.output_decline_percent,
-        cooldown_minutes=circuit.cooldown_minutes,
-        test_saturation=circuit.test_saturation,
         limits=limits_of(config.limits),
         ask_for_status=config.agent.ask_for_status,
         commits=config.git.commit is CommitPolicy.STORY,

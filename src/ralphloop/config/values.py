@@ -11,7 +11,7 @@ import json
 import re
 import reprlib
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import EnumType
 from typing import Any, get_args
@@ -80,44 +80,37 @@ def refuse_nul(raw: object) -> None:
 
 
 def _prepare(form: Form | None, raw: object, *, from_text: bool) -> object:
-    if form is None:
-        return raw.strip() if from_text and isinstance(raw, str) else raw
-    if isinstance(raw, str) and from_text and form in _FROM_TEXT:
-        raw = _FROM_TEXT[form](raw)
-    return _FROM_TOML[form](raw) if form in _FROM_TOML else raw
-
-
-def _duration(raw: object) -> object:
-    if isinstance(raw, str | int | float) and not isinstance(raw, bool):
-        return parse_duration(raw)
-    raise ValueError(f'expected a duration such as "15m" or "1h30m", got {shown(raw)}')
-
-
-def _argv(raw: object) -> object:
-    return _split(raw) if isinstance(raw, str) else raw
+    """What was written, in the types it stands for."""
+    text = raw if isinstance(raw, str) else None
+    match form:
+        case Form.DURATION:
+            if isinstance(raw, str | int | float) and not isinstance(raw, bool):
+                return parse_duration(raw)
+            raise ValueError(f'expected a duration such as "15m" or "1h30m", got {shown(raw)}')
+        case Form.COMMANDS:
+            return _commands([raw] if text is not None else raw)
+        case Form.ARGV if text is not None:
+            return _split(text)
+        case Form.WORDS if text is not None and from_text:
+            return text.replace(",", " ").split()
+        case Form.VARIABLES:
+            return _variables(text if from_text and text is not None else raw)
+    return text.strip() if from_text and text is not None else raw
 
 
 def _commands(raw: object) -> object:
-    if isinstance(raw, str):
-        raw = [raw]
     if not isinstance(raw, list | tuple):
         return raw
-    commands = [_argv(item) for item in raw]
-    for position, command in enumerate(commands, 1):
-        _refuse_no_command(position, command, single_words=isinstance(raw[position - 1], str))
+    commands = [_split(item) if isinstance(item, str) else item for item in raw]
+    for position, (item, command) in enumerate(zip(raw, commands, strict=True), 1):
+        if isinstance(command, list | tuple) and not any(command[:1]):
+            raise ValueError(f"item {position} is an empty command")
+        if isinstance(item, str) and command[0].startswith("-"):
+            raise ValueError(
+                f"item {position} is {shown(command[0])}, which is an option and no command; "
+                'one command is a list in the list: [["pytest", "-q"]]'
+            )
     return commands
-
-
-def _refuse_no_command(position: int, command: object, *, single_words: bool) -> None:
-    if not isinstance(command, list | tuple):
-        return
-    if not command or not command[0]:
-        raise ValueError(f"item {position} is an empty command")
-    if single_words and str(command[0]).startswith("-"):
-        raise ValueError(
-            f"item {position} is {shown(command[0])}, which is an option and no command; "
-            'one command is a list in the list: [["pytest", "-q"]]'
-        )
 
 
 def _split(text: str) -> list[str]:
@@ -128,34 +121,16 @@ def _split(text: str) -> list[str]:
         raise ValueError(f"cannot split {shown(text)} into arguments: {reason}") from error
 
 
-def _words(text: str) -> list[str]:
-    return text.replace(",", " ").split()
-
-
-def _variables(text: str) -> dict[str, str]:
-    variables = {}
-    for pair in _split(text):
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"expected NAME=value pairs, got {shown(pair)}")
-        variables[name] = value
-    return variables
-
-
-def _named_variables(raw: object) -> object:
+def _variables(raw: object) -> object:
+    if isinstance(raw, str):
+        pairs = [pair.partition("=") for pair in _split(raw)]
+        if odd := next((name for name, equals, _ in pairs if not equals), ""):
+            raise ValueError(f"expected NAME=value pairs, got {shown(odd)}")
+        raw = {name: value for name, _, value in pairs}
     for name in raw if isinstance(raw, dict) else ():
         if not name or "=" in name or "\0" in name:
             raise ValueError(f"{shown(name)} cannot be the name of an environment variable")
     return raw
-
-
-_FROM_TEXT: dict[Form, Callable[[str], object]] = {Form.WORDS: _words, Form.VARIABLES: _variables}
-_FROM_TOML: dict[Form, Callable[[object], object]] = {
-    Form.DURATION: _duration,
-    Form.ARGV: _argv,
-    Form.COMMANDS: _commands,
-    Form.VARIABLES: _named_variables,
-}
 
 
 def _in_words(problem: str, setting: Setting, raw: object) -> str:

@@ -1,17 +1,40 @@
-"""What a repository is built on, and how its work is proven."""
+"""What a repository is built on, and how its work is proven.
+
+What can be asked of a directory are facts, each written in one line:
+
+    "Cargo.toml"                  there is such a file (`*` stands for any part of one name)
+    "tests/"                      there is such a directory
+    "pyproject.toml#tool.ruff"    the file (TOML, JSON, INI) has that key
+    "package.json#scripts.test~x" … and its value contains the text x
+    "Makefile~\\ntest:"            the file contains that text; `\\n` also fits its first line
+    "tests/test*.py~unittest"     one of a few such files does
+    "$pytest"                     there is such a program on PATH
+
+Nothing is run and nothing is searched recursively.  Files are read up to a bound, once; what cannot
+be read or parsed has no keys.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import configparser
+import json
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
-from ralphloop.stacks.facts import Directory
-from ralphloop.stacks.table import Stack, Tool, load_stacks
+from ralphloop.stacks.table import Rule, Stack, Tool, load_stacks
+from ralphloop.text.plain import one_line
 
+_LARGEST_FILE = 1 << 20
+_MOST_ENTRIES = 2_000
+_MOST_READ = 20  # files that one pattern may make us read
 _MOST_DIRECTORIES = 100
 _SHOWN_BELOW = 5
+_NOT_PROJECTS = frozenset({"node_modules", "target", "build", "dist", "vendor", "venv", "tests"})
 
 
 class Detected(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +124,11 @@ def _hints(table: Sequence[Stack], used: Sequence[Stack], directory: Directory) 
 def _below(table: Sequence[Stack], root: Path) -> list[str]:
     """Directories that are projects of their own, such as `web (Node)`."""
     try:
-        candidates = sorted(path for path in root.iterdir() if _may_be_project(path))
+        candidates = sorted(
+            path
+            for path in root.iterdir()
+            if not path.name.startswith(".") and path.name not in _NOT_PROJECTS and path.is_dir()
+        )
     except OSError:
         return []  # not ours to list: then nothing is known about it
     found = []
@@ -113,8 +140,93 @@ def _below(table: Sequence[Stack], root: Path) -> list[str]:
     return [*found[:_SHOWN_BELOW], f"{more} more"] if more > 0 else found
 
 
-def _may_be_project(path: Path) -> bool:
-    return not path.name.startswith(".") and path.name not in _NOT_PROJECTS and path.is_dir()
+class Directory:
+    """One directory, asked for facts."""
+
+    def __init__(self, root: Path, *, search_path: str | None = None) -> None:
+        self.root = root
+        self._search_path = search_path  # of programs; None: this process's own
+        self._texts: dict[Path, str] = {}
+        self._documents: dict[str, object] = {}
+
+    def meets(self, rule: Rule) -> bool:
+        """Whether an entry of the table applies here."""
+        return (
+            (not rule.if_any or any(map(self.holds, rule.if_any)))
+            and all(map(self.holds, rule.if_all))
+            and not any(map(self.holds, rule.unless))
+        )
+
+    def holds(self, fact: str) -> bool:
+        """Whether a fact is true."""
+        if fact.startswith("$"):
+            return shutil.which(fact[1:], path=self._search_path) is not None
+        place, tilde, text = fact.partition("~")
+        name, hash_sign, key = place.partition("#")
+        if hash_sign:
+            value = self._value(name, key)
+            return value is not None and (not tilde or text in json.dumps(value, default=str))
+        if tilde:
+            some = islice(self._matching(name), _MOST_READ)
+            return any(text in "\n" + self._text(each) for each in some)
+        if name.endswith("/"):
+            return (self.root / name).is_dir()
+        return next(self._matching(name), None) is not None
+
+    def text_at(self, fact: str) -> str:
+        """The value under a key (`file#key`) or behind a word (`file~word `), on one line."""
+        name, hash_sign, key = fact.partition("#")
+        if hash_sign:
+            value = self._value(name, key)
+            return one_line(value) if isinstance(value, str) else ""
+        name, _, word = fact.partition("~")
+        lines = self._text(self.root / name).splitlines()
+        found = next((line[len(word) :] for line in lines if line.startswith(word)), "")
+        return one_line(found)
+
+    def _matching(self, pattern: str) -> Iterator[Path]:
+        """Files that match, out of a bounded number of entries of one directory."""
+        path = self.root / pattern
+        try:
+            entries = islice(path.parent.iterdir(), _MOST_ENTRIES) if "*" in pattern else (path,)
+            yield from (each for each in entries if each.match(path.name) and each.is_file())
+        except OSError:
+            return  # no such directory, or not ours to read: nothing matches
+
+    def _text(self, path: Path) -> str:
+        if path not in self._texts:
+            self._texts[path] = _bounded_text(path)
+        return self._texts[path]
+
+    def _value(self, name: str, key: str) -> object:
+        if name not in self._documents:
+            self._documents[name] = _parsed(name, self._text(self.root / name))
+        value = self._documents[name]
+        for part in key.split("."):
+            if not isinstance(value, Mapping):
+                return None
+            value = value.get(part)
+        return value
 
 
-_NOT_PROJECTS = frozenset({"node_modules", "target", "build", "dist", "vendor", "venv", "tests"})
+def _bounded_text(path: Path) -> str:
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            return file.read(_LARGEST_FILE).decode("utf-8-sig", "replace")
+    except OSError:
+        return ""  # what cannot be read says nothing
+
+
+def _parsed(name: str, text: str) -> object:
+    try:
+        if name.endswith(".json"):
+            return json.loads(text) if text else None
+        if name.endswith((".cfg", ".ini")):
+            parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+            parser.read_string(text)
+            return {section: dict(parser.items(section)) for section in parser.sections()}
+        return tomllib.loads(text)
+    except (ValueError, RecursionError, configparser.Error):
+        return None  # a file its own tools could not read either

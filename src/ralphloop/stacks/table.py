@@ -26,7 +26,7 @@
     text = "…"
     if_any = ["pnpm-workspace.yaml"]
 
-`if_any`, `if_all` and `unless` take facts (see `facts`); all three must agree.  Files in a
+`if_any`, `if_all` and `unless` take facts (see `detect`); all three must agree.  Files in a
 directory of the user's come before ours, by file name.
 """
 
