@@ -6,22 +6,22 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from ralphloop.agents.environment import local_time
 from ralphloop.cli import output
 from ralphloop.config.load import load_config
 from ralphloop.config.model import policy_of
 from ralphloop.core.iteration import Result, Start
-from ralphloop.core.model import Analysis, Decision, Evidence, Indicators, ProcessEnd, Response
+from ralphloop.core.model import Evidence, ProcessEnd, Response
 from ralphloop.core.run_state import RunState
-from ralphloop.core.step import step
+from ralphloop.core.step import Step, step
 from ralphloop.errors import InputError
-from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.session import load_circuit
-from ralphloop.project import Project, find_project
+from ralphloop.journal.records import JsonObject
+from ralphloop.night.look import look
+from ralphloop.project import find_project
 from ralphloop.readers import reader_for
 from ralphloop.readers.base import Reader
 from ralphloop.text.durations import iso
@@ -52,21 +52,13 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     project = find_project(Path.cwd())
     policy = policy_of(load_config(project.root, env=os.environ).config)
     result = Result(response=response, end=ProcessEnd(exit_code=exit_code))
-    taken = step(_known_state(project), Start(), result, Evidence(at=now), policy)
+    night = look(project, now=now)
+    state = RunState(starts=night.totals.starts, breaker=night.circuit)
+    taken = step(state, Start(), result, Evidence(at=now), policy)
     if as_json:
-        output.emit_json(
-            analysis_object(taken.analysis, taken.decision, response, timestamp=iso(now))
-        )
+        output.emit_json(analysis_object(taken, response, timestamp=iso(now)))
     else:
-        output.emit_lines(_summary(taken.analysis, taken.decision, response))
-
-
-def _known_state(project: Project) -> RunState:
-    """Iteration and circuit of the journal, if there is one."""
-    with JournalReader.open(project.journal) as journal:
-        latest = journal.latest_run()
-        starts = latest.totals.starts if latest else 0
-        return RunState(starts=starts, breaker=load_circuit(journal))
+        output.emit_lines(_summary(taken, response))
 
 
 def _feed(reader: Reader, file: str) -> Reader:
@@ -79,87 +71,56 @@ def _feed(reader: Reader, file: str) -> Reader:
     return reader
 
 
-def _summary(analysis: Analysis, decision: Decision, response: Response) -> Iterator[str]:
-    yield f"decision    {output.paint(output.safe(decision.sentence), 'bold')}"
+def _summary(taken: Step, response: Response) -> Iterator[str]:
+    analysis, block, usage = taken.analysis, taken.analysis.status, response.usage
+    yield f"decision    {output.paint(output.safe(taken.decision.sentence), 'bold')}"
     reason = f" ({output.safe(response.reason)})" if response.reason else ""
     yield f"outcome     {analysis.outcome}{reason}, read as {response.reader} {response.format}"
-    yield f"status      {_status_line(analysis.status, analysis.exit_signal)}"
+    if block is None:
+        yield "status      no RALPH_STATUS block"
+    else:
+        signal = "true" if analysis.exit_signal else "false"
+        rest = f": {output.safe(block.recommendation)}" if block.recommendation else ""
+        problems = f" ({'; '.join(block.problems)})" if block.problems else ""
+        status = block.status or "unreadable"
+        yield f"status      {status}, EXIT_SIGNAL {signal}{rest}{problems}"
     yield f"indicators  {analysis.indicators.count}, confidence {analysis.confidence:.2f}"
     if analysis.error_signature:
         yield f"error       {output.safe(analysis.error_signature)}"
-    if response.usage.total_tokens or response.usage.cost_usd is not None:
-        yield f"usage       {_usage_line(response)}"
+    if usage.total_tokens or usage.cost_usd is not None:
+        cost = "no price known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+        estimated = " (estimated)" if usage.estimated else ""
+        yield f"usage       {usage.total_tokens:,} tokens, {cost}{estimated}"
     for warning in analysis.warnings:
         yield f"warning     {output.safe(warning)}"
 
 
-def _status_line(block: StatusBlock | None, exit_signal: bool) -> str:
-    if block is None:
-        return "no RALPH_STATUS block"
-    signal = "true" if exit_signal else "false"
-    rest = f": {output.safe(block.recommendation)}" if block.recommendation else ""
-    problems = f" ({'; '.join(block.problems)})" if block.problems else ""
-    return f"{block.status or 'unreadable'}, EXIT_SIGNAL {signal}{rest}{problems}"
-
-
-def _usage_line(response: Response) -> str:
-    usage = response.usage
-    cost = "no price known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
-    return f"{usage.total_tokens:,} tokens, {cost}{' (estimated)' if usage.estimated else ''}"
-
-
-def analysis_object(
-    analysis: Analysis, decision: Decision, response: Response, *, timestamp: str
-) -> dict[str, Any]:
+def analysis_object(taken: Step, response: Response, *, timestamp: str) -> JsonObject:
     """One iteration's analysis in the published shape."""
+    analysis, decision, block = taken.analysis, taken.decision, taken.analysis.status
     return {
         "timestamp": timestamp,
         "iteration": analysis.iteration,
-        "ralph_status": _status(analysis.status, exit_signal=analysis.exit_signal),
+        "ralph_status": {
+            "found": block is not None,
+            **asdict(block or StatusBlock()),
+            "exit_signal": analysis.exit_signal,
+            "recommendation": (block and block.recommendation) or None,
+        },
         "completion_indicators": analysis.indicators.count,
-        "exit_decision": str(decision.word),
+        "exit_decision": decision.word,
         "stuck_loop_detected": analysis.stuck_loop_detected,
-        "circuit_breaker_state": str(analysis.circuit),
-        "outcome": str(analysis.outcome),
+        "circuit_breaker_state": analysis.circuit,
+        "outcome": analysis.outcome,
         "outcome_reason": response.reason,
         "confidence": analysis.confidence,
-        "indicators": _indicators(analysis.indicators),
-        "reasons": list(decision.reasons),
-        "warnings": list(analysis.warnings),
-        "error_signature": analysis.error_signature,
-        "story_claimed": analysis.story_claimed,
-        "question": analysis.question,
-        "stuck": [{"pattern": p.name, "detail": p.detail} for p in analysis.stuck],
+        "indicators": asdict(analysis.indicators),
+        "reasons": decision.reasons,
+        **output.picked(analysis, "warnings", "error_signature", "story_claimed", "question"),
+        "stuck": [{"pattern": each.name, "detail": each.detail} for each in analysis.stuck],
         "progress": analysis.progress,
-        "reader": response.reader,
-        "format": str(response.format),
-        "session_id": response.session_id,
-        "model": response.model,
-        "usage": _usage(response),
-        "denials": [{"tool": d.tool, "summary": d.summary} for d in response.denials],
+        **output.picked(response, "reader", "format", "session_id", "model"),
+        "usage": asdict(response.usage),
+        "denials": [output.picked(denial, "tool", "summary") for denial in response.denials],
         "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
     }
-
-
-def _status(block: StatusBlock | None, *, exit_signal: bool) -> dict[str, Any]:
-    found = block or StatusBlock()
-    return {
-        "found": block is not None,
-        "status": found.status,
-        "tasks_completed": found.tasks_completed,
-        "files_modified": found.files_modified,
-        "tests_status": found.tests_status,
-        "work_type": found.work_type,
-        "exit_signal": exit_signal,
-        "recommendation": found.recommendation or None,
-        "problems": list(found.problems),
-    }
-
-
-def _indicators(indicators: Indicators) -> dict[str, bool | None]:
-    return {name: getattr(indicators, name) for name in indicators.__struct_fields__}
-
-
-def _usage(response: Response) -> dict[str, Any]:
-    usage = response.usage
-    return {name: getattr(usage, name) for name in usage.__struct_fields__}

@@ -18,10 +18,10 @@ from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy
 from ralphloop.errors import JournalError
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.session import load_circuit, save_circuit
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
+from ralphloop.night.look import look
 from ralphloop.project import Project, find_project
 from ralphloop.room import claim
 from ralphloop.text.durations import elapsed, format_duration
@@ -45,24 +45,21 @@ def status(as_json: bool) -> None:
 
 def show_circuit(*, as_json: bool) -> None:
     """Print the circuit of the project around the current directory."""
-    project = find_project(Path.cwd())
-    policy = _policy(project)
-    with JournalReader.open(project.journal) as journal:
-        state = load_circuit(journal)
+    project, now = find_project(Path.cwd()), time.time()
+    policy, state = _policy(project), look(project, now=now).circuit
     if as_json:
         output.emit_json(circuit_view(state, policy))
     else:
-        output.emit_lines(_shown(state, policy, time.time()))
+        output.emit_lines(_shown(state, policy, now))
 
 
 @circuit.command()
 def reset() -> None:
     """Close the circuit and set its counts to zero."""
-    project = find_project(Path.cwd())
-    output.emit_lines([reset_circuit(project, now=time.time())])
+    output.emit_lines([_reset(find_project(Path.cwd()), time.time())])
 
 
-def reset_circuit(project: Project, *, now: float) -> str:
+def _reset(project: Project, now: float) -> str:
     """Reset in the journal, or ask the run that holds it; returns what was done."""
     if not project.journal.exists():
         return "The circuit is CLOSED; there was nothing to reset."

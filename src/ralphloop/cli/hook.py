@@ -13,9 +13,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from ralphloop.cli import output
 from ralphloop.cli.plugin import PREFIX, is_short_command
@@ -23,11 +23,9 @@ from ralphloop.errors import RalphError, UsageError
 from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
 from ralphloop.journal.holder import read_holder
+from ralphloop.journal.records import readable
 from ralphloop.proc.run import Output, ourselves, run_command
 from ralphloop.project import find_project
-
-if TYPE_CHECKING:
-    from ralphloop.loop.prepare import Options
 
 _DETACH_TIMEOUT_S = 300.0
 _TAKEN_FROM_RUN = frozenset(
@@ -45,7 +43,7 @@ def hook(event: str) -> None:
     the loop that a session carries here.
     """
     if event == "command":
-        write_answer(_answered(read_input()))
+        write_answer(_answered(readable(read_input(), _Typed)))
     elif event == "cancel":
         output.emit_lines([_cancelled_from_here()])
     else:
@@ -54,69 +52,91 @@ def hook(event: str) -> None:
         output.note(f"there is no hook {event[:40]!r}; known are {known}")
 
 
-def _answered(given: dict[str, Any]) -> Answer | None:
-    prefix, name = _spelled(given)
-    handler = _COMMANDS.get(name)
-    if handler is None or not (prefix == PREFIX or is_short_command(name)):
+class _Typed(msgspec.Struct, frozen=True):
+    """A command as it was typed in a session."""
+
+    command_name: str = ""
+    command_args: str = ""
+    cwd: str = ""
+    session_id: str = ""
+    transcript_path: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the command's name."""
+        return self.command_name.removesuffix(self.name)
+
+    @property
+    def name(self) -> str:
+        return self.command_name.rpartition(":")[2]
+
+    @property
+    def place(self) -> Path:
+        return Path(self.cwd or Path.cwd())
+
+
+def _answered(typed: _Typed) -> Answer | None:
+    handler = _COMMANDS.get(typed.name)
+    if handler is None or not (typed.prefix == PREFIX or is_short_command(typed.name)):
         return None
     try:
-        return handler(given)
+        return handler(typed)
     except RalphError as error:
         return refused(f"{error.message}\n  next: {error.next_step}")
     except click.ClickException as error:
-        words = f"/{prefix}{name}: {error.format_message()}"
-        return refused(f"{words}\n  next: /{prefix}ralph takes {_flags()}")
+        words = f"/{typed.command_name}: {error.format_message()}"
+        return refused(f"{words}\n  next: /{typed.prefix}ralph takes {_flags()}")
     except Exception as error:  # noqa: BLE001 - a session must never suffer from our mistakes
         return refused(f"internal error: {type(error).__name__}: {error}")
 
 
-def _spelled(given: dict[str, Any]) -> tuple[str, str]:
-    """What stands before the command's name as it was typed, and the name."""
-    before, colon, name = str(given.get("command_name", "")).rpartition(":")
-    return before + colon, name
-
-
-def _start(given: dict[str, Any]) -> Answer:
-    cwd = Path(str(given.get("cwd") or Path.cwd()))
-    words, in_script_mode = without_mode(_split(str(given.get("command_args", ""))))
-    if in_script_mode:
-        return _detached(words, cwd)
+def _start(typed: _Typed) -> Answer:
+    try:
+        words, in_script_mode = without_mode(shlex.split(typed.command_args))
+    except ValueError as error:
+        raise UsageError(f"cannot read the arguments: {error}", "Close the quotation.") from None
+    cwd = typed.place
+    if in_script_mode:  # a process of its own: it outlives this session
+        argv = [*ourselves(), "run", "--detach", *words]
+        ended = run_command(argv, cwd=cwd, timeout_s=_DETACH_TIMEOUT_S, output=Output.TOGETHER)
+        return refused(ended.said)
+    from ralphloop.cli.run import options_of, show_plan
     from ralphloop.hook.sessions import begin
     from ralphloop.loop.prepare import prepare
 
-    wanted = _parser().make_context("/ralph", list(words)).params
-    setup = prepare(_options(wanted, cwd, str(given.get("session_id", ""))))
+    wanted = _parser().make_context("/ralph", words).params
+    if not typed.session_id:
+        raise UsageError("the hook did not say which session it is", "Update Claude Code.")
+    paths = {name: cwd / wanted[name] for name in ("specs_dir", "prd", "prompt") if wanted[name]}
+    setup = prepare(options_of(wanted | paths, start=cwd, session=typed.session_id))
     if wanted["dry_run"]:
-        from ralphloop.cli.run import show_plan
-
         return refused(_printed(lambda: show_plan(setup, as_json=False)))
-    prefix, _ = _spelled(given)
-    return begin(setup, transcript=str(given.get("transcript_path", "")), prefix=prefix)
+    return begin(setup, transcript=typed.transcript_path, prefix=typed.prefix)
 
 
-def _cancel(given: dict[str, Any]) -> Answer:
+def _cancel(typed: _Typed) -> Answer:
     from ralphloop.hook.sessions import release
 
-    project = find_project(Path(str(given.get("cwd") or Path.cwd())))
+    project = find_project(typed.place)
     holder = read_holder(project.directory)
     if holder is None or not holder.is_lease:
         return refused("No loop goes on in this session.")
-    if holder.session != given.get("session_id"):
+    if holder.session != typed.session_id:
         return refused(
             "The loop here belongs to another session. `ralph hook cancel` in a terminal ends it."
         )
     was_on = release(project, holder, "cancelled by a person")
-    go_on = f"/{_spelled(given)[0]}ralph --continue"
+    go_on = f"/{typed.prefix}ralph --continue"
     return refused(f"The loop is cancelled; {go_on} would go on." if was_on else "It was over.")
 
 
-def _status(_: dict[str, Any]) -> Answer:
+def _status(_: _Typed) -> Answer:
     from ralphloop.cli.status import show_status
 
     return refused(_printed(show_status))
 
 
-_COMMANDS: dict[str, Callable[[dict[str, Any]], Answer]] = {
+_COMMANDS: dict[str, Callable[[_Typed], Answer]] = {
     "ralph": _start,
     "cancel-ralph": _cancel,
     "ralph-status": _status,
@@ -138,13 +158,6 @@ def without_mode(words: Sequence[str]) -> tuple[list[str], bool]:
     return rest, mode == "script"
 
 
-def _split(arguments: str) -> list[str]:
-    try:
-        return shlex.split(arguments)
-    except ValueError as error:
-        raise UsageError(f"cannot read the arguments: {error}", "Close the quotation.") from None
-
-
 def _parser() -> click.Command:
     """The flags of `ralph run` that make sense inside a session, read the same way."""
     from ralphloop.cli.run import run
@@ -156,22 +169,6 @@ def _parser() -> click.Command:
 def _flags() -> str:
     options = [param.opts[0] for param in _parser().params if param.opts[0].startswith("--")]
     return ", ".join([*options, "--mode hook|script", "--overnight"])
-
-
-def _options(wanted: dict[str, Any], cwd: Path, session: str) -> Options:
-    from ralphloop.cli.run import options_of
-
-    if not session:
-        raise UsageError("the hook did not say which session it is", "Update Claude Code.")
-    paths = {name: cwd / wanted[name] for name in ("specs_dir", "prd", "prompt") if wanted[name]}
-    return options_of(wanted | paths, start=cwd, session=session)
-
-
-def _detached(words: Sequence[str], cwd: Path) -> Answer:
-    """Script mode is a process of its own: it outlives this session."""
-    argv = [*ourselves(), "run", "--detach", *words]
-    ended = run_command(argv, cwd=cwd, timeout_s=_DETACH_TIMEOUT_S, output=Output.TOGETHER)
-    return refused(ended.said)
 
 
 def _printed(show: Callable[[], None]) -> str:

@@ -19,7 +19,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import click
 
@@ -92,7 +92,12 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            _refuse_unknown(args[0])
+            from difflib import get_close_matches
+
+            name = args[0][:40]
+            close = get_close_matches(name, COMMANDS, n=1)
+            hint = f"ralph {close[0]}" if close else "ralph --help"
+            raise UsageError(f"there is no command {name!r}", hint)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -136,7 +141,7 @@ def run(arguments: Sequence[str]) -> int:
         code = _run_command(arguments)
         sys.stdout.flush()  # here, where a reader that has left can still be handled
     except BrokenPipeError:
-        output.silence_stdout()
+        output.silence(sys.stdout)
         return _BROKEN_PIPE
     except (KeyboardInterrupt, click.Abort):
         return ExitCode.INTERRUPTED
@@ -171,14 +176,6 @@ def spelled_out(arguments: Sequence[str]) -> list[str]:
             return [*_ALIASES[first], *rest]
         case unchanged:
             return unchanged
-
-
-def _refuse_unknown(name: str) -> NoReturn:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name[:40], COMMANDS, n=1)
-    hint = f"ralph {close[0]}" if close else "ralph --help"
-    raise UsageError(f"there is no command {name[:40]!r}", hint)
 
 
 def _report_click_error(error: click.ClickException) -> int:

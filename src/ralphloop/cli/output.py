@@ -96,15 +96,7 @@ def safe(text: str) -> str:
 
 def prepare_streams() -> None:
     """Let no character a terminal cannot show, and no stream that is closed, end the program."""
-    _fill_closed_streams()
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)  # absent on replaced streams
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
-
-
-def _fill_closed_streams() -> None:
-    """Started with `>&-`: without a stand-in, the next file opened would become our output."""
+    # Started with `>&-`: without a stand-in, the next file opened would become our output.
     descriptor = -1
     while descriptor < _STDERR:
         descriptor = os.open(os.devnull, os.O_RDWR)
@@ -114,14 +106,14 @@ def _fill_closed_streams() -> None:
         sys.stdout = os.fdopen(_STDOUT, "w", encoding="utf-8")
     if sys.stderr is None:
         sys.stderr = os.fdopen(_STDERR, "w", encoding="utf-8")
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # absent on replaced streams
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
 
 
-def silence_stdout() -> None:
+def silence(stream: TextIO) -> None:
     """Give the interpreter's last flush a place to go after the reader has left."""
-    _silence(sys.stdout)
-
-
-def _silence(stream: TextIO) -> None:
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, stream.fileno())
     os.close(devnull)
@@ -139,7 +131,7 @@ def _beside(line: str) -> None:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
     except OSError:
-        _silence(sys.stderr)
+        silence(sys.stderr)
 
 
 def speaks_unicode(stream: TextIO) -> bool:

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -52,15 +51,7 @@ def path() -> None:
 def install() -> None:
     """Add the plugin to Claude Code, for you, in every project."""
     place = _made()
-    claude = shutil.which("claude")
-    steps = (["plugin", "marketplace", "add", str(place)], ["plugin", "install", _NAME])
-    if claude is None:
-        raise AgentUnavailable(
-            "claude is not on PATH",
-            f"Say in a session: /plugin marketplace add {place}, then /plugin install {_NAME}",
-        )
-    for step in steps:
-        _told(claude, step)
+    _tell_claude(["plugin", "marketplace", "add", str(place)], ["plugin", "install", _NAME])
     taken = [f"/{path.stem}" for path in _short_commands(place)]
     ralph = f"/{PREFIX}ralph" if "/ralph" in taken else "/ralph"
     output.emit_lines([f"Installed. In a new session: {ralph} --dry-run, then {ralph} ({place})"])
@@ -71,12 +62,7 @@ def install() -> None:
 @plugin.command()
 def uninstall() -> None:
     """Take the plugin out of Claude Code again."""
-    claude = shutil.which("claude")
-    if claude is None:
-        raise AgentUnavailable(
-            "claude is not on PATH", f"Say in a session: /plugin uninstall {_NAME}"
-        )
-    _told(claude, ["plugin", "uninstall", _NAME])
+    _tell_claude(["plugin", "uninstall", _NAME])
     for path in _claude_home().joinpath(_COMMANDS).glob("*.md"):
         if is_short_command(path.stem):
             path.unlink()
@@ -109,22 +95,31 @@ def _claude_home() -> Path:
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
 
-def _told(claude: str, step: list[str]) -> None:
-    ended = run_command([claude, *step], timeout_s=_TIMEOUT_S)
-    if ended.returncode != 0:
-        raise AgentUnavailable(
-            f"`claude {' '.join(step)}` failed: {ended.said[-500:]}",
-            "Run that command to see more.",
-        )
+def _tell_claude(*steps: list[str]) -> None:
+    claude = shutil.which("claude")
+    if claude is None:
+        words = ", then ".join(f"/{' '.join(step)}" for step in steps)
+        raise AgentUnavailable("claude is not on PATH", f"Say in a session: {words}")
+    for step in steps:
+        ended = run_command([claude, *step], timeout_s=_TIMEOUT_S)
+        if ended.returncode != 0:
+            raise AgentUnavailable(
+                f"`claude {' '.join(step)}` failed: {ended.said[-500:]}",
+                "Run that command to see more.",
+            )
 
 
 def _made() -> Path:
     """The plugin with this installation's own command in its hooks; made anew each time."""
-    place = _home() / "ralph" / "claude-plugin"
+    base = Path(os.environ.get("XDG_DATA_HOME", ""))
+    home = base if base.is_absolute() else Path.home() / ".local" / "share"
+    place = home / "ralph" / "claude-plugin"
     with _writing(place, "XDG_DATA_HOME"), as_file(files("ralphloop.plugin")) as source:
         for file in sorted(source.rglob("*")):
             if file.is_file() and file.suffix in (".json", ".md"):
-                _put(file.relative_to(source), file.read_bytes(), place)
+                name = file.relative_to(source)
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(place / name, _own(name, file.read_bytes()))
     return place
 
 
@@ -140,32 +135,17 @@ def _writing(place: Path, variable: str) -> Iterator[None]:
         ) from None
 
 
-def _put(name: Path, content: bytes, place: Path) -> None:
-    if name in (_HOOKS, _MANIFEST):
-        made = _ours(json.loads(content)) if name == _HOOKS else _versioned(json.loads(content))
-        content = (json.dumps(made, indent=2) + "\n").encode()
-    (place / name).parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(place / name, content)
-
-
-def _ours(hooks: dict[str, Any]) -> dict[str, Any]:
-    command, *first = _command()
-    rules = [rule for event in hooks["hooks"].values() for rule in event]
-    for handler in (handler for rule in rules for handler in rule["hooks"]):
-        handler["command"], handler["args"] = command, [*first, *handler["args"]]
-    return hooks
-
-
-def _versioned(manifest: dict[str, Any]) -> dict[str, Any]:
-    return manifest | {"version": __version__}
-
-
-def _command() -> list[str]:
-    """How this very installation is called."""
-    script = Path(sys.executable).with_name("ralph")
-    return [str(script)] if os.access(script, os.X_OK) else [*ourselves()]
-
-
-def _home() -> Path:
-    base = os.environ.get("XDG_DATA_HOME", "")
-    return Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "share"
+def _own(name: Path, content: bytes) -> bytes:
+    """The hooks call this very installation, and the manifest has its version."""
+    if name not in (_HOOKS, _MANIFEST):
+        return content
+    made = json.loads(content)
+    if name == _MANIFEST:
+        made["version"] = __version__
+    else:
+        script = Path(sys.executable).with_name("ralph")
+        called = [str(script)] if os.access(script, os.X_OK) else ourselves()
+        rules = [rule for event in made["hooks"].values() for rule in event]
+        for handler in (handler for rule in rules for handler in rule["hooks"]):
+            handler["command"], handler["args"] = called[0], [*called[1:], *handler["args"]]
+    return (json.dumps(made, indent=2) + "\n").encode()

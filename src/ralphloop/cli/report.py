@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ralphloop.cli import output
 from ralphloop.errors import RepositoryError
-from ralphloop.project import Project, find_project
-
-if TYPE_CHECKING:
-    from ralphloop.ui.report.values import Report
+from ralphloop.project import find_project
+from ralphloop.ui.report import gather
+from ralphloop.ui.report.gather import write
+from ralphloop.ui.report.render import as_html, as_markdown
 
 
 @click.command()
@@ -27,36 +26,18 @@ def report(run: str | None, form: str, open_it: bool) -> None:
     RUN is the id of a run, or how one of them begins or ends.
     """
     project = find_project(Path.cwd())
-    found = _report(project, run)
-    if open_it:
-        _open(project, found)
-    elif form == "json":
-        output.emit_json(found)
-    else:
-        output.emit_lines([_rendered(found, form).rstrip("\n")])
-
-
-def _report(project: Project, wanted: str | None) -> Report:
-    from ralphloop.ui.report import gather
-
-    found = gather(project, wanted)
+    found = gather(project, run)
     if found is None:
         raise RepositoryError("no run has been recorded here yet", "ralph run")
-    return found
+    if form == "json" and not open_it:
+        output.emit_json(found)
+    elif not open_it:
+        text = as_html(found) if form == "html" else as_markdown(found)
+        output.emit_lines([text.rstrip("\n")])
+    else:
+        import webbrowser
 
-
-def _rendered(found: Report, form: str) -> str:
-    from ralphloop.ui.report.render import as_html, as_markdown
-
-    return as_html(found) if form == "html" else as_markdown(found)
-
-
-def _open(project: Project, found: Report) -> None:
-    import webbrowser
-
-    from ralphloop.ui.report.gather import write
-
-    page = write(project, found)[0]
-    output.emit_lines([str(page)])
-    if not webbrowser.open(page.as_uri()):
-        output.note("No browser could be started; open the file yourself.")
+        page = write(project, found)[0]
+        output.emit_lines([str(page)])
+        if not webbrowser.open(page.as_uri()):
+            output.note("No browser could be started; open the file yourself.")

@@ -205,7 +205,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
                 output.emit_json(event.as_line(), indent=None)
                 sys.stdout.flush()
             except OSError:
-                output.silence_stdout()  # whoever was reading is gone; the run goes on
+                output.silence(sys.stdout)  # whoever was reading is gone; the run goes on
         else:
             screen.show(event)
 
