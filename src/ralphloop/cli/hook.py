@@ -19,11 +19,11 @@ import msgspec
 
 from ralphloop.cli import output
 from ralphloop.cli.plugin import PREFIX, is_short_command
+from ralphloop.core.value import readable
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
 from ralphloop.journal.holder import read_holder
-from ralphloop.journal.records import readable
 from ralphloop.proc.run import Output, ourselves, run_command
 from ralphloop.project import find_project
 

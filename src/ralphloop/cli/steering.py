@@ -19,14 +19,15 @@ from ralphloop.cli.given import DURATION
 from ralphloop.errors import LockedError, UsageError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.records import RequestStatus, RunRecord, RunStatus
+from ralphloop.journal.records import RequestStatus, RunStatus
+from ralphloop.night.look import look
 from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration
 from ralphloop.ui.steering import ask, settled
 
 _PATIENCE_S = 5.0
 _STEP_S = 0.1
+_RECOVERS = "`ralph run --continue` recovers it."
 _VERBS = {"note": "take a note", "budget": "raise its budget"}
 
 
@@ -112,16 +113,21 @@ def stop(timeout: float) -> None:
     project = find_project(Path.cwd())
     holder = running(project)
     if holder is None:
-        output.emit_lines([_nothing_runs(project)])
+        night = look(project, now=time.time())
+        died = night.run and f"; the process of run {night.run.id} is gone. {_RECOVERS}"
+        output.emit_lines([f"No run is going on{died if night.died else '.'}"])
         return
     if ask(project, holder.run, "stop", {}, time.time()) is None:
         _signal(holder)
-    if not _ended(project, holder, timeout):
-        raise LockedError(
-            f"run {holder.run} was asked to stop and has not ended after"
-            f" {format_duration(timeout)}",
-            f"Wait for it, or end process {holder.pid}; `ralph status` shows how it stands.",
-        )
+    deadline = time.monotonic() + timeout
+    while (now := running(project)) is not None and now.run == holder.run:
+        if time.monotonic() >= deadline:
+            raise LockedError(
+                f"run {holder.run} was asked to stop and has not ended after"
+                f" {format_duration(timeout)}",
+                f"Wait for it, or end process {holder.pid}; `ralph status` shows how it stands.",
+            )
+        time.sleep(_STEP_S)
     output.emit_lines([output.safe(_what_became_of(project, holder))])
 
 
@@ -139,37 +145,13 @@ def _signal(holder: Holder) -> None:
         ) from None
 
 
-def _ended(project: Project, holder: Holder, patience: float) -> bool:
-    deadline = time.monotonic() + patience
-    while (now := running(project)) is not None and now.run == holder.run:
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(_STEP_S)
-    return True
-
-
-def _nothing_runs(project: Project) -> str:
-    latest = _latest(project)
-    if latest is not None and latest.status is RunStatus.RUNNING:
-        return (
-            f"No run is going on; the process of run {latest.id} is gone."
-            " `ralph run --continue` recovers it."
-        )
-    return "No run is going on."
-
-
 def _what_became_of(project: Project, holder: Holder) -> str:
-    latest = _latest(project)
-    if latest is None or latest.id != holder.run:
+    run = look(project, now=time.time()).run
+    if run is None or run.id != holder.run:
         return f"Run {holder.run} ended before it began."
-    if latest.status is RunStatus.COMPLETE:
-        return f"Run {latest.id} is complete: {latest.reason or latest.decision}."
-    if latest.status is RunStatus.RUNNING:
-        return f"Run {latest.id} died; `ralph run --continue` recovers it."
-    reason = latest.reason or latest.decision
-    return f"Run {latest.id} has stopped: {reason}. `ralph run --continue` goes on with it."
-
-
-def _latest(project: Project) -> RunRecord | None:
-    with JournalReader.open(project.journal) as journal:
-        return journal.latest_run()
+    if run.status is RunStatus.RUNNING:
+        return f"Run {run.id} died; {_RECOVERS}"
+    reason = run.reason or run.decision
+    if run.status is RunStatus.COMPLETE:
+        return f"Run {run.id} is complete: {reason}."
+    return f"Run {run.id} has stopped: {reason}. `ralph run --continue` goes on with it."

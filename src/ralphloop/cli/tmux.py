@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ralphloop.cli import output
@@ -28,6 +29,8 @@ from ralphloop.room import own_opener
 
 _MONITOR = (*ourselves(), "monitor")
 _LOOP = ourselves("ralphloop.cli.tmux")
+_PATIENCE_S = 20.0
+_STEP_S = 0.1
 _ELSEWHERE = "`ralph monitor` shows the run in another terminal."
 
 
@@ -41,26 +44,26 @@ def open_monitor(options: Options, arguments: Sequence[str]) -> int | None:
         )
     prepare(options)  # what is wrong with the call is told here, not in a pane
     if options.env.get("TMUX"):
-        _split_here(tmux, options)
+        pane = options.env.get("TMUX_PANE", "")
+        target = ("-t", pane) if pane else ()
+        split = (tmux, "split-window", "-h", "-d", *target, "-c", str(options.start), *_MONITOR)
+        ended = run_command(split)
+        if ended.returncode:
+            output.warn(f"tmux cannot split this window: {ended.said}. {_ELSEWHERE}")
         return None
     rest = [argument for argument in arguments if argument != "--monitor"]
     with tempfile.TemporaryDirectory(prefix="ralph-tmux-") as place:
         return _own_session(tmux, options, rest, Path(place) / "code")
 
 
-def _split_here(tmux: str, options: Options) -> None:
-    pane = options.env.get("TMUX_PANE", "")
-    target = ("-t", pane) if pane else ()
-    split = (tmux, "split-window", "-h", "-d", *target, "-c", str(options.start), *_MONITOR)
-    ended = run_command(split)
-    if ended.returncode:
-        output.warn(f"tmux cannot split this window: {ended.said}. {_ELSEWHERE}")
-
-
 def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Path) -> int:
     name = f"ralph-{os.getpid()}"
     server = (tmux, "-L", name)
-    where, size = ("-c", str(options.start)), _size()
+    where = ("-c", str(options.start))
+    size: tuple[str, ...] = ()
+    with suppress(OSError):  # so that the panes need not change theirs
+        columns, lines = os.get_terminal_size(sys.stdout.fileno())
+        size = ("-x", str(columns), "-y", str(lines))
     _do(*server, "new-session", "-d", "-s", "ralph", *size, *where, *_LOOP, str(code), *arguments)
     _do(*server, "split-window", "-h", "-t", "ralph", *where, *_MONITOR)
     back = f"Come back to it with: tmux -L {name} attach"
@@ -72,15 +75,6 @@ def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Pa
         output.note(f"The run goes on in tmux. {back}")
         return ExitCode.COMPLETE
     return int(code.read_text()) if code.exists() else ExitCode.INTERRUPTED
-
-
-def _size() -> tuple[str, ...]:
-    """The size of this terminal, so that the panes need not change theirs."""
-    try:
-        columns, lines = os.get_terminal_size(sys.stdout.fileno())
-    except OSError:
-        return ()
-    return "-x", str(columns), "-y", str(lines)
 
 
 def _do(*command: str) -> None:
@@ -96,22 +90,12 @@ def loop_pane(code: Path, arguments: Sequence[str]) -> int:
     from ralphloop.cli.main import run
 
     ended = run(arguments)
-    try:
+    with suppress(OSError):  # whoever waited for it has detached
         code.write_text(str(int(ended)))
-    except OSError:
-        pass  # whoever waited for it has detached
     if sys.stdin.isatty():
         output.note(f"\nThe run has ended (exit code {int(ended)}). Enter closes this pane.")
         sys.stdin.readline()
     return ended
-
-
-if __name__ == "__main__":
-    sys.exit(loop_pane(Path(sys.argv[1]), sys.argv[2:]))
-
-
-_PATIENCE_S = 20.0
-_STEP_S = 0.1
 
 
 def detach(options: Options, arguments: Sequence[str]) -> int:
@@ -140,3 +124,7 @@ def detach(options: Options, arguments: Sequence[str]) -> int:
         ]
     )
     return ExitCode.COMPLETE
+
+
+if __name__ == "__main__":
+    sys.exit(loop_pane(Path(sys.argv[1]), sys.argv[2:]))
