@@ -81,4 +81,4 @@ def told(app: Monitor) -> list[str]:
 def header(app: Monitor) -> str:
     """The header's words."""
     assert app.value is not None
-    return "\n".join(plain(left) + plain(right) for left, right in app.value.header)
+    return "\n".join(plain(line) for line in app.value.header(200))

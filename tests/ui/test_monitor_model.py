@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from datetime import UTC
 from pathlib import Path
 
@@ -15,10 +16,9 @@ from ralphloop.core.events import AgentStep, LoopEvent, RequestAnswered, StatusA
 from ralphloop.journal.records import NewRun
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
-from ralphloop.ui.monitor.model import build, snapshot
-from ralphloop.ui.monitor.paint import cut, fit, folded, plain, plain_ascii, width_of
-from ralphloop.ui.monitor.source import LOG_KEPT, Source
-from ralphloop.ui.monitor.values import Facts, Line, Screen, Tone
+from ralphloop.ui.monitor.paint import Line, Tone, cut, fit, plain, plain_ascii, width_of
+from ralphloop.ui.monitor.panels import Screen
+from ralphloop.ui.monitor.source import LOG_KEPT, Facts, Source
 from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import CONFIG, EVENING, RUN, Night
 
@@ -29,8 +29,8 @@ def screen_of(night: Night, *, live: bool = True, run: str | None = None) -> Scr
     try:
         if live:
             with night.held():
-                return build(facts_of(source), night.clock(), UTC)
-        return build(facts_of(source), night.clock(), UTC)
+                return Screen(facts_of(source), night.clock(), UTC)
+        return Screen(facts_of(source), night.clock(), UTC)
     finally:
         source.close()
 
@@ -42,14 +42,14 @@ def facts_of(source: Source) -> Facts:
     return facts
 
 
-def said(lines: tuple[Line, ...]) -> str:
+def said(lines: Iterable[Line]) -> str:
     """The words of a panel."""
     return "\n".join(plain(line) for line in lines)
 
 
 def head(screen: Screen) -> str:
     """The words of the header."""
-    return "\n".join(plain(left) + plain(right) for left, right in screen.header)
+    return said(screen.header(200))
 
 
 # --- states ----------------------------------------------------------------------------------
@@ -59,11 +59,11 @@ def test_a_running_agent_is_shown_with_its_last_sign_of_life(tmp_path: Path) -> 
     """Story, iteration, attempt, time since the last output, tokens so far, last actions."""
     screen = screen_of(nights.running(tmp_path))
     assert "RUNNING" in head(screen)
-    assert "US-004 Checkout validates the address before payment" in said(screen.now)
-    assert "iteration 5, attempt 2/3, 1m 32s" in said(screen.now)
-    assert "last output 12s ago · claude sonnet" in said(screen.now)
-    assert "48.0k in, 2.4k out" in said(screen.now)
-    assert said(screen.actions[-2:]).endswith(
+    assert "US-004 Checkout validates the address before payment" in said(screen.now())
+    assert "iteration 5, attempt 2/3, 1m 32s" in said(screen.now())
+    assert "last output 12s ago · claude sonnet" in said(screen.now())
+    assert "48.0k in, 2.4k out" in said(screen.now())
+    assert said(list(screen.actions())[-2:]).endswith(
         "✓ Write tests/test_checkout.py\n· Bash pytest -q tests/test_checkout.py"
     )
 
@@ -71,34 +71,34 @@ def test_a_running_agent_is_shown_with_its_last_sign_of_life(tmp_path: Path) -> 
 def test_silence_is_told_against_the_stall_limit(tmp_path: Path) -> None:
     """An agent that was silent for half of what it may be is a warning."""
     screen = screen_of(nights.stuck(tmp_path))
-    assert ("no output for 6m 40s (of 10m 00s)", Tone.WARN) in screen.now[2]
+    assert ("no output for 6m 40s (of 10m 00s)", Tone.WARN) in list(screen.now())[2]
 
 
 def test_the_moment_between_answer_and_verdict_is_named(tmp_path: Path) -> None:
     """Once the agent gave its result, what takes time is ours."""
     night = nights.running(tmp_path)
     night.tell("agent_event", night.n, kind="result", summary="Done.", ok=True)
-    assert "measuring and checking" in said(screen_of(night).now)
+    assert "measuring and checking" in said(screen_of(night).now())
 
 
 def test_a_run_whose_process_is_gone_has_died(tmp_path: Path) -> None:
     """A run that says it runs while nobody carries it is not shown as running."""
     screen = screen_of(nights.running(tmp_path), live=False)
     assert "DIED" in head(screen)
-    assert "ralph run --continue" in said(screen.now)
+    assert "ralph run --continue" in said(screen.now())
     assert not screen.facts.night.is_live
 
 
 def test_waiting_for_quota_counts_down(tmp_path: Path) -> None:
     """How long, until when, and why."""
     night = nights.waiting(tmp_path)
-    before = said(screen_of(night).quota)
+    before = said(screen_of(night).quota())
     night.clock.now += 60
     after = screen_of(night)
     assert before.startswith("goes on in 57m 38s (23:15)\nusage limit reached")
-    assert said(after.quota).startswith("goes on in 56m 38s (23:15)")
+    assert said(after.quota()).startswith("goes on in 56m 38s (23:15)")
     assert "WAITING" in head(after)
-    assert "newest word: five_hour limit: rejected" in said(after.quota)
+    assert "newest word: five_hour limit: rejected" in said(after.quota())
 
 
 def test_pausing_and_paused_are_two_things(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_every_ending_says_what_to_do_next(
     screen = screen_of(night, live=False)
     assert state in head(screen)
     assert "for this reason" in head(screen)
-    assert advice in said(screen.now)
+    assert advice in said(screen.now())
 
 
 def test_requests_nobody_answered_are_in_the_header(tmp_path: Path) -> None:
@@ -262,12 +262,12 @@ def test_the_last_result_of_every_check_is_shown(tmp_path: Path) -> None:
     """A check keeps its last result until it runs again, from the baseline on."""
     night = Night(tmp_path)
     night.begin()
-    assert "✓ pytest -q  passed 39.8 s, before the first" in said(screen_of(night).checks)
+    assert "✓ pytest -q  passed 39.8 s, before the first" in said(screen_of(night).checks())
     night.start("US-002")
     night.finish("US-002", claimed=True, checks=(nights.FAILED,))
     night.start("US-002", 2)
     night.finish("US-002", outcome="transient")
-    shown = said(screen_of(night).checks)
+    shown = said(screen_of(night).checks())
     assert "✗ pytest -q  failed 41.3 s, iteration 1" in shown
     assert "tests/test_prices.py::test_decimal_comma" in shown
     assert "✓ ruff check .  passed 0.4 s, before the first" in shown
@@ -275,7 +275,7 @@ def test_the_last_result_of_every_check_is_shown(tmp_path: Path) -> None:
 
 def test_the_circuit_is_shown_with_counters_trend_and_reason(tmp_path: Path) -> None:
     """State, counts against thresholds, output sizes as columns, last transition and why."""
-    shown = said(screen_of(nights.stuck(tmp_path)).circuit)
+    shown = said(screen_of(nights.stuck(tmp_path)).circuit())
     assert shown.startswith("HALF_OPEN for 6m")
     assert "███ 3 of 3" in shown
     assert "▆▆▇█▅▆▆ 374" in shown
@@ -297,7 +297,7 @@ def test_learnings_are_counted_from_their_files(tmp_path: Path) -> None:
     skill = tmp_path / ".claude" / "skills" / "testing-learned"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\n")
-    shown = said(screen_of(night).learned)
+    shown = said(screen_of(night).learned())
     assert shown == "3 captured, 1 skill\ntesting 2, api 1\nnext aggregation in 1 story"
 
 
@@ -305,7 +305,7 @@ def test_learning_that_is_off_is_named(tmp_path: Path) -> None:
     """No aggregation is announced that will not come."""
     night = Night(tmp_path)
     night.begin(learning={"enabled": False})
-    assert said(screen_of(night).learned) == "learning is off"
+    assert said(screen_of(night).learned()) == "learning is off"
 
 
 # --- the source ------------------------------------------------------------------------------
@@ -403,13 +403,13 @@ def test_a_damaged_journal_is_told_and_a_repaired_one_is_read(tmp_path: Path) ->
     shutil.copy(night.project.journal, good)
     night.project.journal.write_bytes(b"garbage" * 100)
     source = Source(night.project, clock=night.clock)
-    broken = build(facts_of(source), night.clock())
+    broken = Screen(facts_of(source), night.clock())
     assert "JOURNAL UNREADABLE" in head(broken)
-    assert "Nothing was changed" in said(broken.now)
+    assert "Nothing was changed" in said(broken.now())
     night.project.journal.unlink()
     good.replace(night.project.journal)
     night.clock.now += 5
-    assert "COMPLETE" in head(build(facts_of(source), night.clock()))
+    assert "COMPLETE" in head(Screen(facts_of(source), night.clock()))
     source.close()
 
 
@@ -448,7 +448,7 @@ def test_hostile_titles_are_one_line_of_harmless_text(tmp_path: Path) -> None:
 
 def test_the_screen_as_text(tmp_path: Path) -> None:
     """Every panel is there, none wider than asked."""
-    lines = list(snapshot(screen_of(nights.running(tmp_path)), 90, UTC))
+    lines = list(screen_of(nights.running(tmp_path)).as_text(90))
     text = "\n".join(lines)
     for word in ("Stories:", "Now:", "Checks:", "Circuit:", "Quota:", "Learnings:", "Log:"):
         assert word in text
@@ -480,15 +480,6 @@ def test_a_column_is_exactly_as_wide_as_asked(text: str, width: int) -> None:
     """Whatever the characters, columns stay where they are."""
     assert width_of(fit(text, width)) == width
     assert width_of(cut(text, width)) <= width
-
-
-@given(st.lists(TEXTS, max_size=4), st.integers(8, 40))
-def test_folding_loses_nothing(texts: list[str], width: int) -> None:
-    """A folded line has all its words, and no row is too wide."""
-    line: Line = tuple((text, Tone.PLAIN) for text in texts)
-    rows = folded(line, width)
-    assert all(width_of(plain(row)) <= width for row in rows)
-    assert "".join(plain(row) for row in rows).replace(" ", "") == "".join(texts).replace(" ", "")
 
 
 @given(TEXTS)

@@ -50,8 +50,8 @@ def _can_draw() -> bool:
 
 
 def _print_once(project: Project, run: str | None, *, in_ascii: bool) -> None:
-    from ralphloop.ui.monitor.model import build, snapshot
     from ralphloop.ui.monitor.paint import plain_ascii
+    from ralphloop.ui.monitor.panels import Screen
     from ralphloop.ui.monitor.source import Source
 
     source = Source(project, run=run)
@@ -60,5 +60,5 @@ def _print_once(project: Project, run: str | None, *, in_ascii: bool) -> None:
     if facts is None:
         return
     width = shutil.get_terminal_size((100, 24)).columns
-    lines = snapshot(build(facts, time.time()), width)
+    lines = Screen(facts, time.time()).as_text(width)
     output.emit_lines(plain_ascii(line) if in_ascii else line for line in lines)

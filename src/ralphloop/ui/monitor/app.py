@@ -2,7 +2,6 @@
 
 One thread polls the source five times a second and posts what is new; a timer redraws what only
 the clock moves.  Requests are written by threads of their own.  Widgets are touched here alone.
-Other views are imported when they are opened, so that the first one is there at once.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ import time
 from collections.abc import Callable
 from datetime import tzinfo
 from functools import partial
+from itertools import takewhile
 from threading import Event
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on, work
 from textual.app import App, ComposeResult
@@ -22,21 +22,27 @@ from textual.containers import Grid, Horizontal, Vertical
 from textual.content import Content
 from textual.events import Click, Resize
 from textual.geometry import Size
-from textual.widgets import Footer, Input
+from textual.widgets import Footer, Input, OptionList
 
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import RequestStatus
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
 from ralphloop.ui import steering
-from ralphloop.ui.monitor.model import build
-from ralphloop.ui.monitor.paint import RUNNING, beside, log_line, plain_ascii, story_line
-from ralphloop.ui.monitor.source import Source, nothing_known
-from ralphloop.ui.monitor.values import Facts, Screen
-from ralphloop.ui.monitor.widgets import Panel, Rows, Search
-
-if TYPE_CHECKING:
-    from ralphloop.ui.monitor.screens import Load
+from ralphloop.ui.monitor import pages
+from ralphloop.ui.monitor.paint import RUNNING, plain_ascii
+from ralphloop.ui.monitor.panels import Screen, log_line, story_line
+from ralphloop.ui.monitor.screens import (
+    Confirm,
+    Load,
+    Panel,
+    Paper,
+    Question,
+    Reading,
+    Rows,
+    Search,
+)
+from ralphloop.ui.monitor.source import LOG_KEPT, Facts, LogLine, Source, nothing_known
 
 POLL_S = 0.2
 _PANELS = {
@@ -91,25 +97,26 @@ class Monitor(App[None]):
         bare = bool(os.environ.get("NO_COLOR"))
         super().__init__(ansi_color=True if bare else None)
         self.theme = "ansi-dark" if bare else "textual-dark" if dark else "textual-light"
+        self.animation_level = "none"
         self.set_class(in_ascii, "-ascii")
         self.project = project
         self.source = Source(project, run=run, clock=clock)
         self.value: Screen | None = None
         self._facts = nothing_known(project)  # until the first look
-        self._in_ascii, self._zone = in_ascii, zone
-        self._clock = clock
+        self._zone, self._clock = zone, clock
         self._room = Size(80, 24)
         self._ended = Event()
         self._asked: set[int] = set()
-        self._story_view = Rows(name="stories", title="Stories", in_ascii=in_ascii)
-        self._log_view = Rows(name="log", title="Log", cursor=False, in_ascii=in_ascii)
-        panel = partial(Panel, in_ascii=in_ascii)
-        self._header = panel(name="header")
-        self._panels = {name: panel(name=name, title=title) for name, title in _PANELS.items()}
-        self._panels["actions"] = panel(name="actions", newest_last=True)
+        self._pointed = 0  # the story that we marked, not a person
+        self._last_told: LogLine | None = None
+        self._header = Panel("header")
+        self._story_view = Rows("stories", "Stories")
+        self._log_view = Paper("log", "Log")
+        self._panels = {name: Panel(name, title) for name, title in _PANELS.items()}
+        self._panels["actions"] = Panel("actions", newest_last=True)
 
     def compose(self) -> ComposeResult:
-        made = self._panels
+        made, log = self._panels, self._log_view
         yield self._header
         with Horizontal(id="body"):
             yield self._story_view
@@ -121,8 +128,8 @@ class Monitor(App[None]):
                 yield made["health"]
                 with Grid(id="small"):
                     yield from (made[name] for name in ("circuit", "checks", "quota", "learned"))
-        yield self._log_view
-        yield Search(self._log_view, "search the log; Enter: older, Esc: back", step=-1)
+        yield log
+        yield Search("search the log; Enter: older, Esc: back", rows=lambda: log, step=-1)
         yield Footer(compact=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -130,7 +137,6 @@ class Monitor(App[None]):
         return action == "quit" or len(self.screen_stack) <= 1
 
     def on_mount(self) -> None:
-        self._log_view.follow = True
         self._story_view.focus()
         self._watch()
         self.set_interval(1.0, self._tick)
@@ -156,32 +162,33 @@ class Monitor(App[None]):
         first, before, self._facts = self.value is None, self._facts, facts
         self._draw()
         if first or before.stories is not facts.stories:
-            self._show_stories(facts)
+            self._show_stories()
         if first or before.log is not facts.log:
-            lines, zone = facts.log, self._zone
-            self._log_view.fill(len(lines), lambda at, width: log_line(lines[at], width, zone))
-            self._tell_follow()
+            self._show_log(facts.log)
+
+    def _draw(self) -> None:
+        before = self.value
+        self.value = screen = Screen(self._facts, self._clock(), self._zone)
+        self._header.show(tuple(screen.header(self._header.content_size.width)))
+        self._panels["now"].set_class(not self._facts.night.is_working, "-idle")
+        if before is None or before.facts.trouble != self._facts.trouble:
+            self._choose_layout()
+        for name, panel in self._panels.items():
+            panel.show(tuple(getattr(screen, name)()))
 
     def _tick(self) -> None:
         if self.value is not None:
             self._draw()
 
-    def _draw(self) -> None:
-        before = self.value
-        self.value = screen = build(self._facts, self._clock(), self._zone)
-        width = self._header.content_size.width
-        rows = tuple(beside(left, right, width) for left, right in screen.header)
-        self._header.show(rows)
-        self._panels["now"].set_class(not self._facts.night.is_working, "-idle")
-        if before is None or before.facts.trouble != self._facts.trouble:
-            self._choose_layout()
-        for name, panel in self._panels.items():
-            panel.show(getattr(screen, name))
-
     def on_resize(self, event: Resize) -> None:
         self._room = event.size
         self._choose_layout()
-        self.call_after_refresh(self._tick)
+        self.call_after_refresh(self._redraw)
+
+    def _redraw(self) -> None:
+        """All of it, in another size."""
+        self._tick()
+        self._show_stories()
 
     def _choose_layout(self) -> None:
         """The layout that fits, all of it at once; the style sheet has one for each."""
@@ -195,46 +202,55 @@ class Monitor(App[None]):
         }
         self.screen_stack[0].set_classes(" ".join(name for name, fits in fitting.items() if fits))
 
-    def _show_stories(self, facts: Facts) -> None:
-        rows = facts.stories
-        self._story_view.fill(len(rows), lambda at, width: story_line(rows[at], width))
+    def _show_stories(self) -> None:
+        rows, view = self._facts.stories, self._story_view
+        width = view.scrollable_content_region.width
+        view.fill(story_line(row, width) for row in rows)
         note = self.value.stories_note if self.value else ""
-        self._story_view.border_subtitle = Content(plain_ascii(note) if self._in_ascii else note)
-        current = next((at for at, row in enumerate(rows) if row.mark == RUNNING), None)
-        if current is not None and not self._story_view.moved:
-            self.call_after_refresh(self._story_view.point_at, current)
+        view.border_subtitle = Content(plain_ascii(note) if self.has_class("-ascii") else note)
+        if view.highlighted in (None, self._pointed):  # else a person looks at another one
+            current = (at for at, row in enumerate(rows) if row.mark == RUNNING)
+            view.highlighted = self._pointed = next(current, self._pointed)
 
+    def _show_log(self, log: tuple[LogLine, ...]) -> None:
+        """Add what is new; of a very long night the oldest lines are let go now and then."""
+        fresh = list(takewhile(lambda entry: entry is not self._last_told, reversed(log)))[::-1]
+        self._last_told = log[-1] if log else None
+        if len(fresh) == len(log) or self._log_view.option_count > 2 * LOG_KEPT:
+            self._log_view.clear_options()
+            fresh = list(log)
+        self._log_view.extend(log_line(entry, self._zone) for entry in fresh)
+        self._tell_follow()
+
+    @on(Paper.Scrolled)
     def _tell_follow(self) -> None:
-        found = f"{self._log_view.matches()} found, " if self._log_view.term else ""
-        self._log_view.border_subtitle = found + (
-            "following" if self._log_view.follow else "f follows"
-        )
+        number = self.query_one(Search).found
+        found = f"{number} found, " if number else ""
+        follows = "following" if self._log_view.is_at_end else "f follows"
+        self._log_view.border_subtitle = found + follows
 
     # --- views -------------------------------------------------------------------------------
 
-    @on(Rows.Chosen, "#stories")
-    def _open_story(self, event: Rows.Chosen) -> None:
-        from ralphloop.ui.monitor.details import story_pages
-
-        if event.index < len(self._facts.stories):
-            row, look = self._facts.stories[event.index], self._facts.night.stories[event.index]
-            load = partial(story_pages, self.project, self._facts.night.session.run, look)
+    @on(OptionList.OptionSelected, "#stories")
+    def _open_story(self, event: OptionList.OptionSelected) -> None:
+        if event.option_index < len(self._facts.stories):
+            row = self._facts.stories[event.option_index]
+            night = self._facts.night
+            look = night.stories[event.option_index]
+            load = partial(pages.story_pages, self.project, night.session.run, look)
             self._read(load, f"{row.id} {row.title}")
 
     def _open_iteration(self, run: str, n: int) -> None:
         """An iteration of a run, or with number 0 all of them."""
-        from ralphloop.ui.monitor.details import history, iteration
-
         if n:
-            self._read(partial(iteration, self.project, run, n), f"Iteration {n}")
+            load = partial(pages.iteration_pages, self.project, run, n)
+            self._read(load, f"Iteration {n}")
         else:
-            self._read(partial(history, self.project, run), f"Run {run}")
+            self._read(partial(pages.history_pages, self.project, run), f"Run {run}")
 
     def _read(self, load: Load, title: str) -> None:
-        from ralphloop.ui.monitor.screens import Reading
-
-        name, follow = one_line(title, 100), self._open_iteration
-        self.push_screen(Reading(load, title=name, follow=follow, in_ascii=self._in_ascii))
+        name = one_line(title, 100)
+        self.push_screen(Reading(load, title=name, follow=self._open_iteration))
 
     def action_iteration(self) -> None:
         if newest := self._facts.night.newest:
@@ -248,9 +264,7 @@ class Monitor(App[None]):
         self._open_iteration(self._facts.night.session.run, 0)
 
     def action_help(self) -> None:
-        from ralphloop.ui.monitor.help import HELP
-
-        self._read(lambda: (HELP,), "Help")
+        self._read(pages.help_pages, "Help")
 
     def action_theme(self) -> None:
         if not self.no_color:
@@ -259,9 +273,7 @@ class Monitor(App[None]):
     # --- the log -----------------------------------------------------------------------------
 
     def action_follow(self) -> None:
-        self._log_view.follow = not self._log_view.follow
-        self._log_view.keep_following()
-        self._tell_follow()
+        self._log_view.follow()
 
     def action_search(self) -> None:
         self.query_one(Search).begin()
@@ -282,8 +294,6 @@ class Monitor(App[None]):
 
     @work
     async def action_stop(self) -> None:
-        from ralphloop.ui.monitor.screens import Confirm
-
         if self._is_live() and await self.push_screen_wait(Confirm(_STOP_WORDS, yes="Stop it")):
             self._ask("stop")
 
@@ -303,15 +313,14 @@ class Monitor(App[None]):
             self._tell(f"Not a budget: {error}", bad=True)
 
     async def _answer(self, question: str, hint: str) -> str | None:
-        from ralphloop.ui.monitor.screens import Question
-
-        return (
-            await self.push_screen_wait(Question(question, hint=hint)) if self._is_live() else None
-        )
+        if not self._is_live():
+            return None
+        return await self.push_screen_wait(Question(question, hint=hint))
 
     def action_story(self, kind: str) -> None:
-        if self._story_view.cursor is not None and self._facts.stories:
-            self._ask(kind, {"story": self._facts.stories[self._story_view.cursor].key})
+        marked = self._story_view.highlighted
+        if marked is not None and self._facts.stories:
+            self._ask(kind, {"story": self._facts.stories[marked].key})
 
     def action_reset(self) -> None:
         if not self._facts.night.is_live:

@@ -1,8 +1,15 @@
-"""Detail views as pages of lines: a story, an iteration, the history.  Pure."""
+"""Detail views as pages of lines: a story, an iteration, the history, the help.
+
+Pages are fetched by threads, never by the drawing.  Transcripts can be large: they are read in
+pieces, as events, and only the last ones are kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,28 +17,72 @@ from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.story import Story
 from ralphloop.core.totals import cost_words, short_cost
 from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.night.past import reading
 from ralphloop.night.values import StoryLook
+from ralphloop.project import Project
+from ralphloop.readers import reader_for, reader_name
 from ralphloop.text.durations import format_duration, iso
 from ralphloop.text.plain import clean, one_line
-from ralphloop.ui.lines import short_duration
-from ralphloop.ui.monitor.paint import line, number
-from ralphloop.ui.monitor.values import Line, Shown, Tone
+from ralphloop.ui.console import short_duration
+from ralphloop.ui.monitor.paint import Line, Tone, line, number
 
-MOST_LINES = 20_000
+_MOST_LINES = 20_000
 _LONGEST_LINE = 4_000
 _MOST_LISTED = 50
+_MOST_ROWS = 500
 _LABEL = 14
+_PIECE = 1024 * 1024
+_LARGEST_TEXT = 4 * 1024 * 1024
+_HELP = """\
+Look
+  up, down, Enter   choose a story and open it; the mouse does the same
+  i                 the current iteration: verdict, prompt, transcript, checks
+  h                 history: the iterations of this run, and all runs
+  Tab               from the stories to the log and back
+  /                 search the log: Enter finds the next older line, Esc ends the search
+  f                 follow the log again
+  t                 dark or light
+  q                 quit the monitor; the run goes on
+
+Steer (each is asked of the run, and its answer is shown)
+  p                 pause after this iteration, and go on again
+  s                 stop the run gently; asks first
+  n                 a note for the next prompt
+  b                 raise the budget: 5 or $2.50 adds dollars, 2h or 90m adds time
+  k, a              skip the chosen story, or set it aside: the run goes on with others
+  r                 try the chosen story again
+  c                 reset the circuit to CLOSED
+
+Marks
+  ✓                 passed, with how well it is proven: verified, checked, claimed, by hand
+  ▶                 an agent works on it now
+  ?                 it waits for you: open it to see the question
+  ⊘                 set aside for now
+  !                 passed, but somebody should review it
+  ○ ·               open; waits on another story
+  2✗                two attempts failed
+
+The same from a shell: ralph pause, resume, stop, skip, retry, note, budget"""
 
 
-class Page(Shown):
+class Page(NamedTuple):
     title: str
-    lines: tuple[Line, ...]
+    lines: Sequence[Line]
     # Line → run and iteration that Enter opens; iteration 0 is the run itself.
-    links: dict[int, tuple[str, int]] = msgspec.field(default_factory=dict)
+    links: Mapping[int, tuple[str, int]] = {}
 
 
-def story_page(look: StoryLook, records: Sequence[IterationRecord]) -> Page:
+def help_pages() -> tuple[Page, ...]:
+    """What the keys do."""
+    tones = {True: Tone.PLAIN, False: Tone.STRONG}
+    rows = _HELP.splitlines()
+    return (Page("Help", [line((text, tones[text.startswith(" ")])) for text in rows]),)
+
+
+def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]:
     """A story: what is asked, what was tried, what came of it."""
+    with reading(project) as journal:
+        records = journal.story_iterations(run, look.story.id, _MOST_LISTED)
     lines = [*_what_is_asked(look.story), *_what_is_known(look)]
     links: dict[int, tuple[str, int]] = {}
     lines += _heading(f"Iterations on it ({len(records)}, newest first; Enter opens one)")
@@ -43,26 +94,39 @@ def story_page(look: StoryLook, records: Sequence[IterationRecord]) -> Page:
         if any(check.status is CheckStatus.FAILED for check in record.checks):
             lines += [*_heading("Output of the checks that failed last"), *_check_output(record)]
             break
-    return Page(title="Story", lines=tuple(lines[:MOST_LINES]), links=links)
+    return (Page("Story", lines[:_MOST_LINES], links),)
 
 
-def iteration_pages(
-    record: IterationRecord, prompt: Iterable[str], transcript: Iterable[str]
-) -> tuple[Page, ...]:
+def iteration_pages(project: Project, run: str, n: int) -> tuple[Page, ...]:
     """An iteration: what came of it and why, its prompt, its transcript, its checks."""
+    with reading(project) as journal:
+        record = journal.iteration(run, n)
+    if record is None:
+        return (text_page("Iteration", [f"there is no iteration {n} in run {run}"]),)
+    prompt = _lines(project.root / record.prompt_path) if record.prompt_path else ["not kept"]
     return (
-        Page(title="Verdict", lines=tuple(_overview(record))),
+        Page("Verdict", list(_overview(record))),
         text_page("Prompt", prompt),
-        text_page("Transcript", transcript),
-        Page(title="Checks", lines=tuple(_check_output(record)) or (line("no check ran"),)),
+        text_page("Transcript", _transcript(project, record)),
+        Page("Checks", list(_check_output(record)) or [line("no check ran")]),
         text_page("Final words", record.record.response.final_text.split("\n")),
     )
 
 
+def history_pages(project: Project, run: str) -> tuple[Page, ...]:
+    """The newest iterations of a run, and the runs before it."""
+    with reading(project) as journal:
+        records, runs = journal.latest_iterations(run, _MOST_ROWS), journal.runs(_MOST_ROWS)
+    links = {index: (record.run, record.n) for index, record in enumerate(records)}
+    rows = [iteration_row(record) for record in records] or [line("nothing here")]
+    others = {index: (one.id, 0) for index, one in enumerate(runs)}
+    return Page("Iterations", rows, links), Page("Runs", [run_row(one) for one in runs], others)
+
+
 def text_page(title: str, lines: Iterable[str]) -> Page:
     """Text from elsewhere, made harmless."""
-    shown = tuple(line(clean(text[:_LONGEST_LINE])) for text in lines)
-    return Page(title=title, lines=shown[-MOST_LINES:] or (line("nothing here"),))
+    shown = [line(clean(text[:_LONGEST_LINE])) for text in lines]
+    return Page(title, shown[-_MOST_LINES:] or [line("nothing here")])
 
 
 def iteration_row(record: IterationRecord) -> Line:
@@ -224,7 +288,7 @@ def _listed(label: str, values: Sequence[str], tone: Tone = Tone.PLAIN) -> Itera
 
 
 def _text(text: object) -> Iterator[Line]:
-    for row in clean(str(text or "")).split("\n")[-MOST_LINES:]:
+    for row in clean(str(text or "")).split("\n")[-_MOST_LINES:]:
         yield line(f"  {row[:_LONGEST_LINE]}")
 
 
@@ -237,3 +301,32 @@ def _moment(at: float) -> str:
         return iso(at).replace("T", " ").removesuffix("Z") + " UTC"
     except ValueError:
         return "an unknown time"
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_TEXT).decode("utf-8", "replace")
+    except OSError as error:
+        text = f"cannot be read: {error.strerror or error}"
+    yield from text.splitlines()
+
+
+def _transcript(project: Project, record: IterationRecord) -> Iterator[str]:
+    """The agent's visible steps; plain text as it is."""
+    path = project.transcripts / record.run / f"{record.n}.log"
+    name = record.record.response.reader
+    if name == "text":
+        yield from _lines(path)
+        return
+    reader = reader_for(reader_name(name))
+    steps: deque[str] = deque(maxlen=_MOST_LINES)
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                for event in reader.feed(piece):
+                    mark = "✗ " if event.ok is False else ""
+                    steps.append(f"{event.kind:>12}  {mark}{one_line(event.summary, 2_000)}")
+    except OSError as error:
+        steps.append(f"cannot be read: {error.strerror or error}")
+    yield from steps or _lines(path)

@@ -1,8 +1,9 @@
 """Words with a tone: marks, bars, columns.  Pure.
 
-Widths are counted in terminal cells, so that wide characters and emoji in titles do not break
-columns.  Every sign we use ourselves has a like in ASCII of the same width, so a terminal that
-has nothing else gets the same screen.
+Everything shown is lines of words with a tone, before any toolkit.  Widths are counted in terminal
+cells, so that wide characters and emoji in titles do not break columns.  Every sign we use
+ourselves has a like in ASCII of the same width, so a terminal that has nothing else gets the same
+screen.
 """
 
 from __future__ import annotations
@@ -10,15 +11,28 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
+from enum import StrEnum
 
-from ralphloop.ui.monitor.values import Line, LogLine, Span, StoryRow, Tone
 
+class Tone(StrEnum):
+    """What words mean, not how they look."""
+
+    PLAIN = ""
+    STRONG = "strong"
+    QUIET = "quiet"
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+    BUSY = "busy"
+
+
+Span = tuple[str, Tone]
+Line = tuple[Span, ...]
 PASSED, FAILED, RUNNING, BLOCKED, ASIDE, REVIEW = "✓", "✗", "▶", "?", "⊘", "!"
 OPEN, WAITING, CLOCK, PAUSED, STOPPED = "○", "·", "◔", "‖", "■"
 _FULL, _EMPTY, _LEVELS = "█", "░", "▁▂▃▄▅▆▇█"
 _TO_ASCII = str.maketrans(f"✓✗▶⊘○·◔‖■░{_LEVELS}•–—−“”„‘’→…×", '+x>/o-~=#._.-=+*##----"""\'\'>.x')
-_WIDE_ROW = 70  # from here on a story's row has room for its verdict
-_SHORT = {"waits for you": "for you", "needs review": "review"}
+CIRCUIT_TONES = {"CLOSED": Tone.GOOD, "HALF_OPEN": Tone.WARN, "OPEN": Tone.BAD}
 
 
 def plain_ascii(text: str) -> str:
@@ -109,55 +123,3 @@ def number(value: float) -> str:
 def clock(at: float, zone: tzinfo | None, form: str = "%H:%M") -> str:
     """The time of day on a person's wall."""
     return datetime.fromtimestamp(at).astimezone(zone).strftime(form)
-
-
-def story_line(row: StoryRow, width: int) -> Line:
-    """One story: its mark, name, failed attempts, standing, and where there is room, why."""
-    wide = width >= _WIDE_ROW
-    standing = row.standing if wide else _SHORT.get(row.standing, row.standing)
-    name, size = min(12 if wide else 8, max(6, len(row.id))), 15 if wide else 9
-    rest = width - name - size - 7
-    why = rest // 2 if wide else 0
-    return (
-        (f"{row.mark} ", row.tone),
-        (fit(row.id, name) + " ", Tone.STRONG),
-        (fit(row.title, rest - why) + " ", Tone.PLAIN),
-        (fit(f"{row.attempts}{FAILED}" if row.attempts else "", 3), Tone.WARN),
-        (fit(standing, size), row.tone),
-        (cut(row.verdict, why), Tone.QUIET),
-    )
-
-
-def log_line(entry: LogLine, width: int, zone: tzinfo | None) -> Line:
-    """One line of the log with its time."""
-    at = clock(entry.at, zone, "%H:%M:%S")
-    return ((f"{at} ", Tone.QUIET), (cut(entry.text, max(8, width - 9)), entry.tone))
-
-
-def folded(spans: Line, width: int) -> list[Line]:
-    """The line as several that are no wider; later ones are indented below a label."""
-    width = max(8, width)
-    first = spans[0][0] if spans else ""
-    indent = len(first) if len(spans) > 1 else len(first) - len(first.lstrip(" "))
-    indent = indent if indent <= width // 2 else 0
-    rows: list[Line] = []
-    row: list[Span] = []
-    room = width
-    for text, tone in spans:
-        rest = text
-        while width_of(rest) > room:
-            head = _head(rest, room)
-            rows.append((*row, (head, tone)))
-            row, room, rest = [(" " * indent, Tone.PLAIN)], width - indent, rest[len(head) :]
-        row.append((rest, tone))
-        room -= width_of(rest)
-    return [*rows, tuple(row)]
-
-
-def _head(text: str, cells: int) -> str:
-    """As much of the text as so many cells hold, whole words where that is not too little."""
-    end = cells if text.isascii() else 0
-    while end < len(text) and not text.isascii() and (cells := cells - width_of(text[end])) >= 0:
-        end += 1
-    space = text.rfind(" ", end // 2, end)
-    return text[: space + 1] if space >= 0 else text[:end]

@@ -1,94 +1,380 @@
-"""The panels beside the stories, as lines of words.  Pure."""
+"""`Screen`: what is shown at one moment, panel by panel, as lines of words.  Pure.
+
+The state of a run is told in the words a person would use, each with its reason; the time left is
+told with its basis, because a number alone would be believed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import tzinfo
+from functools import cached_property
+from typing import NamedTuple
 
-from ralphloop.core.model import CheckResult, CheckStatus, Circuit
-from ralphloop.core.totals import spent_words
+from ralphloop.core.endings import ENDINGS
+from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.totals import cost_words, money, spent_words
+from ralphloop.journal.records import RunStatus
+from ralphloop.night.values import Night
 from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import counted, one_line
 from ralphloop.ui.monitor import paint
-from ralphloop.ui.monitor.paint import clock, fit, line, number, pips, spark
-from ralphloop.ui.monitor.values import Action, Facts, Headline, Line, Span, Tone
+from ralphloop.ui.monitor.paint import (
+    CIRCUIT_TONES,
+    Line,
+    Span,
+    Tone,
+    clock,
+    cut,
+    fit,
+    line,
+    number,
+    plain,
+)
+from ralphloop.ui.monitor.source import Facts, LogLine, StoryRow
 
-_CIRCUIT_TONES = {Circuit.CLOSED: Tone.GOOD, Circuit.HALF_OPEN: Tone.WARN, Circuit.OPEN: Tone.BAD}
+_ENDINGS = {  # decision → how the state is called, and its tone
+    "project_complete": ("COMPLETE", Tone.GOOD),
+    "blocked": ("WAITS FOR YOU", Tone.WARN),
+    "circuit_open": ("CIRCUIT OPEN", Tone.BAD),
+    "test_saturation": ("HALTED", Tone.BAD),
+    "max_iterations": ("LIMIT REACHED", Tone.WARN),
+    "budget_exhausted": ("LIMIT REACHED", Tone.WARN),
+    "usage_limit": ("USAGE LIMIT", Tone.WARN),
+    "no_runnable_story": ("NOTHING TO RUN", Tone.WARN),
+    "error": ("ERROR", Tone.BAD),
+    "interrupted": ("STOPPED", Tone.PLAIN),
+}
 _CHECKS = {
     CheckStatus.PASSED: (paint.PASSED, Tone.GOOD),
     CheckStatus.FAILED: (paint.FAILED, Tone.BAD),
     CheckStatus.NO_TESTS: (paint.OPEN, Tone.WARN),
 }
+_WIDE_ROW = 70  # from here on a story's row has room for its verdict
+_SHORT = {"waits for you": "for you", "needs review": "review"}
 
 
-def now(facts: Facts, state: Headline, at: float) -> Iterator[Line]:
-    """The current iteration, or what stands in its place."""
-    newest = facts.night.newest
-    if newest is None or not facts.night.is_working:
-        yield from _instead(facts, state)
-        return
-    title = next((row.title for row in facts.stories if row.mark == paint.RUNNING), "")
-    name = f"{one_line(newest.story, 60)} {title}" if newest.story else "the prompt"
-    yield line((name, Tone.STRONG))
-    most = facts.night.limits.max_attempts
-    of = f"/{most}" if most and newest.attempt <= most else ""
-    attempt = f"attempt {newest.attempt}{of}"
-    since = format_duration(elapsed(newest.started_at, at))
-    yield line(f"iteration {newest.n}, {attempt}, {since}")
-    yield _sign_of_life(facts, at)
-    made, before = facts.usage.output_tokens, facts.night.session.story(newest.story)
-    tokens = f"{number(facts.usage.total_tokens - made)} in, {number(made)} out"
-    yield line((f"{tokens} · {spent_words(before.cost_usd, before.unpriced)} before", Tone.QUIET))
+class Headline(NamedTuple):
+    """How a run stands, why, and what a person can do."""
+
+    mark: str
+    name: str
+    tone: Tone
+    reason: str = ""
+    advice: str = ""
 
 
-def _sign_of_life(facts: Facts, at: float) -> Line:
-    if facts.answered:
-        return line(("the agent is through; measuring and checking", Tone.BUSY))
-    quiet = elapsed(facts.last_output, at) if facts.last_output else 0.0
-    stall, agent = facts.night.config.limits.stall_timeout, facts.night.config.agent
-    if stall and quiet > stall / 2:
-        most = format_duration(stall)
-        return line((f"no output for {format_duration(quiet)} (of {most})", Tone.WARN))
-    name = one_line(f"{agent.name} {agent.model}", 40)
-    words = f"last output {format_duration(quiet)} ago"
-    return line((words, Tone.GOOD if quiet < 60 else Tone.PLAIN), (f" · {name}", Tone.QUIET))
+@dataclass(frozen=True)
+class Screen:
+    """Everything there is to show at this moment; the panels are called as on the screen."""
+
+    facts: Facts
+    at: float
+    zone: tzinfo | None = None
+
+    @cached_property
+    def night(self) -> Night:
+        return replace(self.facts.night, now=self.at)
+
+    @cached_property
+    def state(self) -> Headline:
+        """How the run stands, in one word, with its reason."""
+        facts, night, run = self.facts, self.night, self.night.run
+        if facts.trouble:
+            words = (facts.trouble, facts.way_out)
+            return Headline(paint.FAILED, "JOURNAL UNREADABLE", Tone.BAD, *words)
+        if run is None and night.holder is not None:
+            reason = "the checks run once before the first story"
+            return Headline(paint.CLOCK, "STARTING", Tone.BUSY, reason)
+        if run is None:
+            return Headline(paint.OPEN, "NO RUN YET", Tone.QUIET, "", "start one with: ralph run")
+        reason = one_line(run.reason, 300)
+        if run.status is RunStatus.RUNNING:
+            return _running(night, run.last_activity)
+        if run.status in (RunStatus.SUPERSEDED, RunStatus.EXPIRED):
+            return Headline(paint.STOPPED, str(run.status).upper(), Tone.QUIET, reason)
+        name, tone = _ENDINGS.get(run.decision, (run.decision.upper(), Tone.PLAIN))
+        ending = ENDINGS.get(run.decision)
+        mark = {Tone.GOOD: paint.PASSED, Tone.BAD: paint.FAILED}.get(tone, paint.STOPPED)
+        return Headline(mark, name, tone, reason, f"next: {ending.next_step}" if ending else "")
+
+    # --- header ------------------------------------------------------------------------------
+
+    def header(self, width: int) -> Iterator[Line]:
+        """Two or three lines: what, how it goes, why."""
+        night, run, state = self.night, self.night.run, self.state
+        left: list[Span] = [(f" {one_line(night.project.root.name, 60)}", Tone.STRONG)]
+        right = ""
+        if run is not None and run.branch:
+            left.append((f" · {one_line(run.branch, 60)}", Tone.QUIET))
+        left.append((f"  {state.mark} {state.name}", state.tone))
+        if run is not None:
+            most, longest = night.limits.max_iterations, night.limits.max_time
+            of = f" of {format_duration(longest)}" if longest else ""
+            right = f"  {format_duration(night.active_s)}{of} "
+            done = f"{run.totals.iterations} of {most}" if most else str(run.totals.iterations)
+            left.append((f"  {done} iterations", Tone.PLAIN))
+        asked = ", ".join(dict.fromkeys(one_line(request.kind, 20) for request in night.pending))
+        left.append((f"  asked: {asked}" if asked else "", Tone.WARN))
+        yield paint.beside(tuple(left), line(right), width)
+        yield paint.beside(tuple(self._progress()), tuple(self._money()), width)
+        if state.reason:
+            yield line((cut(f" {state.reason}", width), state.tone))
+
+    def _progress(self) -> Iterator[Span]:
+        total = sum(bool(row.key) for row in self.facts.stories)
+        passed = self.facts.count(paint.PASSED, paint.REVIEW)
+        yield " ", Tone.PLAIN
+        if total:
+            yield from paint.bar(passed / total)
+            yield f" {passed}/{total} passed", Tone.STRONG
+        if self.night.run is not None and self.night.is_live and (left := self._time_left()):
+            yield f"  {left}", Tone.PLAIN
+
+    def _time_left(self) -> str:
+        """The time left and what it is computed from."""
+        left = self.facts.count(paint.OPEN, paint.RUNNING, paint.WAITING)
+        night, wait = self.night, self.night.wait
+        done = night.totals.tasks_completed
+        if not left or not self.facts.stories[0].key:
+            return ""
+        stories = counted(left, "story")
+        if not done:
+            return f"{stories} left; no estimate before one passes"
+        waiting = max(0.0, wait.until - self.at) if wait and wait.kind != "pause" else 0.0
+        waited = night.totals.waited_s + (elapsed(wait.started_at, self.at) if wait else 0.0)
+        each = max(0.0, night.active_s - waited) / done
+        also = f" + {_about(waiting)} wait" if waiting >= 60 else ""
+        return f"~{_about(left * each + waiting)}: {stories} left at ~{_about(each)} each{also}"
+
+    def _money(self) -> Iterator[Span]:
+        if self.night.run is None:
+            return
+        totals, most = self.night.totals, self.night.limits.max_cost_usd
+        about = "~" if totals.cost_estimated else ""
+        spent = f"  {about}{cost_words(totals.cost_usd, totals.unpriced)}"
+        share = totals.cost_usd / most if most else 0.0
+        tone = Tone.BAD if share >= 1 else Tone.WARN if share >= 0.8 else Tone.PLAIN
+        yield f"{spent} of {money(most)} " if most else f"{spent} spent ", tone
+
+    # --- stories -----------------------------------------------------------------------------
+
+    @property
+    def stories_note(self) -> str:
+        """Why there is no list, or how many stories need a person."""
+        kinds = {paint.BLOCKED: "for you", paint.REVIEW: "to review", paint.ASIDE: "set aside"}
+        found = ((self.facts.count(mark), words) for mark, words in kinds.items())
+        standings = ", ".join(f"{count} {words}" for count, words in found if count)
+        return self.night.stories_problem or standings or "Enter opens one"
+
+    # --- the agent at work -------------------------------------------------------------------
+
+    def now(self) -> Iterator[Line]:
+        """The current iteration, or what stands in its place."""
+        facts, night, newest = self.facts, self.night, self.night.newest
+        if newest is None or not night.is_working:
+            yield from self._instead()
+            return
+        title = next((row.title for row in facts.stories if row.mark == paint.RUNNING), "")
+        name = f"{one_line(newest.story, 60)} {title}" if newest.story else "the prompt"
+        yield line((name, Tone.STRONG))
+        most = night.limits.max_attempts
+        of = f"/{most}" if most and newest.attempt <= most else ""
+        since = format_duration(elapsed(newest.started_at, self.at))
+        yield line(f"iteration {newest.n}, attempt {newest.attempt}{of}, {since}")
+        yield self._sign_of_life()
+        made, before = facts.usage.output_tokens, night.session.story(newest.story)
+        tokens = f"{number(facts.usage.total_tokens - made)} in, {number(made)} out"
+        spent = spent_words(before.cost_usd, before.unpriced)
+        yield line((f"{tokens} · {spent} before", Tone.QUIET))
+
+    def _sign_of_life(self) -> Line:
+        if self.facts.answered:
+            return line(("the agent is through; measuring and checking", Tone.BUSY))
+        last, config = self.facts.last_output, self.night.config
+        quiet, stall = elapsed(last, self.at) if last else 0.0, config.limits.stall_timeout
+        if stall and quiet > stall / 2:
+            words = f"no output for {format_duration(quiet)} (of {format_duration(stall)})"
+            return line((words, Tone.WARN))
+        name = one_line(f"{config.agent.name} {config.agent.model}", 40)
+        words = f"last output {format_duration(quiet)} ago"
+        return line((words, Tone.GOOD if quiet < 60 else Tone.PLAIN), (f" · {name}", Tone.QUIET))
+
+    def _instead(self) -> Iterator[Line]:
+        night, state, newest = self.night, self.state, self.night.newest
+        words = [text for text in (state.reason, state.advice) if text]
+        for place, text in enumerate(words or ["between two iterations"]):
+            yield line((text, state.tone if place == 0 else Tone.PLAIN))
+        if night.run is not None and newest is not None:
+            on = f" on {one_line(newest.story, 60)}" if newest.story else ""
+            yield line((f"last: iteration {newest.n}{on}", Tone.QUIET))
+            totals = night.totals
+            spent = f"{totals.starts} starts, {number(totals.total_tokens)} tokens"
+            yield line((f"{spent}, {format_duration(totals.waited_s)} waited", Tone.QUIET))
+
+    def actions(self) -> Iterator[Line]:
+        """What the agent did last, with the results, newest last."""
+        marks = {None: ("· ", Tone.PLAIN), True: ("✓ ", Tone.GOOD), False: ("✗ ", Tone.BAD)}
+        for action in self.facts.actions if self.night.is_working else ():
+            said = action.kind == "text"
+            words = (f"“{action.words}”", Tone.QUIET) if said else (action.words, Tone.PLAIN)
+            yield (marks[action.ok], words)
+
+    # --- beside it ---------------------------------------------------------------------------
+
+    def checks(self) -> Iterator[Line]:
+        """Every check with its last result."""
+        if not self.night.checks:
+            yield line(("none have run; without checks a story is only claimed", Tone.QUIET))
+        for result, iteration in self.night.checks:
+            mark, tone = _CHECKS[result.status]
+            words = f"{str(result.status).replace('_', ' ')}{', flaky' if result.flaky else ''}"
+            when = f"iteration {iteration}" if iteration else "before the first"
+            told = f"{words} {result.duration_s:.1f} s, {when}"
+            yield line((f"{mark} ", tone), f"{_command(result)}  ", (told, tone))
+            for name in result.failing_tests[:3]:
+                yield line((f"    {one_line(name, 200)}", Tone.BAD))
+
+    def circuit(self) -> Iterator[Line]:
+        """State, both counters against their thresholds, the output's trend, the last change."""
+        state, policy = self.night.circuit, self.night.policy
+        since = f" for {_roughly(elapsed(state.since, self.at))}" if state.since else ""
+        opened = f", opened {state.opened_count} times" if state.opened_count else ""
+        yield line((str(state.circuit), CIRCUIT_TONES[state.circuit]), f"{since}{opened}")
+        for label, count, most in (
+            ("no progress", state.no_progress, policy.no_progress_threshold),
+            ("same error", state.same_error, policy.same_error_threshold),
+        ):
+            pips, words = paint.pips(count, most), (f" {count} of {most}", Tone.PLAIN)
+            yield (_label(label), *pips, words)
+        lengths = self.night.session.state.lengths
+        if trend := paint.spark(lengths):
+            newest = (f" {number(lengths[-1])}", Tone.QUIET)
+            yield (_label("output size"), (trend, Tone.BUSY), newest)
+        if move := next((one for one in reversed(state.history) if not one.is_note), None):
+            ago = f"{_roughly(elapsed(move.at, self.at))} ago" if move.at else ""
+            words_of = f"{move.before} → {move.after} {ago}: {one_line(move.reason)}"
+            yield line((words_of, Tone.QUIET))
+        if state.same_error and state.last_error:
+            yield line((f"error: {one_line(state.last_error)}", Tone.WARN))
+
+    def quota(self) -> Iterator[Line]:
+        """The countdown, the starts of this hour, the newest word of the provider."""
+        countdown, wait = self._countdown, self.night.wait
+        yield line(countdown or ("no wait", Tone.GOOD))
+        if countdown and wait:
+            yield line((one_line(wait.reason), Tone.QUIET))
+        yield line(f"{self._starts} in the last hour")
+        if self.facts.limit_words:
+            yield line((f"newest word: {self.facts.limit_words}", Tone.QUIET))
+
+    @property
+    def _countdown(self) -> Span | None:
+        wait = self.night.wait
+        if wait is None or wait.kind == "pause" or not self.night.is_live:
+            return None
+        left = format_duration(max(0.0, wait.until - self.at))
+        return f"goes on in {left} ({clock(wait.until, self.zone)})", Tone.WARN
+
+    @property
+    def _starts(self) -> str:
+        most, calls = self.night.config.limits.calls_per_hour, self.night.calls
+        return f"{calls} of {most} starts" if most else f"{calls} starts"
+
+    def learned(self) -> Iterator[Line]:
+        """What was captured, by category, the skills made of it, and when the next are made."""
+        found = self.facts.learned
+        if not self.night.config.learning.enabled:
+            yield line(("learning is off", Tone.QUIET))
+            return
+        captured = (f"{found.captured} captured", Tone.STRONG if found.captured else Tone.QUIET)
+        yield line(captured, f", {counted(found.skills, 'skill')}")
+        if found.categories:
+            yield line(", ".join(f"{name} {count}" for name, count in found.categories))
+        if soon := self._next_aggregation:
+            yield line((f"next aggregation in {soon}", Tone.QUIET))
+
+    @property
+    def _next_aggregation(self) -> str:
+        settings = self.night.config.learning
+        if not self.facts.stories or not settings.every or not settings.enabled:
+            return ""
+        over = self.facts.count(paint.PASSED, paint.REVIEW, paint.BLOCKED, paint.ASIDE)
+        return counted(settings.every - over % settings.every, "story")
+
+    def health(self) -> Iterator[Line]:
+        """The last four panels in five lines, for narrow windows."""
+        night, state, policy = self.night, self.night.circuit, self.night.policy
+        marks = [f"{_CHECKS[result.status][0]} {_command(result)}" for result, _ in night.checks]
+        failed = any(result.status is CheckStatus.FAILED for result, _ in night.checks)
+        tone = (Tone.BAD if failed else Tone.GOOD) if marks else Tone.QUIET
+        yield line(_label("checks", 8), (", ".join(marks) or "none have run", tone))
+        trend = (f" {paint.spark(night.session.state.lengths, 18)}", Tone.BUSY)
+        name = (str(state.circuit), CIRCUIT_TONES[state.circuit])
+        yield line(_label("circuit", 8), name, trend)
+        loud = Tone.WARN if state.no_progress or state.same_error else Tone.QUIET
+        most, same = policy.no_progress_threshold, policy.same_error_threshold
+        counts = f"no progress {state.no_progress}/{most}, same error {state.same_error}/{same}"
+        yield line((counts, loud))
+        yield line(_label("quota", 8), self._countdown or f"no wait, {self._starts}")
+        soon, captured = self._next_aggregation, self.facts.learned.captured
+        yield line(_label("learned", 8), f"{captured}{f', next in {soon}' if soon else ''}")
+
+    def as_text(self, width: int) -> Iterator[str]:
+        """The whole screen as plain lines, for terminals that cannot draw."""
+        facts = self.facts
+        yield from (plain(row).rstrip() for row in self.header(width))
+        for title, rows in (
+            ("Stories", [story_line(row, width - 2) for row in facts.stories[:200]]),
+            ("Now", [*self.now(), *list(self.actions())[-5:]]),
+            ("Checks", self.checks()),
+            ("Circuit", self.circuit()),
+            ("Quota", self.quota()),
+            ("Learnings", self.learned()),
+            ("Log", [log_line(entry, self.zone) for entry in facts.log[-20:]]),
+        ):
+            yield f"\n{title}:"
+            yield from (cut(f"  {plain(row)}".rstrip(), width) for row in rows)
 
 
-def _instead(facts: Facts, state: Headline) -> Iterator[Line]:
-    words = [text for text in (state.reason, state.advice) if text]
-    for place, text in enumerate(words or ["between two iterations"]):
-        yield line((text, state.tone if place == 0 else Tone.PLAIN))
-    if facts.night.run is not None and facts.night.newest is not None:
-        on = f" on {one_line(facts.night.newest.story, 60)}" if facts.night.newest.story else ""
-        yield line((f"last: iteration {facts.night.newest.n}{on}", Tone.QUIET))
-        totals = facts.night.totals
-        spent = f"{totals.starts} starts, {number(totals.total_tokens)} tokens"
-        yield line((f"{spent}, {format_duration(totals.waited_s)} waited", Tone.QUIET))
+def story_line(row: StoryRow, width: int) -> Line:
+    """One story: its mark, name, failed attempts, standing, and where there is room, why."""
+    wide = width >= _WIDE_ROW
+    standing = row.standing if wide else _SHORT.get(row.standing, row.standing)
+    name, size = min(12 if wide else 8, max(6, len(row.id))), 15 if wide else 9
+    rest = width - name - size - 7
+    why = rest // 2 if wide else 0
+    return (
+        (f"{row.mark} ", row.tone),
+        (fit(row.id, name) + " ", Tone.STRONG),
+        (fit(row.title, rest - why) + " ", Tone.PLAIN),
+        (fit(f"{row.attempts}{paint.FAILED}" if row.attempts else "", 3), Tone.WARN),
+        (fit(standing, size), row.tone),
+        (cut(row.verdict, why), Tone.QUIET),
+    )
 
 
-def action_line(action: Action) -> Line:
-    """One thing the agent did, with its result."""
-    mark: Span = ("· ", Tone.PLAIN)
-    if action.ok is not None:
-        good = (f"{paint.PASSED} ", Tone.GOOD)
-        mark = good if action.ok else (f"{paint.FAILED} ", Tone.BAD)
-    if action.kind == "text":
-        return line(mark, (f"“{action.words}”", Tone.QUIET))
-    return line(mark, action.words)
+def log_line(entry: LogLine, zone: tzinfo | None) -> Line:
+    """One line of the log with its time."""
+    return ((f"{clock(entry.at, zone, '%H:%M:%S')} ", Tone.QUIET), (entry.text, entry.tone))
 
 
-def checks(facts: Facts) -> Iterator[Line]:
-    """Every check with its last result."""
-    if not facts.night.checks:
-        yield line(("none have run; without checks a story is only claimed", Tone.QUIET))
-    for result, iteration in facts.night.checks:
-        mark, tone = _CHECKS[result.status]
-        words = f"{str(result.status).replace('_', ' ')}{', flaky' if result.flaky else ''}"
-        when = f"iteration {iteration}" if iteration else "before the first"
-        told = f"{words} {result.duration_s:.1f} s, {when}"
-        yield line((f"{mark} ", tone), f"{_command(result)}  ", (told, tone))
-        for name in result.failing_tests[:3]:
-            yield line((f"    {one_line(name, 200)}", Tone.BAD))
+def _running(night: Night, last_activity: float) -> Headline:
+    wait = night.wait
+    if night.died:
+        ago = format_duration(elapsed(last_activity, night.now))
+        words = (f"its process is gone; last seen {ago} ago", "next: ralph run --continue")
+        return Headline(paint.FAILED, "DIED", Tone.BAD, *words)
+    if wait is not None and wait.kind == "pause":
+        return Headline(paint.PAUSED, "PAUSED", Tone.WARN, one_line(wait.reason), "p lets it go on")
+    if wait is not None:
+        left = format_duration(max(0.0, wait.until - night.now))
+        return Headline(paint.CLOCK, "WAITING", Tone.WARN, f"{left} more: {one_line(wait.reason)}")
+    if night.session.desk.paused:
+        words = ("after this iteration", "p lets it go on")
+        return Headline(paint.PAUSED, "PAUSING", Tone.WARN, *words)
+    return Headline(paint.RUNNING, "RUNNING", Tone.BUSY)
 
 
 def _command(result: CheckResult) -> str:
@@ -97,97 +383,11 @@ def _command(result: CheckResult) -> str:
     return program.rsplit("/", 1)[-1] + space + rest
 
 
-def circuit(facts: Facts, at: float) -> Iterator[Line]:
-    """The state, both counters against their thresholds, the output's trend, the last change."""
-    state, policy = facts.night.circuit, facts.night.policy
-    since = f" for {_roughly(elapsed(state.since, at))}" if state.since else ""
-    opened = f", opened {state.opened_count} times" if state.opened_count else ""
-    yield line((str(state.circuit), _CIRCUIT_TONES[state.circuit]), f"{since}{opened}")
-    for label, count, most in (
-        ("no progress", state.no_progress, policy.no_progress_threshold),
-        ("same error", state.same_error, policy.same_error_threshold),
-    ):
-        yield (_label(label), *pips(count, most), (f" {count} of {most}", Tone.PLAIN))
-    lengths = facts.night.session.state.lengths
-    if trend := spark(lengths):
-        newest = f" {number(lengths[-1])}"
-        yield (_label("output size"), (trend, Tone.BUSY), (newest, Tone.QUIET))
-    moves = [move for move in state.history if not move.is_note]
-    if moves:
-        ago = f"{_roughly(elapsed(moves[-1].at, at))} ago" if moves[-1].at else ""
-        words = f"{moves[-1].before} → {moves[-1].after} {ago}: {one_line(moves[-1].reason)}"
-        yield line((words, Tone.QUIET))
-    if state.same_error and state.last_error:
-        yield line((f"error: {one_line(state.last_error)}", Tone.WARN))
-
-
-def quota(facts: Facts, at: float, zone: tzinfo | None) -> Iterator[Line]:
-    """The countdown, the starts of this hour, the newest word of the provider."""
-    countdown = _countdown(facts, at, zone)
-    yield line(countdown or ("no wait", Tone.GOOD))
-    if countdown and facts.night.wait:
-        yield line((one_line(facts.night.wait.reason), Tone.QUIET))
-    yield line(f"{_starts(facts)} in the last hour")
-    if facts.limit_words:
-        yield line((f"newest word: {facts.limit_words}", Tone.QUIET))
-
-
-def _countdown(facts: Facts, at: float, zone: tzinfo | None) -> Span | None:
-    wait = facts.night.wait
-    if wait is None or wait.kind == "pause" or not facts.night.is_live:
-        return None
-    left = format_duration(max(0.0, wait.until - at))
-    return f"goes on in {left} ({clock(wait.until, zone)})", Tone.WARN
-
-
-def _starts(facts: Facts) -> str:
-    most, calls = facts.night.config.limits.calls_per_hour, facts.night.calls
-    return f"{calls} of {most} starts" if most else f"{calls} starts"
-
-
-def learned(facts: Facts) -> Iterator[Line]:
-    """What was captured, by category, the skills made of it, and when the next are made."""
-    found = facts.learned
-    if not facts.night.config.learning.enabled:
-        yield line(("learning is off", Tone.QUIET))
-        return
-    captured = (f"{found.captured} captured", Tone.STRONG if found.captured else Tone.QUIET)
-    yield line(captured, f", {counted(found.skills, 'skill')}")
-    if found.categories:
-        yield line(", ".join(f"{name} {count}" for name, count in found.categories))
-    if soon := _next_aggregation(facts):
-        yield line((f"next aggregation in {soon}", Tone.QUIET))
-
-
-def _next_aggregation(facts: Facts) -> str:
-    settings = facts.night.config.learning
-    every = settings.every
-    if not facts.stories or not every or not settings.enabled:
-        return ""
-    left = every - facts.count(paint.PASSED, paint.REVIEW, paint.BLOCKED, paint.ASIDE) % every
-    return counted(left, "story")
-
-
-def health(facts: Facts, at: float, zone: tzinfo | None) -> Iterator[Line]:
-    """The last four panels in five lines, for narrow windows."""
-    marks = [f"{_CHECKS[result.status][0]} {_command(result)}" for result, _ in facts.night.checks]
-    failed = any(result.status is CheckStatus.FAILED for result, _ in facts.night.checks)
-    tone = (Tone.BAD if failed else Tone.GOOD) if marks else Tone.QUIET
-    yield line(_label("checks", 8), (", ".join(marks) or "none have run", tone))
-    state, policy = facts.night.circuit, facts.night.policy
-    trend = spark(facts.night.session.state.lengths, 18)
-    name = (str(state.circuit), _CIRCUIT_TONES[state.circuit])
-    yield line(_label("circuit", 8), name, (f" {trend}", Tone.BUSY))
-    loud = Tone.WARN if state.no_progress or state.same_error else Tone.QUIET
-    most, same = policy.no_progress_threshold, policy.same_error_threshold
-    counts = f"no progress {state.no_progress}/{most}, same error {state.same_error}/{same}"
-    yield line((counts, loud))
-    calm = (f"no wait, {_starts(facts)}", Tone.PLAIN)
-    yield line(_label("quota", 8), _countdown(facts, at, zone) or calm)
-    soon = _next_aggregation(facts)
-    yield line(
-        _label("learned", 8), f"{facts.learned.captured}{f', next in {soon}' if soon else ''}"
-    )
+def _about(seconds: float) -> str:
+    """A duration no more exact than an estimate is."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _roughly(seconds: float) -> str:

@@ -1,26 +1,174 @@
-"""The views over the main one: pages to read, a question to answer, a decision to confirm."""
+"""What stands on the screen: panels of a few lines, long lists, and the views over the main one.
+
+A long list is Textual's `OptionList`, which draws only what is visible.  Widgets are handed values
+and draw; they read nothing and decide nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.events import Resize
+from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Button, Footer, Input, Static, Tab, Tabs
+from textual.widget import Widget
+from textual.widgets import Button, Footer, Input, OptionList, Static, TabbedContent, TabPane, Tabs
 
 from ralphloop.errors import RalphError
 from ralphloop.ui.monitor.pages import Page, text_page
-from ralphloop.ui.monitor.paint import folded
-from ralphloop.ui.monitor.widgets import Field, Rows, Search
+from ralphloop.ui.monitor.paint import Line, Tone, plain_ascii
 
 Load = Callable[[], tuple[Page, ...]]
 Open = Callable[[str, int], None]
+_STYLES = {
+    Tone.PLAIN: "",
+    Tone.STRONG: "bold",
+    Tone.QUIET: "dim",
+    Tone.GOOD: "$text-success",
+    Tone.WARN: "$text-warning",
+    Tone.BAD: "$text-error bold",
+    Tone.BUSY: "$text-primary",
+}
+
+
+def content(widget: Widget, line: Line) -> Content:
+    """The line as Textual shows it; nothing in it is markup."""
+    in_ascii = widget.app.has_class("-ascii")
+    shown = ((plain_ascii(text) if in_ascii else text, _STYLES[tone]) for text, tone in line)
+    return Content.assemble(*(span for span in shown if span[0]))
+
+
+class Panel(Static):
+    """A few lines; where they are too many, the last ones are shown if `newest_last`."""
+
+    def __init__(self, name: str, title: str = "", *, newest_last: bool = False) -> None:
+        super().__init__(id=name)
+        self.border_title = title
+        self._newest_last = newest_last
+        self._lines: Sequence[Line] = ()
+        self._shown: Sequence[Line] | None = None
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Draw it again where it says something else now."""
+        self._lines = lines
+        shown = lines[-max(1, self.content_size.height) :] if self._newest_last else lines
+        if shown != self._shown:
+            # A new layout of the screen costs ten times a redraw.
+            resized = self.styles.is_auto_height and len(shown) != len(self._shown or ())
+            self._shown = shown
+            self.update(Content("\n").join(content(self, line) for line in shown), layout=resized)
+
+    def on_resize(self) -> None:
+        self.show(self._lines)
+
+
+class Rows(OptionList):
+    """Many lines, one of which is marked and may be chosen."""
+
+    def __init__(self, name: str | None = None, title: str = "") -> None:
+        super().__init__(id=name, markup=False)
+        self.border_title = title
+
+    def fill(self, lines: Iterable[Line]) -> None:
+        """Show other lines, at the same place."""
+        marked, top = self.highlighted, self.scroll_y
+        self.set_options(content(self, line) for line in lines)
+        self.highlighted = marked
+        self.scroll_to(y=top, animate=False, force=True)
+
+    def find(self, term: str, step: int) -> int:
+        """Mark the next line with the term, upwards (-1) or downwards (1); how many have it."""
+        texts = (str(option.prompt).casefold() for option in self.options)
+        found = [at for at, text in enumerate(texts) if term.casefold() in text] if term else []
+        start = self.highlighted
+        if start is None:
+            start = len(self.options) if step < 0 else -1
+        beyond = [at for at in found[::step] if (at - start) * step > 0]
+        self.highlighted = next(iter([*beyond, *found[::step]]), None)
+        return len(found)
+
+
+class Paper(Rows):
+    """Many lines to read: keys scroll them, and only a search marks one.
+
+    A person who is at the end stays there when lines are added.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "scroll_up", show=False),
+        Binding("down", "scroll_down", show=False),
+        Binding("pageup", "leaf(-1)", show=False),
+        Binding("pagedown", "leaf(1)", show=False),
+        Binding("home", "scroll_home", show=False),
+        Binding("end", "scroll_end", show=False),
+    ]
+
+    class Scrolled(Message):
+        """A person looked back, or is at the end again."""
+
+    is_at_end = True
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self.is_at_end != self.is_vertical_scroll_end:
+            self.is_at_end = self.is_vertical_scroll_end
+            self.post_message(self.Scrolled())
+
+    def extend(self, lines: Iterable[Line]) -> None:
+        """Add lines at the end."""
+        follow = self.is_at_end
+        self.add_options(content(self, line) for line in lines)
+        if follow:
+            self.follow()
+
+    def follow(self) -> None:
+        """Go to the end."""
+        self.highlighted = None
+        self.call_after_refresh(self.scroll_end, animate=False, immediate=True, force=True)
+
+    def action_leaf(self, by: int) -> None:
+        (self.scroll_page_down if by > 0 else self.scroll_page_up)(animate=False)
+
+
+class Field(Input):
+    """One line to type into; a cursor that blinks would redraw the screen for ever."""
+
+    def __init__(self, placeholder: str, *, name: str | None = None) -> None:
+        super().__init__(placeholder=placeholder, id=name, max_length=1_000)
+        self.cursor_blink = False
+
+
+class Search(Field):
+    """The line below `Rows` that takes a term; hidden until somebody searches."""
+
+    def __init__(self, placeholder: str, *, rows: Callable[[], Rows], step: int) -> None:
+        super().__init__(placeholder, name="find")
+        self._rows, self._step = rows, step
+        self.found = 0
+        self.display = False
+
+    def begin(self) -> None:
+        self.display = True
+        self.focus()
+
+    def end(self) -> bool:
+        """Hide it; False where nobody searched."""
+        searched, self.display, self.found = self.display, False, 0
+        if searched:
+            self._rows().highlighted = None
+            self._rows().focus()
+        return searched
+
+    @on(Input.Submitted)
+    def _find(self, event: Input.Submitted) -> None:
+        self.found = self._rows().find(event.value, self._step)
+        if not self.found and event.value:
+            self.notify("not found", timeout=2)
 
 
 class Reading(Screen[None]):
@@ -39,22 +187,17 @@ class Reading(Screen[None]):
             super().__init__()
             self.pages = pages
 
-    def __init__(self, load: Load, *, title: str, follow: Open, in_ascii: bool = False) -> None:
+    def __init__(self, load: Load, *, title: str, follow: Open) -> None:
         super().__init__()
-        self._load, self._follow = load, follow
+        self._load, self._title, self._follow = load, title, follow
         self._pages: tuple[Page, ...] = ()
-        self._at = 0
-        self._origin: list[int] = []  # of each line shown, the line of the page
-        self._rows = Rows(name="reading", title=title, in_ascii=in_ascii)
 
     def compose(self) -> ComposeResult:
-        yield Tabs()
-        yield self._rows
-        yield Search(self._rows, "search; Enter: next, Esc: back", step=1)
+        yield TabbedContent()
+        yield Search("search; Enter: next, Esc: back", rows=self._rows, step=1)
         yield Footer()
 
     def on_mount(self) -> None:
-        self._rows.focus()
         self._fetch()
 
     @work(thread=True)
@@ -67,54 +210,41 @@ class Reading(Screen[None]):
 
     @on(Loaded)
     async def _loaded(self, event: Loaded) -> None:
-        self._pages = event.pages
-        tabs = self.query_one(Tabs)
+        self._pages, tabs = event.pages, self.query_one(TabbedContent)
+        in_ascii = self.app.has_class("-ascii")
         for number, page in enumerate(event.pages):
-            await tabs.add_tab(Tab(f"{number + 1} {page.title}", id=f"page-{number}"))
-        tabs.display = len(event.pages) > 1
-        self._show(0)
+            rows = Rows() if page.links else Paper()
+            rows.border_title = Content(plain_ascii(self._title) if in_ascii else self._title)
+            title = Content(f"{number + 1} {page.title}")
+            await tabs.add_pane(TabPane(title, rows, id=f"page-{number}"))
+            rows.fill(page.lines)
+            first = min(page.links, default=None)  # at once, unless there is much to read before
+            rows.highlighted = 0 if first and first > self.size.height - 6 else first
+        self.query_one(Tabs).display = len(event.pages) > 1
+        self._rows().focus()
 
-    @on(Tabs.TabActivated)
-    def _turned(self, event: Tabs.TabActivated) -> None:
-        self._show(int((event.tab.id or "page-0").removeprefix("page-")))
+    def _rows(self) -> Rows:
+        """Those of the page that is open."""
+        return self.query_one(f"#{self.query_one(TabbedContent).active or 'page-0'} Rows", Rows)
 
-    def _show(self, number: int) -> None:
-        """Show a page, its long lines folded."""
-        self._at = number
-        self._fold()
-        links = self._pages[number].links if self._pages else {}
-        shown = [at for at, origin in enumerate(self._origin) if origin in links]
-        self._rows.cursor = shown[0] if shown and shown[0] < self._rows.size.height else None
-        if shown and self._rows.cursor is None:
-            self._rows.cursor = 0
-        self._rows.scroll_to(y=0, animate=False)
+    @on(TabbedContent.TabActivated)
+    def _turned(self) -> None:
+        self._rows().focus()
 
-    def _fold(self) -> None:
-        if not self._pages or not self._rows.size.width:
-            return
-        width, lines, self._origin = self._rows.size.width - 2, [], []
-        for number, line in enumerate(self._pages[self._at].lines):
-            for row in folded(line, width):
-                lines.append(row)
-                self._origin.append(number)
-        self._rows.fill(len(lines), lambda index, _: lines[index])
-
-    def on_resize(self, _: Resize) -> None:
-        self.call_after_refresh(self._fold)
-
-    @on(Rows.Chosen)
-    def _chosen(self, event: Rows.Chosen) -> None:
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        target = self._pages[self._at].links.get(self._origin[event.index])
-        if target is not None:
+        number = int((self.query_one(TabbedContent).active or "page-0").removeprefix("page-"))
+        if target := self._pages[number].links.get(event.option_index):
             self._follow(*target)
 
     def action_turn(self, by: int) -> None:
-        self.action_page((self._at + by) % max(1, len(self._pages)))
+        tabs = self.query_one(Tabs)
+        (tabs.action_next_tab if by > 0 else tabs.action_previous_tab)()
 
     def action_page(self, number: int) -> None:
         if number < len(self._pages):
-            self.query_one(Tabs).active = f"page-{number}"
+            self.query_one(TabbedContent).active = f"page-{number}"
 
     def action_leave(self) -> None:
         if not self.query_one(Search).end():

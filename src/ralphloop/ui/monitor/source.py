@@ -1,25 +1,114 @@
-"""From what is watched to what the monitor knows: events become lines of a log, once each."""
+"""What the monitor knows (`Facts`), read anew whenever something was written.
+
+Events become lines of a log, once each, in the console's wording (`ui.console`).  Only what an
+agent does is told shorter: results that went well and status blocks say nothing a person watching
+needs.  Texts that come from agents and files are one bounded line without control characters here.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 from ralphloop.config.model import Config
-from ralphloop.core.events import AgentStep, IterationStarted, LoopEvent
+from ralphloop.core import events
+from ralphloop.core.events import LoopEvent
+from ralphloop.core.grading import Grade
+from ralphloop.core.model import Usage
+from ralphloop.core.story_state import Standing
 from ralphloop.errors import RalphError
-from ralphloop.night.values import Night
-from ralphloop.night.watch import EVENTS_READ, Watch, Watched
+from ralphloop.night.values import Night, StoryLook
+from ralphloop.night.watch import EVENTS_READ, Learned, Watch, Watched
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
-from ralphloop.ui.monitor import happenings
-from ralphloop.ui.monitor.stories import story_rows
-from ralphloop.ui.monitor.values import Facts, LogLine
+from ralphloop.ui.console import event_lines
+from ralphloop.ui.monitor import paint
+from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone
 
 LOG_KEPT = EVENTS_READ
 _EVENTS_KEPT = 400  # of the running iteration
+_ACTIONS_KEPT = 40
 _TRY_AGAIN_S = 2.0
+_LONGEST_LINE = 500
+_BLOCK = "---RALPH_STATUS---"
+_SILENT_WHEN_GOOD = ("tool_result", "result", "status")
+_WEAK_GRADES = (Grade.CLAIMED, Grade.NEEDS_REVIEW, "")
+_TONES = {
+    events.IterationStarted: Tone.STRONG,
+    events.StoryPassed: Tone.GOOD,
+    events.StorySetAside: Tone.WARN,
+    events.StoryBlocked: Tone.WARN,
+    events.Waiting: Tone.WARN,
+    events.RequestAnswered: Tone.BUSY,
+    events.RunStarted: Tone.STRONG,
+    events.RunFinished: Tone.STRONG,
+    events.Preflight: Tone.QUIET,
+}
+
+
+class StoryRow(NamedTuple):
+    """A story as it is listed."""
+
+    key: str  # the id as it is in the file
+    id: str  # as it can be shown
+    title: str
+    mark: str
+    standing: str  # in words: the grade, "waits for you", "waits on US-2"
+    tone: Tone
+    attempts: int  # failed ones
+    verdict: str  # what the last iteration came to
+
+
+class LogLine(NamedTuple):
+    at: float
+    text: str
+    tone: Tone
+
+
+class Action(NamedTuple):
+    """Something the agent did."""
+
+    kind: str  # tool, text, retry, limit …
+    words: str
+    ok: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Everything that was read, at one moment; the clock is not among it."""
+
+    night: Night
+    trouble: str = ""  # why the journal cannot be read
+    way_out: str = ""
+    stories: tuple[StoryRow, ...] = ()
+    log: tuple[LogLine, ...] = ()
+    actions: tuple[Action, ...] = ()
+    answered: bool = False  # the agent gave its result; what follows is ours
+    last_output: float | None = None
+    usage: Usage = field(default_factory=Usage)  # of the running agent, so far
+    limit_words: str = ""  # the newest word about quota
+    learned: Learned = field(default_factory=Learned)
+
+    @cached_property
+    def _marks(self) -> Counter[str]:
+        return Counter(row.mark for row in self.stories)
+
+    def count(self, *marks: str) -> int:
+        """Stories with these marks."""
+        return sum(self._marks[mark] for mark in marks)
+
+
+def nothing_known(project: Project, trouble: RalphError | None = None) -> Facts:
+    """Before the first look, or where the journal cannot be read."""
+    return Facts(
+        night=Night(project=project, now=0.0, config=Config()),
+        trouble=one_line(trouble.message, 500) if trouble else "",
+        way_out=one_line(trouble.next_step, 500) if trouble else "",
+    )
 
 
 class Source:
@@ -31,8 +120,7 @@ class Source:
         self.project = project
         self._clock = clock
         self._watch = Watch(project, run=run, clock=clock)
-        self._facts = nothing_known(project)
-        self._told = False
+        self._facts: Facts | None = None
         self._quiet_until = 0.0
         self._forget_events()
 
@@ -48,9 +136,9 @@ class Source:
             self.close()
             self._quiet_until = now + _TRY_AGAIN_S
             facts = nothing_known(self.project, trouble=error)
-        if facts is None or (self._told and facts == self._facts):
+        if facts is None or facts == self._facts:
             return None
-        self._facts, self._told = facts, True
+        self._facts = facts
         return facts
 
     def close(self) -> None:
@@ -60,23 +148,22 @@ class Source:
     def _forget_events(self) -> None:
         self._log: deque[LogLine] = deque(maxlen=LOG_KEPT)
         self._shown_log: tuple[LogLine, ...] = ()
-        self._steps: deque[tuple[float, AgentStep]] = deque(maxlen=_EVENTS_KEPT)
+        self._steps: deque[tuple[float, events.AgentStep]] = deque(maxlen=_EVENTS_KEPT)
         self._limit_words = ""
 
     def _taken_in(self, seen: Watched) -> Facts:
         if seen.is_new_run:
             self._forget_events()
         self._tell(seen.events)
-        night, before = seen.night, self._facts.night
-        newest = night.newest
+        night, before, newest = seen.night, self._facts, seen.night.newest
+        same = before is not None and night.stories is before.night.stories
         at, step = self._steps[-1] if self._steps else (None, None)
         signs = [sign for sign in (seen.last_output, at) if sign]
-        same = self._told and night.stories is before.stories
         return Facts(
             night=night,
-            stories=self._facts.stories if same else story_rows(night),
+            stories=before.stories if before and same else story_rows(night),
             log=self._shown_log,
-            actions=happenings.actions(step for _, step in self._steps),
+            actions=_actions(step for _, step in self._steps),
             answered=step is not None and step.kind == "result",
             last_output=max(signs, default=newest.started_at if newest else None),
             usage=seen.usage,
@@ -84,24 +171,104 @@ class Source:
             learned=seen.learned,
         )
 
-    def _tell(self, events: Iterable[LoopEvent]) -> None:
+    def _tell(self, fresh: Iterable[LoopEvent]) -> None:
         """Fold new events into the log; the newest ones of a long run are kept."""
-        for event in events:
-            self._log.extend(happenings.log_lines(event))
-            if isinstance(event.what, IterationStarted):
+        for event in fresh:
+            self._log.extend(log_lines(event))
+            if isinstance(event.what, events.IterationStarted):
                 self._steps.clear()
-            elif isinstance(step := event.what, AgentStep):
+            elif isinstance(step := event.what, events.AgentStep):
                 self._steps.append((event.at, step))
                 if step.kind == "limit":
                     self._limit_words = one_line(step.summary, 80)
-        if events:
+        if fresh:
             self._shown_log = tuple(self._log)
 
 
-def nothing_known(project: Project, trouble: RalphError | None = None) -> Facts:
-    """Before the first look, or where the journal cannot be read."""
-    return Facts(
-        night=Night(project=project, now=0.0, config=Config()),
-        trouble=one_line(trouble.message, 500) if trouble else "",
-        way_out=one_line(trouble.next_step, 500) if trouble else "",
+# --- stories ---------------------------------------------------------------------------------
+
+
+def story_rows(night: Night) -> tuple[StoryRow, ...]:
+    """The stories of the list, then those only the journal remembers."""
+    passed = {look.story.id for look in night.stories if look.story.passes}
+    newest = night.current if night.is_live else None
+    current = (newest.story or "") if newest else None
+    return tuple(
+        StoryRow(
+            look.story.id,
+            one_line(look.story.id, 60),
+            one_line(look.story.title, 200),
+            *_standing(look, passed, current),
+            attempts=look.failed,
+            verdict=one_line(look.state.reason, 300),
+        )
+        for look in night.stories
     )
+
+
+def _standing(look: StoryLook, passed: set[str], current: str | None) -> tuple[str, str, Tone]:
+    """A mark, words and their tone."""
+    if look.story.id == current and look.standing is Standing.OPEN:
+        return paint.RUNNING, "running", Tone.BUSY
+    if look.standing is Standing.PASSED:
+        mark = paint.REVIEW if look.grade == Grade.NEEDS_REVIEW else paint.PASSED
+        tone = Tone.WARN if look.grade in _WEAK_GRADES else Tone.GOOD
+        return mark, one_line(look.grade, 20) or "passed", tone
+    if look.standing is Standing.BLOCKED:
+        return paint.BLOCKED, "waits for you", Tone.WARN
+    if look.standing is Standing.SET_ASIDE:
+        return paint.ASIDE, "set aside", Tone.WARN
+    needs = [one_line(name, 20) for name in look.story.depends_on if name not in passed]
+    if needs:
+        more = f" +{len(needs) - 1}" if len(needs) > 1 else ""
+        return paint.WAITING, f"waits on {needs[0]}{more}", Tone.QUIET
+    return paint.OPEN, "begun" if look.state.iterations else "open", Tone.PLAIN
+
+
+# --- what happened ---------------------------------------------------------------------------
+
+
+def log_lines(event: LoopEvent) -> Iterator[LogLine]:
+    """What there is to say about an event."""
+    what = event.what
+    if isinstance(what, events.AgentStep):
+        if action := _action(what):
+            words = {"tool": action.words, "text": f"“{action.words}”"}.get(
+                action.kind, f"{action.kind}: {action.words}"
+            )
+            failed = action.ok is False
+            mark, tone = ("✗ ", Tone.WARN) if failed else ("", Tone.QUIET)
+            yield LogLine(event.at, f"  {mark}{words}", tone)
+        return
+    tone = _TONES.get(type(what), Tone.PLAIN)
+    if isinstance(what, events.CircuitChanged):
+        tone = CIRCUIT_TONES[what.after]
+    for line in [what.name] if isinstance(what, events.Unknown) else event_lines(event):
+        loud = Tone.WARN if line.lstrip().startswith("!") else tone
+        indent = "  " if line.startswith(" ") else ""
+        yield LogLine(event.at, indent + one_line(line, _LONGEST_LINE), loud)
+
+
+def _action(step: events.AgentStep) -> Action | None:
+    """What an agent's event says, where it says something."""
+    ok = step.ok if isinstance(step.ok, bool) else None
+    if step.kind in _SILENT_WHEN_GOOD and ok is not False:
+        return None
+    words = one_line(step.summary.split(_BLOCK)[0], _LONGEST_LINE)
+    return Action(step.kind, words, ok) if words else None
+
+
+def _actions(steps: Iterable[events.AgentStep]) -> tuple[Action, ...]:
+    """The last actions of an iteration; a tool's result is told with its call."""
+    told: list[Action] = []
+    for step in steps:
+        if step.kind == "tool_result" and isinstance(step.ok, bool):
+            name = step.summary.partition(" ")[0]
+            for index in reversed(range(max(0, len(told) - 20), len(told))):
+                call = told[index]
+                if call.kind == "tool" and call.ok is None and call.words.startswith(name):
+                    told[index] = call._replace(ok=step.ok)
+                    break
+        elif action := _action(step):
+            told.append(action)
+    return tuple(told[-_ACTIONS_KEPT:])
