@@ -40,6 +40,7 @@ def test_head_and_tail_survive_and_the_gap_is_counted(
     """Whatever comes: the head is whole, the end is the end, and the count is right."""
     path = tmp_path_factory.mktemp("t") / "t.log"
     file = CappedFile(path, head=100, tail=80)
+    file.open()
     for chunk in chunks:
         file.write(chunk)
     file.close()

@@ -19,12 +19,13 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from ralphloop.agents.base import Cause, Finished, Launch
 from ralphloop.agents.environment import local_time
-from ralphloop.agents.transcript import TranscriptSink
+from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.proc.child import Child, Clocks, FileProbe, StallWatch
 from ralphloop.proc.steps import StopSignal
@@ -66,7 +67,7 @@ async def run_agent(
     launch: Launch,
     *,
     reader: Reader,
-    sink: TranscriptSink,
+    sink: Transcript,
     rules: Rules,
     stop: StopSignal,
     on_event: Callable[[AgentEvent], None] = lambda _: None,
@@ -95,20 +96,14 @@ async def run_agent(
         run.leave_nothing_behind()
 
 
-def _never_started(
-    launch: Launch, reader: Reader, sink: TranscriptSink, error: Exception
-) -> Finished:
+def _never_started(launch: Launch, reader: Reader, sink: Transcript, error: Exception) -> Finished:
     """An agent that could not be started is an outcome, not an exception: the loop counts them."""
-    missing = isinstance(error, FileNotFoundError)
     words = f"cannot start {launch.argv[0]}: {error}"
     sink.err(f"{words}\n".encode("utf-8", "replace"))
-    exit_code = 127 if missing else 126
-    response = reader.finish(exit_code=exit_code, stderr=words)
-    return Finished(
-        end=ProcessEnd(exit_code=exit_code),
-        response=msgspec.structs.replace(response, outcome=Outcome.STARTUP_ERROR, reason=words),
-        stderr_tail=words,
-    )
+    end = ProcessEnd(exit_code=127 if isinstance(error, FileNotFoundError) else 126)
+    response = reader.finish(exit_code=end.exit_code, stderr=words)
+    response = msgspec.structs.replace(response, outcome=Outcome.STARTUP_ERROR, reason=words)
+    return Finished(end=end, response=response, stderr_tail=words)
 
 
 class _Run:
@@ -120,7 +115,7 @@ class _Run:
         child: Child,
         tree: ProcessTree,
         reader: Reader,
-        sink: TranscriptSink,
+        sink: Transcript,
         rules: Rules,
         on_event: Callable[[AgentEvent], None],
     ) -> None:
@@ -141,9 +136,8 @@ class _Run:
         self._listening = True
         self._cause, self._words = Cause.NONE, ""
         self._leftovers: tuple[str, ...] = ()
+        self._everybody = partial(tree.members, thorough=True)
         self._is_over = False  # it has exited, and nobody of its tree is left
-        self._house_s = _COLLECT_S if tree.adopting else _SAMPLE_S
-        self._next_sample = 0.0
         self._readers: list[asyncio.Task[None]] = []
 
     # --- the course of things ---
@@ -180,15 +174,21 @@ class _Run:
 
     async def _attend(self, stall: StallWatch) -> None:
         """Look at the agent again and again; returns when it should be stopped."""
+        house_s = _COLLECT_S if self._tree.adopting else _SAMPLE_S
+        next_look = 0.0
         while self._cause is Cause.NONE:
-            await asyncio.sleep(min(self.clocks.tick_s, self._house_s))
+            await asyncio.sleep(min(self.clocks.tick_s, house_s))
             self._raise_reading_errors()
             now = time.monotonic()
             self.clocks.tick(now, time.time())
-            self._keep_house(now)
+            if now >= next_look:
+                next_look = now + house_s
+                self._tree.keep_house()
+            # Counted from its last visible step: background work may start a second turn.
+            quiet = now - self._last_step
             if hint := self._reader.fatal_hint:
                 self._decide(Cause.FATAL, hint)
-            elif self._hangs_on(now):
+            elif self._reader.result_seen and quiet >= self._rules.after_result_grace_s:
                 self._decide(Cause.RESULT, "it had given its result and did not exit")
             elif self.clocks.out_of_time:
                 limit = format_duration(self._rules.wall_s)
@@ -197,26 +197,11 @@ class _Run:
                 limit = format_duration(self._rules.stall_s)
                 self._decide(Cause.STALLED, f"no output, no work, no file change for {limit}")
 
-    def _hangs_on(self, now: float) -> bool:
-        """The result was said, and since then nothing but waiting."""
-        # Counted from its last visible step: background work may start a second turn.
-        quiet = now - self._last_step
-        return self._reader.result_seen and quiet >= self._rules.after_result_grace_s
-
     def _decide(self, cause: Cause, words: str) -> None:
         self._cause, self._words = cause, words
         # What an agent says while it is being stopped must not replace its good result, or the
         # reason why it will never work.
         self._listening = cause not in {Cause.RESULT, Cause.FATAL}
-
-    def _keep_house(self, now: float) -> None:
-        if now < self._next_sample:
-            return
-        self._next_sample = now + self._house_s
-        if self._tree.adopting:
-            self._tree.collect_orphans()
-        else:
-            self._tree.members()
 
     # --- the end ---
 
@@ -226,26 +211,23 @@ class _Run:
         pause = 0.005
         while not self._tree.is_empty():
             if time.monotonic() >= deadline or stop.requested:
-                self._leftovers = _names(self._tree.members(thorough=True))
+                self._leftovers = _names(self._everybody())
                 patience = self._rules.stop_grace_s
                 stages = gentle(patience, min(patience, _LEFTOVER_FIRST_S))
-                await run_stopping(stopping(self._find, stages, lambda: stop.at_once))
+                await run_stopping(stopping(self._everybody, stages, lambda: stop.at_once))
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.1)
         self._is_over = True
 
     async def _stop_everything(self, stop: StopSignal) -> None:
-        members = self._tree.members(thorough=True)
+        members = self._everybody()
         if self._cause is Cause.RESULT:
             self._leftovers = _names(proc for proc in members if proc.pid != self._child.pid)
         stages = gentle(self._rules.stop_grace_s)
-        await run_stopping(stopping(self._find, stages, lambda: stop.at_once))
+        await run_stopping(stopping(self._everybody, stages, lambda: stop.at_once))
         with suppress(TimeoutError):
             await asyncio.wait_for(self._child.exited(), 1.0)
-
-    def _find(self) -> list[Proc]:
-        return self._tree.members(thorough=True)
 
     async def _hear_last_words(self) -> None:
         """Read what is still in the pipes; whoever else holds them open is not waited for."""
@@ -263,7 +245,7 @@ class _Run:
     def leave_nothing_behind(self) -> None:
         """However this ended, also by an error of ours: kill what lives, close what is open."""
         if not self._is_over and (self._child.exit_code is None or not self._tree.is_empty()):
-            run_stopping_blocking(stopping(self._find, AT_ONCE))
+            run_stopping_blocking(stopping(self._everybody, AT_ONCE))
             self._child.reap()
         self._child.close()
         self._tree.close()

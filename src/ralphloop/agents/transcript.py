@@ -12,107 +12,72 @@ reason is kept in `problem`.
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Protocol, Self
+from typing import BinaryIO, Self
 
 from ralphloop.room import new_file, own_opener
 
 MIB = 1024 * 1024
-_SEGMENTS = (".tail", ".tail-old")
-_STDERR = ".stderr"
-
-
-class TranscriptSink(Protocol):
-    """Where a running agent's output goes."""
-
-    def out(self, chunk: bytes) -> None: ...
-    def err(self, chunk: bytes) -> None: ...
 
 
 class CappedFile:
-    """One file with a bounded head and a bounded tail."""
+    """One file with a bounded head and a bounded tail; it is there once something is written."""
 
     def __init__(self, path: Path, *, head: int, tail: int) -> None:
         self.path = path
         self.problem = ""
         self.written = 0
-        self._head, self._segment = head, max(1, tail // 2)
-        self._in_segment = 0
-        for ending in _SEGMENTS:
-            _remove(f"{path}{ending}")
-        self._file: BinaryIO | None = new_file(path)
-        self._spill: BinaryIO | None = None
+        self._room, self._segment = head, max(1, tail // 2)  # room in the file that is open
+        self._file: BinaryIO | None = None
+        for stale in _segments(path):
+            stale.unlink(missing_ok=True)
+
+    def open(self) -> BinaryIO:
+        """The file, empty."""
+        self._file = new_file(self.path)
+        return self._file
 
     def write(self, chunk: bytes) -> None:
         """Append; what does not fit into the head goes to the tail."""
-        room = max(0, self._head - self.written)
         self.written += len(chunk)
-        if self.problem:
-            return
+        rest = memoryview(chunk)
         try:
-            self._write_head(chunk[:room])
-            self._write_tail(chunk[room:])
+            file = self._file or self.open()
+            while rest and not self.problem:
+                file = file if self._room else self._next_segment(file)
+                sent = file.write(rest[: self._room])
+                self._room -= sent
+                rest = rest[sent:]
         except OSError as error:
             self.problem = f"{self.path.name}: {error.strerror or error}"
 
+    def _next_segment(self, full: BinaryIO) -> BinaryIO:
+        older, newest = _segments(self.path)
+        full.close()
+        if newest.exists():
+            newest.replace(older)
+        self._file, self._room = new_file(newest), self._segment
+        return self._file
+
     def close(self) -> None:
         """Close, and join the tail to the head."""
-        if self._file is not None:
-            self._file.close()
-        if self._spill is None:
+        if self._file is None:
             return
-        self._spill.close()
-        self._file = self._spill = None
+        self._file.close()
         try:
             join_tail(self.path, produced=self.written)
         except OSError as error:
             self.problem = self.problem or f"{self.path.name}: {error.strerror or error}"
 
-    def _write_head(self, piece: bytes) -> None:
-        if piece and self._file is not None:
-            _write_all(self._file, piece)
-
-    def _write_tail(self, piece: bytes) -> None:
-        while piece:
-            if self._spill is None or self._in_segment >= self._segment:
-                self._next_segment()
-            part = piece[: self._segment - self._in_segment]
-            if self._spill is not None:
-                _write_all(self._spill, part)
-            self._in_segment += len(part)
-            piece = piece[len(part) :]
-
-    def _next_segment(self) -> None:
-        newest, older = _segments(self.path)
-        if self._spill is not None:
-            self._spill.close()
-            newest.replace(older)
-        self._spill = new_file(newest)
-        self._in_segment = 0
-
-
-def _write_all(file: BinaryIO, piece: bytes) -> None:
-    view = memoryview(piece)
-    while view:
-        view = view[file.write(view) :]
-
 
 def _segments(path: Path) -> tuple[Path, Path]:
-    return path.with_name(path.name + _SEGMENTS[0]), path.with_name(path.name + _SEGMENTS[1])
-
-
-def _remove(path: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(path)  # noqa: PTH108 - three times for each start, and hardly ever needed
+    """The older and the newest part of the tail."""
+    return path.with_name(f"{path.name}.tail-old"), path.with_name(f"{path.name}.tail")
 
 
 def join_tail(path: Path, produced: int | None = None) -> None:
     """Append the tail segments, if there are any, to the transcript they belong to."""
-    newest, older = _segments(path)
-    parts = [part for part in (older, newest) if part.exists()]
+    parts = [part for part in _segments(path) if part.exists()]
     if not parts:
         return
     kept = path.stat().st_size + sum(part.stat().st_size for part in parts)
@@ -138,49 +103,26 @@ class Transcript:
         self, path: Path, *, head: int = 48 * MIB, tail: int = 16 * MIB, err: int = 4 * MIB
     ) -> None:
         self.path = path
-        if not path.parent.is_dir():
-            path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stderr_path(path).unlink(missing_ok=True)
         self._out = CappedFile(path, head=head, tail=tail)
-        self._err: CappedFile | None = None
-        self._err_bytes = err
-        self._err_problem = ""
-        _remove(f"{path}{_STDERR}")
-
-    def out(self, chunk: bytes) -> None:
-        self._out.write(chunk)
-
-    def err(self, chunk: bytes) -> None:
-        if self._err is None and not self._err_problem:
-            path, half = stderr_path(self.path), self._err_bytes // 2
-            try:
-                self._err = CappedFile(path, head=half, tail=half)
-            except OSError as error:
-                self._err_problem = f"{path.name}: {error.strerror or error}"
-        if self._err is not None:
-            self._err.write(chunk)
+        self._err = CappedFile(stderr_path(path), head=err // 2, tail=err // 2)
+        self._out.open()
+        self.out, self.err = self._out.write, self._err.write
 
     @property
     def problem(self) -> str:
         """Why something could not be written; empty where all went well."""
-        return self._out.problem or self._err_problem or (self._err.problem if self._err else "")
-
-    def close(self) -> None:
-        self._out.close()
-        if self._err is not None:
-            self._err.close()
+        return self._out.problem or self._err.problem
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    def __exit__(self, *_: object) -> None:
+        self._out.close()
+        self._err.close()
 
 
 def stderr_path(path: Path) -> Path:
     """Where the error output beside a transcript is kept."""
-    return path.with_name(path.name + _STDERR)
+    return path.with_name(f"{path.name}.stderr")

@@ -153,10 +153,11 @@ class ProcessTree:
             return True
         return not self.members()
 
-    def collect_orphans(self) -> None:
-        """Reap adopted orphans that have died, so that a long run does not pile up zombies."""
+    def keep_house(self) -> None:
+        """Remember who is there; of adopted orphans, reap those that died, lest zombies pile up."""
         listed = children_of_this_process() if self.adopting else None
-        if listed and any(self._may_be_ours(pid) for pid in listed if pid != self._root):
+        adopted = any(self._may_be_ours(pid) for pid in listed or () if pid != self._root)
+        if adopted or not self.adopting:
             self.members()
 
     def _seeds(self, table: Mapping[int, Proc], *, thorough: bool) -> list[Proc]:
