@@ -1,5 +1,11 @@
 """Secrets are taken out before anything is stored, shown or sent to an agent again.
 
+Most tokens are known by how they begin.  The rest stands beside a name that sounds secret, in an
+address, in a header or in a command.  What is *not* a secret matters as much: git hashes,
+identifiers, dotted names, calls and type annotations after `token =` survive, because the values
+next to a secret-sounding name must look random.  Passwords are chosen by people and short, so for
+them less is enough.
+
 A secret is found in two steps, so that a flood of ordinary output costs little: a search for the
 letters every secret of a kind begins with (`ghp_`, `token`, …; where a pattern begins with plain
 letters, `re` is faster than `bytes.find`), and only at such a place is a bounded pattern tried.  No
@@ -10,19 +16,17 @@ line.
 `Redactor` does the same for a stream.  Whole lines are passed on at once (no secret but a PEM
 key spans a line); of an unfinished line the last `_LONGEST` bytes are held back, because a
 secret may go on in the next chunk.
-
-Which kinds there are is said in `secret_kinds`.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
-
-from ralphloop.secret_kinds import RULES, Rule
 
 REPLACEMENT = b"[redacted]"
 
@@ -30,14 +34,202 @@ _LONGEST = 8 * 1024
 _LONGEST_KEY_BLOCK = 16 * 1024
 _SHORTEST_KNOWN_VALUE = 8
 
+_regex = cache(re.compile)  # most patterns are never needed: what they look for is not there
 
-class _Span(NamedTuple):
-    """A secret, and the whole match around it that must not be cut in two."""
 
-    match_start: int
-    start: int
-    end: int
+class _Rule(NamedTuple):
+    """A kind of secret: where to look, and what must stand there."""
 
+    start: bytes  # a pattern that begins with a plain letter or sign, which makes the search fast
+    pattern: bytes
+    plausible: Callable[[re.Match[bytes]], bool]
+    any_case: bool = False
+
+
+# --- does a value look random? ---------------------------------------------------------------
+
+_WORDS = re.compile(rb"[A-Za-z]+[0-9]{0,2}|[0-9]+")
+_BETWEEN_WORDS = re.compile(rb"[._/:@-]+")
+
+
+def _looks_random(value: bytes, least_entropy: float = 3.0) -> bool:
+    """Letters and digits mixed; no names such as `process.env.GITHUB_TOKEN_2`, `oauth2-proxy`."""
+    has_letter = any(65 <= byte & 0xDF <= 90 for byte in value)
+    if not has_letter or not _digits(value):
+        return False
+    shares = (count / len(value) for count in Counter(value).values())
+    if -sum(share * math.log2(share) for share in shares) < least_entropy:
+        return False
+    parts = (part for part in _BETWEEN_WORDS.split(value) if part)
+    return not all(_WORDS.fullmatch(part) for part in parts)
+
+
+def _digits(value: bytes) -> int:
+    return sum(48 <= byte <= 57 for byte in value)
+
+
+def _always(_match: re.Match[bytes]) -> bool:
+    return True
+
+
+def _random_value(match: re.Match[bytes]) -> bool:
+    return _looks_random(match["secret"])
+
+
+def _in_address(match: re.Match[bytes]) -> bool:
+    """A password, or a token in the place of the name."""
+    return bool(match["user"]) or (len(match["secret"]) >= 16 and _random_value(match))
+
+
+def _assigned_value(match: re.Match[bytes]) -> bool:
+    """A literal next to a secret-sounding name: quoted, or bare as in `.env` files and headers."""
+    value = match["secret"]
+    if match["quote"]:
+        return _looks_random(value)
+    return len(value) >= 16 and _is_bare(match) and _looks_random(value)
+
+
+def _password(match: re.Match[bytes]) -> bool:
+    """The same for what people choose themselves: shorter, and less random."""
+    return bool(match["quote"] or _is_bare(match)) and _looks_random(match["secret"], 2.5)
+
+
+def _is_bare(match: re.Match[bytes]) -> bool:
+    """A value and no code: one digit is in many a name, and calls go on."""
+    after = match.string[match.end() : match.end() + 1]
+    return _digits(match["secret"]) >= 2 and after not in {b"(", b"["}
+
+
+# --- the kinds of secrets --------------------------------------------------------------------
+# Quantifiers are possessive: a place that is no secret after all is left without backtracking.
+
+# How a token begins, how it goes on, and whether it must look random to be believed.
+_TOKENS = (
+    (rb"sk-", rb"[A-Za-z0-9_-]{20,512}+", True),
+    (rb"shp(?:at|ca|pa|ss)_", rb"[A-Fa-f0-9]{32}", True),
+    (rb"sk_live_", rb"[A-Za-z0-9]{16,255}+", False),
+    (rb"rk_live_", rb"[A-Za-z0-9]{16,255}+", False),
+    (rb"gh[pousr]_", rb"[A-Za-z0-9]{30,255}+", False),
+    (rb"github_pat_", rb"[A-Za-z0-9_]{30,255}+", False),
+    (rb"glpat-", rb"[A-Za-z0-9_-]{20,255}+", False),
+    (rb"gsk_", rb"[A-Za-z0-9]{30,128}+", False),
+    (rb"A[KS]IA", rb"[0-9A-Z]{16}(?![0-9A-Za-z])", False),
+    (rb"AIza", rb"[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])", False),
+    (rb"AGE-SECRET-KEY-1", rb"[A-Z0-9]{40,64}+", False),
+    (rb"xox[a-z]-", rb"[A-Za-z0-9-]{10,255}+", False),
+    (rb"xapp-", rb"[A-Za-z0-9-]{20,255}+", False),
+    (rb"xai-", rb"[A-Za-z0-9]{40,128}+", False),
+    (rb"do[opr]_v1_", rb"[a-f0-9]{32,64}+", False),
+    (rb"dapi", rb"[a-f0-9]{32}(?![A-Za-z0-9])", False),
+    (rb"discord(?:app)?\.com/api/webhooks/", rb"[0-9]{10,24}+/[A-Za-z0-9_-]{20,128}+", False),
+    (rb"hv[sbr]\.", rb"[A-Za-z0-9_-]{20,255}+", True),
+    (rb"hf_", rb"[A-Za-z0-9]{30,64}+", True),
+    (rb"hooks\.slack\.com/", rb"[a-z]{5,12}+/[A-Za-z0-9/]{20,128}+", True),
+    (rb"SG\.", rb"[A-Za-z0-9_-]{16,32}+\.[A-Za-z0-9_-]{30,64}+", False),
+    (rb"ya29\.", rb"[A-Za-z0-9_-]{20,2048}+", False),
+    (rb"npm_", rb"[A-Za-z0-9]{30,64}+", True),
+    (rb"pypi-AgE", rb"[A-Za-z0-9_-]{50,1024}+", False),
+    (rb"eyJ", rb"[\w-]{8,1024}+\.eyJ[\w-]{4,4096}+\.[\w-]{8,1024}+", False),
+)
+
+
+def _token_rules() -> Iterator[_Rule]:
+    """One search costs the same whatever follows its first letter, so kinds share it."""
+    kinds: dict[tuple[bytes, bool], list[tuple[bytes, bytes]]] = {}
+    for start, rest, random in _TOKENS:
+        kinds.setdefault((start[:1], random), []).append((start, rest))
+    for (letter, random), alike in kinds.items():
+        starts = b"|".join(start[1:] for start, _ in alike)
+        tokens = b"|".join(start + rest for start, rest in alike)
+        yield _Rule(
+            letter + b"(?:" + starts + b")",
+            rb"(?<![A-Za-z0-9])(?P<secret>" + tokens + b")",
+            _random_value if random else _always,
+        )
+
+
+def _named(
+    start: bytes,
+    name: bytes,
+    joint: bytes = rb"=|:[ ]",
+    plausible: Callable[[re.Match[bytes]], bool] = _assigned_value,
+    shortest: int = 12,
+) -> _Rule:
+    """A value assigned to a secret-sounding name.
+
+    Bare values count only without blanks around `=`, or after `: `; with blanks it is code.
+    """
+    pattern = (
+        rb"(?i:" + name + rb")[A-Za-z0-9_-]{0,24}+[\\\"']{0,3}+"
+        rb"(?:[ \t]{0,4}+(?::=|=>|[:=])[ \t]{0,4}+\\{0,2}+(?P<quote>[\"'])|" + joint + rb")"
+        rb"(?P<secret>[A-Za-z0-9_./+=~@$%^&*!#:-]{" + str(shortest).encode() + rb",512}+)"
+    )
+    return _Rule(start, pattern, plausible, any_case=True)
+
+
+_BEFORE_KEY = b"|".join(
+    rb"(?<=" + word + joint + rb")"
+    for word in (b"api", b"access", b"account", b"signing", b"encryption", b"auth")
+    for joint in (b"", b"[_-]")
+)
+
+_ASSIGNED = rb"[\\\"']{0,3}+[ ]{0,3}+[:=][ ]{0,3}+[\\\"']{0,3}+"
+
+_RULES: tuple[_Rule, ...] = (
+    *_token_rules(),
+    _Rule(  # of a bot of Telegram, behind its number
+        rb":AA",
+        rb"(?<=[0-9]{8}):(?P<secret>AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])",
+        _always,
+    ),
+    _Rule(
+        rb"bearer ",
+        rb"(?i:bearer)[ ]{1,3}+(?P<secret>[A-Za-z0-9._~+/=-]{12,4096}+)",
+        _random_value,
+        any_case=True,
+    ),
+    _Rule(
+        rb"authorization",
+        rb"(?i:authorization)" + _ASSIGNED + rb"(?i:bearer|basic|token)[ ]{1,3}+"
+        rb"(?P<secret>[A-Za-z0-9._~+/=-]{8,4096}+)",
+        _always,
+        any_case=True,
+    ),
+    _Rule(
+        rb"cookie",
+        rb"(?i:cookie)" + _ASSIGNED + rb"(?P<secret>"
+        rb"(?:[A-Za-z0-9_.-]{1,64}+=[A-Za-z0-9._~+/=%:-]{0,1024}+(?:;[ ]?+)?+){1,6}+)",
+        _random_value,
+        any_case=True,
+    ),
+    _Rule(
+        rb"://",
+        rb"://(?P<user>[^\s/:@\"'<>\\]{0,64}+:)?+"
+        rb"(?P<secret>[^\s/:@\"'<>\\{}$\[\]]{3,255}+)@(?=[A-Za-z0-9])",
+        _in_address,
+    ),
+    _Rule(
+        rb"mysql",
+        rb"(?i:mysql)[a-z]{0,8}+(?:[ ]{1,3}+(?!-p)[^\s\"'\\]{1,64}+){0,12}+"
+        rb"[ ]{1,3}+-p(?P<secret>[^\s\"'\\]{4,128}+)",
+        _always,
+        any_case=True,
+    ),
+    # Behind a blank as well: that is how .netrc is written; and inside of an element of XML.
+    _named(
+        rb"pass",
+        rb"passw(?:or)?d|passphrase|(?<=[_-])pass(?![a-z])",
+        rb"=|:[ ]|[ ]{1,3}+|>",
+        _password,
+        shortest=8,
+    ),
+    _named(rb"secret", rb"secret"),
+    _named(rb"token", rb"token(?!i[sz])"),
+    _named(rb"credential", rb"credential"),
+    _named(rb"key", rb"(?:" + _BEFORE_KEY + rb")key"),
+)
+
+# --- private keys ----------------------------------------------------------------------------
 
 _BEGIN = b"-----BEGIN "
 _KEY_BEGIN = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -60,6 +252,14 @@ _KEY_LINES = re.compile(
 # --- finding ---------------------------------------------------------------------------------
 
 
+class _Span(NamedTuple):
+    """A secret, and the whole match around it that must not be cut in two."""
+
+    match_start: int
+    start: int
+    end: int
+
+
 def _places(data: bytes, literal: bytes) -> Iterator[int]:
     at = data.find(literal)
     while at != -1:
@@ -67,36 +267,25 @@ def _places(data: bytes, literal: bytes) -> Iterator[int]:
         at = data.find(literal, at + len(literal))
 
 
-def _spans_of(rule: Rule, haystack: bytes, data: bytes) -> Iterator[_Span]:
-    found = rule.start.search(haystack)
+def _spans_of(rule: _Rule, haystack: bytes, data: bytes) -> Iterator[_Span]:
+    start = _regex(rule.start)
+    found = start.search(haystack)
     while found:
-        at = found.start() - rule.before
-        match = rule.pattern.match(data, at) if at >= 0 else None
+        match = _regex(rule.pattern).match(data, found.start())
         if match and rule.plausible(match):
-            yield _Span(at, *match.span("secret"))
+            yield _Span(found.start(), *match.span("secret"))
         # Go on behind what was looked at, secret or not: nothing is read twice.
-        found = rule.start.search(haystack, (match or found).end())
-
-
-def _token_spans(data: bytes) -> Iterator[_Span]:
-    lowered = data.lower()
-    for rule in RULES:
-        yield from _spans_of(rule, lowered if rule.any_case else data, data)
-
-
-def _end_of_key(data: bytes, begin: re.Match[bytes], limit: int) -> int | None:
-    text = _KEY_TEXT.match(data, begin.end(), limit)
-    end = _KEY_END.search(data, begin.end(), text.end() if text else begin.end())
-    found = end or _KEY_LINES.match(data, begin.end(), limit)
-    return found.end() if found else None
+        found = start.search(haystack, (match or found).end())
 
 
 def _key_spans(data: bytes) -> Iterator[_Span]:
-    places = [*_places(data, _BEGIN), len(data)]
-    for at, following in pairwise(places):
-        begin = _KEY_BEGIN.match(data, at)
-        if begin and (end := _end_of_key(data, begin, following)):
-            yield _Span(at, at, end)
+    for at, following in pairwise([*_places(data, _BEGIN), len(data)]):
+        if not (begin := _KEY_BEGIN.match(data, at)):
+            continue
+        text = _KEY_TEXT.match(data, begin.end(), following)
+        end = _KEY_END.search(data, begin.end(), text.end() if text else begin.end())
+        if found := end or _KEY_LINES.match(data, begin.end(), following):
+            yield _Span(at, at, found.end())
 
 
 def _unfinished_key(data: bytes) -> int | None:
@@ -109,14 +298,13 @@ def _unfinished_key(data: bytes) -> int | None:
     return at if goes_on and not _KEY_END.search(data, at) else None
 
 
-def _known_spans(data: bytes, known: tuple[bytes, ...]) -> Iterator[_Span]:
-    for value in known:
-        for at in _places(data, value):
-            yield _Span(at, at, at + len(value))
-
-
 def _spans(data: bytes, known: tuple[bytes, ...]) -> list[_Span]:
-    return sorted({*_token_spans(data), *_key_spans(data), *_known_spans(data, known)})
+    found = set(_key_spans(data))
+    found.update(_Span(at, at, at + len(value)) for value in known for at in _places(data, value))
+    lowered = data.lower()
+    for rule in _RULES:
+        found.update(_spans_of(rule, lowered if rule.any_case else data, data))
+    return sorted(found)
 
 
 def _replace(data: bytes, spans: Iterable[_Span]) -> bytes:
@@ -131,9 +319,9 @@ def _replace(data: bytes, spans: Iterable[_Span]) -> bytes:
 # --- what callers use ------------------------------------------------------------------------
 
 _SECRET_NAME_PARTS = frozenset(
-    {"KEY", "KEYS", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "CREDENTIAL", "CREDENTIALS",
-     "APIKEY", "PAT", "PASSPHRASE"}
-)  # fmt: skip
+    "KEY KEYS APIKEY TOKEN PAT SECRET PASSWORD PASSWD PASS PASSPHRASE"
+    " CREDENTIAL CREDENTIALS".split()
+)
 
 
 def secret_values(env: Mapping[str, str]) -> tuple[str, ...]:
@@ -141,31 +329,23 @@ def secret_values(env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         value
         for name, value in env.items()
-        if _sounds_secret(name)
+        if not _SECRET_NAME_PARTS.isdisjoint(name.upper().split("_"))
         and len(value) >= _SHORTEST_KNOWN_VALUE
         and not value.startswith(("/", "~", "./"))
         and not value.isdigit()
     )
 
 
-@lru_cache(maxsize=1024)
-def _sounds_secret(name: str) -> bool:
-    return not _SECRET_NAME_PARTS.isdisjoint(name.upper().split("_"))
-
-
 def _known_literals(secrets: Iterable[str]) -> tuple[bytes, ...]:
     """Each secret as it may stand in output: line by line, in bounded pieces, JSON-escaped."""
     literals: set[bytes] = set()
-    for secret in secrets:
-        for line in secret.splitlines():
-            raw = line.strip().encode("utf-8", "surrogateescape")
-            escaped = raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-            for form in (raw, escaped):
-                half = _LONGEST // 2
-                literals.update(form[at : at + half] for at in range(0, len(form), half))
-    return tuple(
-        sorted((it for it in literals if len(it) >= _SHORTEST_KNOWN_VALUE), key=len, reverse=True)
-    )
+    half = _LONGEST // 2
+    for line in (line for secret in secrets for line in secret.splitlines()):
+        raw = line.strip().encode("utf-8", "surrogateescape")
+        for form in (raw, raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"')):
+            literals.update(form[at : at + half] for at in range(0, len(form), half))
+    long_enough = (each for each in literals if len(each) >= _SHORTEST_KNOWN_VALUE)
+    return tuple(sorted(long_enough, key=len, reverse=True))
 
 
 def redact_bytes(data: bytes, secrets: Iterable[str] = ()) -> bytes:
@@ -211,8 +391,7 @@ def _safe_cut(data: bytes, spans: list[_Span]) -> int:
     """The last place where nothing that may still become a secret is torn apart."""
     line_end = data.rfind(b"\n") + 1
     cut = line_end if len(data) - line_end <= _LONGEST else len(data) - _LONGEST
-    open_key = _unfinished_key(data)
-    if open_key is not None:
+    if (open_key := _unfinished_key(data)) is not None:
         cut = min(cut, open_key)
     for span in reversed(spans):
         if span.match_start < cut < span.end:
