@@ -17,7 +17,7 @@ from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent
 from ralphloop.proc.steps import StopSignal
-from ralphloop.proc.table import MARK_VARIABLE, carries_mark, find_process, process_table
+from ralphloop.proc.table import MARK_VARIABLE, find_process, mark_on, process_table
 from ralphloop.readers import reader_for
 
 QUICK = Rules(exit_grace_s=0.2, stop_grace_s=0.3, after_result_grace_s=0.3)
@@ -103,7 +103,7 @@ class Stage:
     def survivors(self) -> list[int]:
         """Who of the agent still lives: by its mark, by the pids it wrote down, by its own pid."""
         table = process_table()
-        marked = [pid for pid in table if carries_mark(pid, self.mark) and pid != os.getpid()]
+        marked = [pid for pid in table if mark_on(pid) == self.mark and pid != os.getpid()]
         written = [*self.pids(), *(pid for pid, _ in self.started)]
         return sorted({*marked, *(pid for pid in written if is_alive(pid))})
 

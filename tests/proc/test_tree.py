@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from ralphloop.agents.base import mark_of
-from ralphloop.proc.stopping import stop_tree
 from ralphloop.proc.table import (
     MARK_VARIABLE,
     _by_proc,
@@ -21,6 +20,7 @@ from ralphloop.proc.table import (
     name_of,
     send_signal,
 )
+from ralphloop.proc.tree import stop_tree
 from tests.agents_run.helpers import Stage, is_alive, wait_until
 
 # --- after a crash of the supervisor ---------------------------------------------------------
@@ -85,7 +85,7 @@ def test_recovery_does_not_touch_a_recycled_pid(tmp_path: Path) -> None:
 def test_recovery_never_stops_itself(tmp_path: Path) -> None:
     """A supervisor that itself runs inside a marked tree survives its own clean-up."""
     code = (
-        "from ralphloop.proc.stopping import stop_tree\n"
+        "from ralphloop.proc.tree import stop_tree\n"
         "print(stop_tree(None, None, 'outer/1', grace_s=0.2))"
     )
     done = subprocess.run(

@@ -29,15 +29,17 @@ from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.proc.child import Child, Clocks, FileProbe, StallWatch
 from ralphloop.proc.steps import StopSignal
-from ralphloop.proc.stopping import (
+from ralphloop.proc.table import Proc, name_of
+from ralphloop.proc.tree import (
     AT_ONCE,
+    ProcessTree,
+    become_subreaper,
+    children_now,
     gentle,
     run_stopping,
     run_stopping_blocking,
     stopping,
 )
-from ralphloop.proc.table import Proc, name_of
-from ralphloop.proc.tree import ProcessTree, become_subreaper, children_now
 from ralphloop.readers.base import Reader
 from ralphloop.readers.own_words import BoundedText
 from ralphloop.redaction import Redactor, secret_values

@@ -26,7 +26,7 @@ from ralphloop.loop.learning_steps import learn_from
 from ralphloop.loop.loop import concluded
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
-from ralphloop.proc.stopping import stop_tree
+from ralphloop.proc.tree import stop_tree
 from ralphloop.readers import reader_for
 
 _CHUNK = 1 << 16

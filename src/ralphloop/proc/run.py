@@ -256,7 +256,7 @@ def exit_of(pid: int) -> Iterator[int | None]:
 
 def _end_tree(pid: int) -> None:
     """End a child of ours with all it started, the group last: its number is taken till then."""
-    from ralphloop.proc.stopping import end_tree
+    from ralphloop.proc.tree import end_tree
 
     end_tree(pid, _GENTLE_S)
     _kill_group(pid)

@@ -12,13 +12,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    import psutil
 
 MARK_VARIABLE = "RALPH_AGENT_MARK"
 
-_PROC = Path("/proc")
+_Answer = TypeVar("_Answer")
 _HAS_PROC = sys.platform == "linux"
 _LONGEST_NAME = 120
 
@@ -40,8 +43,13 @@ class Proc(NamedTuple):
 
 def process_table() -> dict[int, Proc]:
     """All processes of this machine."""
-    found = map(find_process, _linux_pids()) if _HAS_PROC else map(_by_psutil, _psutil_pids())
-    return {proc.pid: proc for proc in found if proc}
+    if _HAS_PROC:
+        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 hot
+    else:
+        import psutil
+
+        pids = psutil.pids()
+    return {proc.pid: proc for proc in map(find_process, pids) if proc}
 
 
 def find_process(pid: int) -> Proc | None:
@@ -89,37 +97,23 @@ def reap(pid: int) -> None:
         pass  # collected already
 
 
-def carries_mark(pid: int, mark: str) -> bool:
-    """True where the process was started with this mark in its environment."""
-    return mark_on(pid) == mark
-
-
 def mark_on(pid: int) -> str:
     """The mark in the environment the process was started with; empty where there is none."""
-    beginning = f"{MARK_VARIABLE}="
     if not _HAS_PROC:
-        entries = _psutil_environment(pid)
-    else:
-        try:
-            environment = (_PROC / str(pid) / "environ").read_bytes()
-        except OSError:
-            return ""  # gone, or somebody else's
-        entries = [os.fsdecode(e) for e in environment.split(b"\0") if e[:6] == b"RALPH_"]
-    return next((e.removeprefix(beginning) for e in entries if e.startswith(beginning)), "")
+        return _asked(pid, lambda process: process.environ().get(MARK_VARIABLE)) or ""
+    try:
+        entries = _whole(f"/proc/{pid}/environ").split(b"\0")
+    except OSError:
+        return ""  # gone, or somebody else's
+    beginning = f"{MARK_VARIABLE}=".encode()
+    return next((os.fsdecode(e[len(beginning) :]) for e in entries if e.startswith(beginning)), "")
 
 
 def name_of(pid: int) -> str:
     """The command line of a process as one bounded, redacted line."""
     from ralphloop.redaction import redact
 
-    try:
-        if _HAS_PROC:
-            words = (_PROC / str(pid) / "cmdline").read_bytes()[:4096].split(b"\0")
-            line = b" ".join(words).decode("utf-8", "replace")
-        else:
-            line = _psutil_name(pid)
-    except OSError:
-        line = ""
+    line = " ".join(_asked(pid, lambda process: process.cmdline()) or ())[:4096]
     shown = "".join(c if c.isprintable() else " " for c in redact(line)).strip()
     return shown if len(shown) <= _LONGEST_NAME else shown[: _LONGEST_NAME - 1] + "…"
 
@@ -129,19 +123,12 @@ def name_of(pid: int) -> str:
 
 @lru_cache(maxsize=1)
 def _boot_time() -> float:
-    for line in (_PROC / "stat").read_text().splitlines():
-        if line.startswith("btime "):
-            return float(line.split()[1])
-    return 0.0
+    return float(_whole("/proc/stat").partition(b"\nbtime ")[2].split()[0])
 
 
 @lru_cache(maxsize=1)
 def _ticks() -> float:
     return float(os.sysconf("SC_CLK_TCK"))
-
-
-def _linux_pids() -> list[int]:
-    return [int(entry) for entry in os.listdir(_PROC) if entry.isdigit()]  # noqa: PTH208 hot path
 
 
 def _by_proc(pid: int) -> Proc | None:
@@ -188,17 +175,8 @@ def _whole(path: str) -> bytes:
 # --- elsewhere -------------------------------------------------------------------------------
 
 
-def _psutil_pids() -> list[int]:
-    import psutil
-
-    return psutil.pids()
-
-
 def _by_psutil(pid: int) -> Proc | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
+    def described(process: psutil.Process) -> Proc:
         with process.oneshot():
             times = process.cpu_times()
             return Proc(
@@ -206,26 +184,18 @@ def _by_psutil(pid: int) -> Proc | None:
                 parent=process.ppid(),
                 session=os.getsid(pid),
                 started=process.create_time(),
-                alive=process.status() != psutil.STATUS_ZOMBIE,
+                alive=process.status() != "zombie",
                 cpu_s=times.user + times.system,
             )
+
+    return _asked(pid, described)
+
+
+def _asked(pid: int, question: Callable[[psutil.Process], _Answer]) -> _Answer | None:
+    """What psutil knows of a process; None where it is gone, or somebody else's."""
+    import psutil
+
+    try:
+        return question(psutil.Process(pid))
     except (psutil.Error, OSError, OverflowError, ValueError):
         return None
-
-
-def _psutil_environment(pid: int) -> list[str]:
-    import psutil
-
-    try:
-        return [f"{name}={value}" for name, value in psutil.Process(pid).environ().items()]
-    except (psutil.Error, OSError):
-        return []
-
-
-def _psutil_name(pid: int) -> str:
-    import psutil
-
-    try:
-        return " ".join(psutil.Process(pid).cmdline())
-    except psutil.Error:
-        return ""

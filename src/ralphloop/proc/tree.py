@@ -1,4 +1,4 @@
-"""An agent is a tree of processes: who belongs to it, and is anybody left.
+"""An agent is a tree of processes: who belongs to it, is anybody left, and how it is ended.
 
 Agents start tools in their own sessions, launchers fork and exit, tools leave servers behind,
 and a daemon forks twice, starts a session of its own and clears its environment.  Two ways to
@@ -13,27 +13,44 @@ find them all:
   remembered; at the end those who carry our mark in their environment are added.  Only a daemon
   that forks twice *and* clears its environment *and* does so between two samples escapes.
 
+The second way also finds what a supervisor that died has left: its root is known by pid together
+with start time, everything else by the mark, by descent and by session.
+
 Dead orphans that we adopted are collected one by one; `waitpid(-1)` would take the exit codes of
 other people's children.
+
+Stopping a tree: ask, ask firmly, end it.  SIGINT first, because agents then still print their
+result and its cost; then SIGTERM, then SIGKILL, each to every process of the tree and to those that
+turn up meanwhile.  The procedure is a generator that yields how long to sleep, so that the running
+supervisor (asyncio) and the recovery after a crash (plain calls) share one piece of logic.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 
 from ralphloop.proc.table import (
     Proc,
-    carries_mark,
     children_of_this_process,
     find_process,
     mark_on,
+    name_of,
     process_table,
     reap,
+    send_signal,
 )
+
+Stages = Sequence[tuple[signal.Signals, float]]
+
+_KILL_PATIENCE_S = 5.0
+# Boot time moves when the clock is set; start times of the same process may differ by this much.
+_START_TIME_TOLERANCE_S = 2.0
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -106,27 +123,32 @@ def ancestors(table: Mapping[int, Proc]) -> set[int]:
 
 
 class ProcessTree:
-    """The processes of one agent that this process started."""
+    """The processes of one agent or command: started by this process, or by one that is gone."""
 
     def __init__(
-        self, root: int, mark: str, *, strangers: frozenset[int], adopting: bool = True
+        self,
+        root: int,
+        mark: str,
+        *,
+        since: float | None = None,
+        strangers: frozenset[int] = frozenset(),
+        adopting: bool = False,
     ) -> None:
+        """Know a tree by its root and when that began; zero: by its mark alone."""
+        if since is None:
+            proc = find_process(root)
+            since = proc.started if proc else 0.0
+        self.started = since  # in epoch seconds
+        self.adopting = adopting
         self._root = root
         self._mark = mark
         self._strangers = strangers - {root}
-        self.adopting = adopting
         self._me = os.getpid()
         self._session = os.getsid(0)
-        proc = find_process(root)
-        self._since = proc.started if proc else 0.0
-        self._known: dict[int, float] = {root: self._since}
-        self._sessions: set[int] = {root}
-        _running_roots.add(root)
-
-    @property
-    def started(self) -> float:
-        """When the root was started, in epoch seconds."""
-        return self._since
+        self._known: dict[int, float] = {root: since}
+        self._sessions: set[int] = {root} if since else set()
+        if adopting:
+            _running_roots.add(root)
 
     def close(self) -> None:
         """Forget the tree; call it once nothing of it is left."""
@@ -135,10 +157,18 @@ class ProcessTree:
     def members(self, *, thorough: bool = False) -> list[Proc]:
         """Everybody of the tree who lives; `thorough` also looks for the mark."""
         table = process_table()
-        family = with_descendants(self._seeds(table, thorough=thorough), table)
+        root = table.get(self._root)
+        if root is not None and not self._is_known(root):
+            # While a session has members its leader's pid is not given away again.
+            self._sessions.discard(self._root)
+        seeds = [p for p in table.values() if self._is_known(p) or self._is_ours(p, thorough)]
+        family = with_descendants(seeds, table)
         for pid in ancestors(table):
             family.pop(pid, None)
-        self._collect(family.values())
+        for proc in family.values():
+            # The root is not ours to collect: its exit code belongs to whoever started it.
+            if not proc.alive and proc.parent == self._me and proc.pid != self._root:
+                reap(proc.pid)
         living = [proc for proc in family.values() if proc.alive]
         self._known = {proc.pid: proc.started for proc in living}
         self._sessions = {proc.session for proc in living} - {self._session}
@@ -149,9 +179,7 @@ class ProcessTree:
         listed = children_of_this_process() if self.adopting else None
         if listed is None:
             return not self.members(thorough=True)
-        if not any(self._may_be_ours(pid) for pid in listed):
-            return True
-        return not self.members()
+        return not any(map(self._may_be_ours, listed)) or not self.members()
 
     def keep_house(self) -> None:
         """Remember who is there; of adopted orphans, reap those that died, lest zombies pile up."""
@@ -160,26 +188,20 @@ class ProcessTree:
         if adopted or not self.adopting:
             self.members()
 
-    def _seeds(self, table: Mapping[int, Proc], *, thorough: bool) -> list[Proc]:
-        return [
-            proc
-            for proc in table.values()
-            if self._known.get(proc.pid) == proc.started
-            or (self.adopting and self._is_adopted(proc))
-            or (not self.adopting and self._is_found(proc, thorough=thorough))
-        ]
+    def _is_known(self, proc: Proc) -> bool:
+        return abs(self._known.get(proc.pid, 0.0) - proc.started) <= _START_TIME_TOLERANCE_S
 
-    def _is_adopted(self, proc: Proc) -> bool:
-        if proc.parent != self._me or not self._may_be_ours(proc.pid):
-            return False
-        # With several agents at once an unmarked orphan is left to the last one that ends.
-        alone = _running_roots <= {self._root}
-        return alone or proc.pid == self._root or carries_mark(proc.pid, self._mark)
-
-    def _is_found(self, proc: Proc, *, thorough: bool) -> bool:
-        if proc.started < self._since - 1:
-            return False
-        return proc.session in self._sessions or (thorough and carries_mark(proc.pid, self._mark))
+    def _is_ours(self, proc: Proc, thorough: bool) -> bool:
+        if self.adopting:
+            if proc.parent != self._me or not self._may_be_ours(proc.pid):
+                return False
+            # With several agents at once an unmarked orphan is left to the last one that ends.
+            alone = _running_roots <= {self._root}
+            return alone or proc.pid == self._root or mark_on(proc.pid) == self._mark
+        if proc.started < self.started - _START_TIME_TOLERANCE_S:
+            return False  # older than the root: whatever it is, the root did not start it
+        marked = thorough and bool(self._mark) and mark_on(proc.pid) == self._mark
+        return proc.session in self._sessions or marked
 
     def _may_be_ours(self, pid: int) -> bool:
         if pid in self._strangers or (pid in _running_roots and pid != self._root):
@@ -189,8 +211,75 @@ class ProcessTree:
         except OSError:
             return False
 
-    def _collect(self, family: Iterable[Proc]) -> None:
-        for proc in family:
-            # The root is not ours to collect: its exit code belongs to whoever started it.
-            if not proc.alive and proc.parent == self._me and proc.pid != self._root:
-                reap(proc.pid)
+
+# --- stopping --------------------------------------------------------------------------------
+
+
+def gentle(grace_s: float, first_s: float | None = None) -> Stages:
+    """SIGINT, SIGTERM, SIGKILL with these waits in between."""
+    return (
+        (signal.SIGINT, grace_s if first_s is None else first_s),
+        (signal.SIGTERM, grace_s),
+        (signal.SIGKILL, _KILL_PATIENCE_S),
+    )
+
+
+AT_ONCE: Stages = ((signal.SIGKILL, _KILL_PATIENCE_S),)
+
+
+def stopping(
+    find: Callable[[], Sequence[Proc]],
+    stages: Stages,
+    hurry: Callable[[], bool] = lambda: False,
+) -> Iterator[float]:
+    """Signal harder and harder until `find` finds nobody; yields seconds to sleep."""
+    for number, patience in stages:
+        deadline = time.monotonic() + patience
+        told: set[tuple[int, float]] = set()
+        pause = 0.01
+        while members := find():
+            for proc in members:
+                if number == signal.SIGKILL or proc.identity not in told:
+                    told.add(proc.identity)
+                    send_signal(proc, number)
+                    if number == signal.SIGTERM:
+                        # A suspended process would sleep through the request.
+                        send_signal(proc, signal.SIGCONT)
+            hurried = number != signal.SIGKILL and hurry()
+            if hurried or time.monotonic() >= deadline:
+                break
+            yield pause
+            pause = min(pause * 1.5, 0.1)
+        else:
+            return
+
+
+async def run_stopping(steps: Iterator[float]) -> None:
+    """Drive `stopping` beside other work."""
+    import asyncio
+
+    for pause in steps:
+        await asyncio.sleep(pause)
+
+
+def run_stopping_blocking(steps: Iterator[float]) -> None:
+    """Drive `stopping` where nothing else runs."""
+    for pause in steps:
+        time.sleep(pause)
+
+
+def end_tree(pid: int, grace_s: float) -> None:
+    """End a command of ours with all it started: asked once, then killed."""
+    tree = ProcessTree(pid, "")
+    run_stopping_blocking(stopping(tree.members, ((signal.SIGTERM, grace_s), *AT_ONCE)))
+
+
+def stop_tree(
+    pid: int | None, create_time: float | None, mark: str, *, grace_s: float = 5.0
+) -> tuple[str, ...]:
+    """Stop what a supervisor that died has left running; returns what was found, by name."""
+    tree = ProcessTree(pid or 0, mark, since=create_time or 0.0)
+    find = partial(tree.members, thorough=True)
+    names = tuple(f"{name_of(proc.pid)} (pid {proc.pid})" for proc in find())
+    run_stopping_blocking(stopping(find, gentle(grace_s)))
+    return names
