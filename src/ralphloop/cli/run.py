@@ -215,15 +215,17 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
         signals_to(stop, setup.project.log, output.note) as received,
         kept_awake(wanted=setup.config.session.keep_awake),
     ):
-        ended = await run_session(setup, stop=stop, sinks=[sink], tell=output.note)
+        ended = await run_session(setup, stop=stop, sink=sink, tell=output.note)
     for problem in notifier.close():
         output.warn(problem)
     _finish(setup, ended, as_json=as_json)
-    return received.exit_code if ended.exit_code is ExitCode.INTERRUPTED else ended.exit_code
+    code = ExitCode(ended.told.exit_code)
+    return received.exit_code if code is ExitCode.INTERRUPTED else code
 
 
 def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
     """Write the report, tell the `on_end` command, tidy up, say what to do next."""
+    from ralphloop.core.endings import ENDINGS
     from ralphloop.housekeeping import tidy
     from ralphloop.journal.queries import JournalReader
     from ralphloop.loop.ending import after_run
@@ -237,4 +239,4 @@ def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
         return
     for report in reports[:1]:
         output.note(f"report: {report}")
-    output.note(f"next: {ended.next_step}")
+    output.note(f"next: {ENDINGS[ended.told.decision].next_step}")

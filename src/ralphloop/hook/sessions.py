@@ -63,12 +63,11 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
 
 def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[str]) -> Turn:
     """The run, begun or continued."""
-    patience = Patience()
-    opening = open_runner(
-        setup, journal, StopSignal(), (), said.append, time.time, run, checker=patience
-    )
+    patience, stop = Patience(), StopSignal()
     try:
-        runner = in_turn(opening)
+        runner = in_turn(
+            open_runner(setup, journal, run, stop=stop, tell=said.append, checker=patience)
+        )
     except CircuitOpen as error:
         go_on = asked.command("--continue")
         advice = f"Look at the reason, then say {go_on} --reset-circuit."
@@ -86,23 +85,17 @@ def _first(turn: Turn, said: list[str]) -> Answer:
     begun = turn.begin() if decision is None else decision
     if isinstance(begun, Decision):
         return refused("\n".join([*said, let_go(turn, begun)["systemMessage"]]))
-    if hint := _many(turn):
-        said.append(hint)
+    stories = turn.runner.setup.stories
+    left = stories.list.total - stories.list.passed if stories else 0
+    if left >= MANY_STORIES:
+        said.append(
+            f"{left} stories are open: {turn.ledger.command('--overnight')} runs them with a fresh"
+            " context each, outside this session."
+        )
     story = begun.story.id if begun.story else "the prompt"
     tokens = len(begun.prompt.text) // CHARS_PER_TOKEN
     said.append(f"Iteration {begun.number}: {story}, about {tokens:,} tokens.")
     return in_context("UserPromptExpansion", begun, " ".join(said))
-
-
-def _many(turn: Turn) -> str:
-    stories = turn.runner.setup.stories
-    left = stories.list.total - stories.list.passed if stories else 0
-    if left < MANY_STORIES:
-        return ""
-    return (
-        f"{left} stories are open: {turn.ledger.command('--overnight')} runs them with a fresh"
-        " context each, outside this session."
-    )
 
 
 def _size(transcript: str) -> int:

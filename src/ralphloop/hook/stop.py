@@ -21,8 +21,7 @@ from ralphloop.core.story_state import Standing
 from ralphloop.hook.answer import Answer, blocked, told
 from ralphloop.hook.turn import Call, Ledger, Turn
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.judging import Judged, judge, record
-from ralphloop.loop.learning_steps import learn_from
+from ralphloop.loop.judging import Judged, judge, learn_from, record
 from ralphloop.loop.loop import concluded, not_again
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests
@@ -41,7 +40,8 @@ def stopped(call: Call, turn: Turn) -> Answer | None:
     """The answer to a Stop hook."""
     runner = turn.runner
     handle_requests(runner)
-    _owed(turn)
+    for owing in runner.journal.owed_effects(runner.run):  # by a hook that was cut off
+        in_turn(apply_effects(runner, owing.n))
     response = _spoken(call.text("last_assistant_message"), call, turn)
     if waiting := _background(call, turn, response):
         return told(f"waits for {waiting}; the loop goes on after that, or when you say something")
@@ -94,12 +94,6 @@ def _next(ledger: Ledger, decision: Decision) -> str:
     return f"To go on, say {go_on}."
 
 
-def _owed(turn: Turn) -> None:
-    """What a hook that was cut off had left to do."""
-    for owing in turn.runner.journal.owed_effects(turn.runner.run):
-        in_turn(apply_effects(turn.runner, owing.n))
-
-
 def _spoken(message: str, call: Call, turn: Turn) -> Response:
     """The agent's last words as the answer they are; no words are an empty answer, no end."""
     words = OwnWords()
@@ -142,9 +136,10 @@ def _hold_on(call: Call, turn: Turn, judged: Judged | None) -> Decision | None:
     if judged is None or judged.step.analysis.progress:
         turn.note(idle_row=0)
         return None
-    row = turn.ledger.idle_row + 1
+    row, given = turn.ledger.idle_row + 1, os.environ.get(_CAP_VARIABLE, "")
     turn.note(idle_row=row)
-    if row < _cap() - 1 and not call.given.get("stop_hook_active"):
+    cap = int(given) if given.isdecimal() and int(given) > 1 else _USUAL_CAP
+    if row < cap - 1 and not call.given.get("stop_hook_active"):
         return None
     story = judged.begun.story
     state = turn.runner.session.story(story.id if story else None)
@@ -152,11 +147,6 @@ def _hold_on(call: Call, turn: Turn, judged: Judged | None) -> Decision | None:
         return Decision(word=ExitDecision.BLOCKED, reasons=(f"{story.id}: {state.reason}",))
     times = "since the last prompt" if row == 1 else f"in the last {row} turns"
     return Decision(word=ExitDecision.INTERRUPTED, reasons=(f"nothing changed {times}",))
-
-
-def _cap() -> int:
-    given = os.environ.get(_CAP_VARIABLE, "")
-    return int(given) if given.isdecimal() and int(given) > 1 else _USUAL_CAP
 
 
 def _not_now(turn: Turn) -> Decision | None:

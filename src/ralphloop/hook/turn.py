@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,22 +24,19 @@ import msgspec
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Config
 from ralphloop.core.model import CheckResult, CheckStatus, Decision, Value
-from ralphloop.core.session import Frozen
 from ralphloop.errors import RalphError
 from ralphloop.hook.answer import Answer, told
 from ralphloop.hook.entry import say
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import end_lease, hook_turn
-from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
 from ralphloop.journal.session import load_session
 from ralphloop.journal.store import Journal
 from ralphloop.loop.begin import Begun, begin, begun_again
 from ralphloop.loop.ending import end_run
-from ralphloop.loop.learning_steps import publish_learned
 from ralphloop.loop.loop import choose_next, saw_verify
 from ralphloop.loop.prepare import Options, assemble, open_repository
-from ralphloop.loop.runner import Bus, Runner, measure_of
+from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.repo.checks import Check, run_checks
@@ -48,6 +45,8 @@ from ralphloop.room import claim, own_opener
 from ralphloop.stories.source import StoryFile, load
 
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
+PATIENCE_S = 8 * 60.0
+_LONGEST_LOG = 1 << 20
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -80,7 +79,7 @@ class Turn(msgspec.Struct):
         """Keep everything for the next hook."""
         repo = self.runner.setup.repo
         self.note(slow_checks=self.patience.slow, repository=repo.places if repo else None)
-        save_ledger(self.runner.journal, self.runner.run, self.ledger)
+        self.runner.journal.set_meta(f"hook:{self.runner.run}", self.ledger)
 
     @property
     def under_way(self) -> IterationRecord | None:
@@ -93,7 +92,7 @@ class Turn(msgspec.Struct):
         self.runner.settings = self.ledger.settings
         known = self.runner.setup.stories
         begun = begun_again(self.runner, cut, known.list if known else None)
-        if known is not None and (copy := self._copy(known.path)).exists():
+        if (copy := self._copy) is not None and copy.exists():
             begun = msgspec.structs.replace(begun, list_bytes=copy.read_bytes())
         return begun
 
@@ -105,26 +104,24 @@ class Turn(msgspec.Struct):
         in_turn(saw_verify(self.runner, chosen.story))
         begun = begin(self.runner, *chosen)
         self.note(settings=self.runner.settings)
-        known = self.runner.setup.stories
-        if known is not None:
-            write_atomic(self._copy(known.path), begun.list_bytes, within=self._room, durable=False)
+        if (copy := self._copy) is not None:
+            room = self.runner.setup.project.directory
+            write_atomic(copy, begun.list_bytes, within=room, durable=False)
         return begun
 
     def end(self, decision: Decision) -> None:
         """End the run as script mode would; the lease goes when the turn is over."""
         from ralphloop.ui.report import write_report
 
-        publish_learned(self.runner, lambda _: None)
-        end_run(self.runner, decision)
+        end_run(self.runner, decision, lambda _: None)
         write_report(self.runner.setup.project, self.runner.run)
         self.over = True
 
     @property
-    def _room(self) -> Path:
-        return self.runner.setup.project.directory
-
-    def _copy(self, path: Path) -> Path:
-        return _copy_of(path, self.runner.setup.project, self.runner.run)
+    def _copy(self) -> Path | None:
+        """The story file as it was when the iteration began."""
+        known, project = self.runner.setup.stories, self.runner.setup.project
+        return _copy_of(known.path, project, self.runner.run) if known else None
 
 
 @contextmanager
@@ -164,7 +161,8 @@ def take_turn(call: Call, work: Callable[[Call, Turn], Answer | None]) -> Answer
 
 
 def _turn(call: Call, journal: Journal, record: RunRecord) -> Turn:
-    ledger = load_ledger(journal, record.id)
+    saved = journal.meta(f"hook:{record.id}")
+    ledger = Ledger() if saved is None else msgspec.convert(saved, type=Ledger)
     options = Options(
         start=call.project.root,
         specs_dir=Path(ledger.specs_dir) if ledger.specs_dir else None,
@@ -177,18 +175,16 @@ def _turn(call: Call, journal: Journal, record: RunRecord) -> Turn:
     known = ledger.repository
     repo = Repository.at(known) if known else open_repository(call.project.root)
     setup = assemble(options, call.project, config, _stories(call.project, record), repo)
-    patience = Patience(slow=ledger.slow_checks)
+    session = load_session(journal, record.id)
+    patience = Patience(session.frozen.baseline, slow=ledger.slow_checks)
     runner = Runner(
         setup=setup,
-        session=load_session(journal, record.id),
+        session=session,
         journal=journal,
-        bus=Bus(record.id, time.time, journal),
         measure=measure_of(setup),
-        clock=time.time,
         stop=StopSignal(),
         checker=patience,
     )
-    patience.heed(runner.session.frozen)
     return Turn(runner, ledger, patience)
 
 
@@ -205,19 +201,13 @@ def _copy_of(path: Path, project: Project, run: str) -> Path:
     return project.transcripts / run / f"stories{path.suffix}"
 
 
-PATIENCE_S = 8 * 60.0
-
-
 class Patience:
     """Runs checks while there is time; nothing ran where there was not enough of it."""
 
-    def __init__(self, *, slow: bool = False) -> None:
-        self.slow = slow
+    def __init__(self, baseline: Sequence[CheckResult] = (), *, slow: bool = False) -> None:
+        took = sum(result.duration_s for result in baseline)  # when the run began
+        self.slow = slow or took > PATIENCE_S
         self._until: float | None = None
-
-    def heed(self, frozen: Frozen) -> None:
-        """Know from the first run of the checks how long they take."""
-        self.slow |= sum(result.duration_s for result in frozen.baseline) > PATIENCE_S
 
     def __call__(
         self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
@@ -254,30 +244,12 @@ class Ledger(Value, kw_only=True):
         return f"/{self.prefix}{name} {rest}".rstrip()
 
 
-def load_ledger(journal: Queries, run: str) -> Ledger:
-    """The notes of a run; empty ones where nobody took any."""
-    saved = journal.meta(_key(run))
-    return Ledger() if saved is None else msgspec.convert(saved, type=Ledger)
-
-
-def save_ledger(journal: Journal, run: str, ledger: Ledger) -> None:
-    """Keep the notes for the next hook."""
-    journal.set_meta(_key(run), ledger)
-
-
-def _key(run: str) -> str:
-    return f"hook:{run}"
-
-
-_LONGEST_LOG = 1 << 20
-
-
 def handle(event: str, given: dict[str, Any], directory: Path, holder: Holder) -> Answer | None:
     """Answer an event; what goes wrong is told and logged, and the session stops as it would."""
     project = Project(directory.parent)
     call = Call(given, project, holder, time.time())
     try:
-        return _HANDLERS[event](call)
+        return _answered(event, call)
     except RalphError as error:
         _log(project, f"{event}: {error.message}")
         return told(f"{error.message}. {error.next_step}")
@@ -288,36 +260,20 @@ def handle(event: str, given: dict[str, Any], directory: Path, holder: Holder) -
         return told(f"internal error: {type(error).__name__}: {error}; see .ralph/ralph.log")
 
 
-def _stop(call: Call) -> Answer | None:
-    from ralphloop.hook.stop import stopped
+def _answered(event: str, call: Call) -> Answer | None:
+    match event:
+        case "stop":
+            from ralphloop.hook.stop import stopped
 
-    return take_turn(call, stopped)
+            return take_turn(call, stopped)
+        case "stop-failure":
+            from ralphloop.hook.failure import failed
 
+            return take_turn(call, failed)
+    from ralphloop.hook import sessions
 
-def _stop_failure(call: Call) -> Answer | None:
-    from ralphloop.hook.failure import failed
-
-    return take_turn(call, failed)
-
-
-def _session_start(call: Call) -> Answer | None:
-    from ralphloop.hook.sessions import session_started
-
-    return session_started(call)
-
-
-def _session_end(call: Call) -> Answer | None:
-    from ralphloop.hook.sessions import session_ended
-
-    return session_ended(call)
-
-
-_HANDLERS = {
-    "stop": _stop,
-    "stop-failure": _stop_failure,
-    "session-start": _session_start,
-    "session-end": _session_end,
-}
+    is_start = event == "session-start"
+    return sessions.session_started(call) if is_start else sessions.session_ended(call)
 
 
 def _log(project: Project, words: str) -> None:

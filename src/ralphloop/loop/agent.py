@@ -80,7 +80,7 @@ async def _run(
 
     def told(event: AgentEvent) -> None:
         ok = UNSET if event.ok is None else event.ok
-        runner.bus.emit(AgentStep(kind=event.kind, summary=event.summary, ok=ok), begun.number)
+        runner.emit(AgentStep(kind=event.kind, summary=event.summary, ok=ok), begun.number)
 
     def started(pid: int, since: float) -> None:
         runner.journal.set_agent_pid(runner.run, begun.number, pid=pid, pid_started=since)
@@ -147,7 +147,7 @@ async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Re
     _write_end(runner, begun, result, asking=True)
     now = runner.clock()
     runner.journal.count_asking(now=now, since=now - HOUR)
-    runner.bus.emit(StatusAsked(), begun.number)
+    runner.emit(StatusAsked(), begun.number)
     left = money_left(runner.limits, runner.totals())
     if left is not None:
         left = max(0.0, left - cost_of(result.response, begun.state))

@@ -82,7 +82,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     prompt_path = folder / f"{number}.prompt.md"
     with new_file(prompt_path) as file:
         file.write(prompt.text.encode("utf-8", "replace"))
-    started = runner.bus.made(
+    started = runner.made(
         IterationStarted(
             story=story.id if story else None,
             title=story.title if story else "",
@@ -109,7 +109,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
         [started],
     )
     session.number = number
-    runner.bus.tell(started)
+    runner.sink(started)
     return Begun(
         number=number,
         member=member,

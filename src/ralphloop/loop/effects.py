@@ -198,7 +198,7 @@ def tell_taken_back(runner: Runner, number: int | None, gone: dict[str, str]) ->
     for story, reason in gone.items():
         found = stories.get(story) if stories else None
         title = found.title if found else ""
-        runner.bus.emit(StoryReopened(story=story, title=title, reason=reason), number)
+        runner.emit(StoryReopened(story=story, title=title, reason=reason), number)
 
 
 def _unproven(runner: Runner, passed: dict[str, StoryState]) -> dict[str, str]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.core import breaker
-from ralphloop.core.endings import ENDINGS
+from ralphloop.config.model import CommitPolicy
 from ralphloop.core.events import RunFinished
-from ralphloop.core.model import Circuit, Decision, ExitDecision, Value
+from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.story_state import Standing
-from ralphloop.core.totals import Totals
-from ralphloop.errors import CircuitOpen, ExitCode
+from ralphloop.errors import ExitCode
 from ralphloop.journal.records import RunStatus
-from ralphloop.journal.session import load_circuit
-from ralphloop.journal.store import Journal
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.run import run_in_front
@@ -36,44 +34,17 @@ EXIT_CODES = {
 }
 
 
-class Ended(Value, kw_only=True):
-    """How a run ended."""
+class Ended(NamedTuple):
+    """A run that is over, and what everybody is told about it."""
 
     run: str
-    decision: Decision
-    totals: Totals
-    passed: int
-    total: int
-    waiting: tuple[str, ...] = ()  # stories that wait for a person, with what they ask
-
-    @property
-    def exit_code(self) -> ExitCode:
-        return EXIT_CODES[self.decision.word]
-
-    @property
-    def next_step(self) -> str:
-        """What the person can do now."""
-        return ENDINGS[self.decision.word].next_step
-
-    def in_numbers(self) -> RunFinished:
-        """What everybody is told about it."""
-        return RunFinished(
-            decision=self.decision.word,
-            reasons=self.decision.reasons,
-            exit_code=int(self.exit_code),
-            passed=self.passed,
-            total=self.total,
-            cost_usd=self.totals.cost_usd,
-            unpriced=self.totals.unpriced,
-            tokens=self.totals.total_tokens,
-            iterations=self.totals.iterations,
-            duration_s=self.totals.active_s,
-            waiting=self.waiting,
-        )
+    told: RunFinished
 
 
-def end_run(runner: Runner, decision: Decision) -> Ended:
-    """Write down how the run ended, and tell everybody."""
+def end_run(runner: Runner, decision: Decision, tell: Callable[[str], None] | None) -> Ended:
+    """Publish what was learned where it can be told, write down how it ended, tell everybody."""
+    if tell is not None and not runner.stop.requested and runner.session.number:
+        _publish_learned(runner, tell)
     runner.settle()
     complete = decision.word is ExitDecision.PROJECT_COMPLETE
     runner.journal.end_run(
@@ -84,28 +55,42 @@ def end_run(runner: Runner, decision: Decision) -> Ended:
         reason="; ".join(decision.reasons),
     )
     runner.journal.prune_events(keep_runs=_RUNS_WITH_EVENTS)
-    stories = runner.story_list()
     runner.publish()
-    ended = Ended(
-        run=runner.run,
-        decision=decision,
-        totals=_with_owed(runner),
+    stories, totals = runner.story_list(), runner.journal.totals(runner.run)
+    told = RunFinished(
+        decision=decision.word,
+        reasons=decision.reasons,
+        exit_code=int(EXIT_CODES[decision.word]),
         passed=stories.passed if stories else 0,
         total=stories.total if stories else 0,
+        cost_usd=totals.cost_usd + runner.owed_usd,
+        unpriced=totals.unpriced,
+        tokens=totals.total_tokens,
+        iterations=totals.iterations,
+        duration_s=totals.active_s,
         waiting=tuple(
             f"{story} waits for you: {state.reason}"
             for story, state in runner.session.stories.items()
             if story and state.standing is Standing.BLOCKED
         ),
     )
-    runner.bus.emit(ended.in_numbers())
-    return ended
+    runner.emit(told)
+    return Ended(runner.run, told)
 
 
-def _with_owed(runner: Runner) -> Totals:
-    """The totals, with an agent that was paid and is not judged yet."""
-    totals = runner.journal.totals(runner.run)
-    return msgspec.structs.replace(totals, cost_usd=totals.cost_usd + runner.owed_usd)
+def _publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
+    """Skills and the managed block, in a commit of their own, when a run ended by itself."""
+    from ralphloop.learning.publish import at_end
+
+    for line in at_end(
+        runner.setup.project,
+        runner.setup.repo,
+        runner.config.learning,
+        run=runner.run,
+        commit=runner.config.git.commit is CommitPolicy.STORY,
+        now=runner.clock(),
+    ):
+        tell(line)
 
 
 def after_run(setup: Setup, ended: Ended) -> None:
@@ -113,17 +98,7 @@ def after_run(setup: Setup, ended: Ended) -> None:
     argv = setup.config.session.on_end
     if not argv:
         return
-    result = msgspec.json.encode({"run": ended.run, **ended.in_numbers().published()})
+    result = msgspec.json.encode({"run": ended.run, **ended.told.published()})
     # The run is over: a notification that fails changes nothing.
     with suppress(OSError, ValueError):
         run_in_front(argv, cwd=setup.project.root, given=result, timeout_s=_ON_END_TIMEOUT_S)
-
-
-def refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:
-    """A start that could not run anything is none: the session that opened the circuit stays."""
-    if setup.options.reset_circuit:
-        return
-    circuit = breaker.cool_down(load_circuit(journal), iteration=0, at=now, policy=setup.policy)
-    if circuit.circuit is Circuit.OPEN:
-        advice = ENDINGS[ExitDecision.CIRCUIT_OPEN].next_step
-        raise CircuitOpen(f"the circuit is OPEN: {circuit.reason}", advice)

@@ -1,7 +1,8 @@
 """From an agent that has ended to a decision that is written down.
 
 `judge` puts right what is not the agent's to change, measures, finds out what `needs` names and
-takes the `step`.  `record` writes what the step decided in one transaction, and tells it.
+takes the `step`.  `record` writes what the step decided in one transaction, and tells it.  What
+learning makes of it decides nothing and ends no run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
 from ralphloop.core.iteration import Result
 from ralphloop.core.limits import quota_wait
-from ralphloop.core.model import ChangedFiles, Evidence, Usage, Value
+from ralphloop.core.model import ChangedFiles, Evidence, Outcome, Usage, Value
 from ralphloop.core.planning import facts_of
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Need, Step, needs, step
@@ -184,7 +185,7 @@ def record(runner: Runner, judged: Judged) -> Step:
         attempts=state.attempts,
         warnings=tuple(_without_a_price(runner, judged)),
     )
-    ended = runner.bus.made(told, begun.number)
+    ended = runner.made(told, begun.number)
     runner.journal.finish_iteration(
         FinishedIteration(
             run=runner.run,
@@ -204,11 +205,11 @@ def record(runner: Runner, judged: Judged) -> Step:
         )
     )
     runner.session.state, runner.session.quota = done.state, quota
-    runner.bus.tell(ended)
+    runner.sink(ended)
     kind, story = _WAITING.get(state.standing), begun.story
     if story is not None and kind is not None:
         waits = kind(story=story.id, title=story.title, reason=state.reason)
-        runner.bus.emit(waits, begun.number)
+        runner.emit(waits, begun.number)
     runner.tell_circuit(before.breaker)
     return done
 
@@ -227,3 +228,56 @@ def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
     if judged.step.analysis.outcome.is_infrastructure:
         why = "this start was cut off before it told its cost"
     yield f"{CANNOT_BE_KEPT}{why}"
+
+
+# --- what it taught --------------------------------------------------------------------------
+
+
+async def ask_about(runner: Runner, judged: Judged) -> Judged:
+    """Ask the agent what an attempt taught, where that is wanted and paid for."""
+    config, begun = runner.config.learning, judged.begun
+    analysis = judged.step.analysis
+    ended = judged.step.verdict.passed or analysis.story_claimed or not analysis.progress
+    unwanted = not (config.enabled and config.ask_agent) or begun.story is None
+    if unwanted or not ended or analysis.outcome.is_infrastructure or runner.stop.requested:
+        return judged
+    from ralphloop.learning.ask import ask
+    from ralphloop.loop.agent import request_for
+
+    notes, usage = await ask(
+        begun.member.agent,
+        request_for(runner, begun, budget_usd=config.ask_budget_usd),
+        outcome="passed" if judged.step.verdict.passed else "failed",
+        said=judged.result.response.final_text or "",
+        checks=judged.step.iteration.evidence.checks or (),
+        transcript=begun.transcript.with_suffix(".ask.log"),
+        stop=runner.stop,
+    )
+    return msgspec.structs.replace(judged, notes=notes, asking=usage)
+
+
+def learn_from(runner: Runner, judged: Judged) -> None:
+    """Write down what an attempt taught, and aggregate every few stories."""
+    config, story, step = runner.config.learning, judged.begun.story, judged.step
+    silent = step.analysis.outcome is Outcome.EMPTY and not step.iteration.changed.count
+    if not config.enabled or story is None or silent:
+        return
+    from ralphloop.learning.capturing import capture
+    from ralphloop.learning.publish import after_story
+    from ralphloop.redaction import secret_values
+
+    project, state = runner.setup.project, runner.session.story(story.id)
+    head = runner.session.expected_head  # of the commit made for the story, or the agent's last one
+    has_commit = state.standing is Standing.PASSED and head != state.start_head
+    capture(
+        project,
+        runner.journal,
+        runner.run,
+        judged.begun.number,
+        story,
+        commit=head if has_commit else "",
+        secrets=secret_values(runner.setup.options.env),
+    )
+    if state.standing is not Standing.OPEN:
+        ended = sum(s.standing is not Standing.OPEN for s in runner.session.stories.values())
+        after_story(project, config, ended_stories=ended, now=runner.clock())

@@ -20,8 +20,7 @@ from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop.begin import Begun, begin
 from ralphloop.loop.effects import apply_effects, take_back, tell_taken_back
-from ralphloop.loop.judging import Judged, judge, record
-from ralphloop.loop.learning_steps import ask_about, learn_from
+from ralphloop.loop.judging import Judged, ask_about, judge, learn_from, record
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
@@ -200,10 +199,10 @@ def _has_passed(runner: Runner, story: Story | None, number: int) -> bool:
         passed = StoryPassed(
             story=story.id, title=story.title, grade=state.grade, reasons=(state.reason,)
         )
-        runner.bus.emit(passed, number)
+        runner.emit(passed, number)
         return True
     held_back = StorySetAside if state.standing is Standing.SET_ASIDE else StoryReopened
-    runner.bus.emit(held_back(story=story.id, title=story.title, reason=state.reason), number)
+    runner.emit(held_back(story=story.id, title=story.title, reason=state.reason), number)
     return False
 
 

@@ -47,7 +47,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[Report]:
     baseline = yield from _baseline(runner, report)
     runner.session.frozen = _frozen(runner, report, baseline, dirty)
     _insist_on_green(runner, baseline)
-    runner.bus.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
+    runner.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
     return report
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 PROMPT_NAME = "PROMPT.md"
 MAX_PROMPT_BYTES = 1 << 20
-_MEGABYTE = 1 << 20
 
 
 class Options(Value, kw_only=True):
@@ -86,11 +85,9 @@ def prepare(options: Options) -> Setup:
     project = find_project(options.start)
     loaded = load_config(project.root, env=options.env, flags=options.flags)
     stories = None if options.prompt else _stories(options, project, loaded.config)
-    repo = open_repository(project.root)
-    setup = assemble(options, project, loaded.config, stories, repo)
+    setup = assemble(options, project, loaded.config, stories, open_repository(project.root))
     if stories is not None:
-        _check_stories(stories, setup.specs_dir, project, options.only)
-        _check_branch(stories, setup.repo)
+        _check_stories(stories, setup)
     return setup
 
 
@@ -102,7 +99,10 @@ def assemble(
     repo: Repository | None,
 ) -> Setup:
     """The same from settings, stories and a repository that are known already."""
-    by_hook = bool(options.session)
+    by_hook, root = bool(options.session), project.root.resolve()
+    real = stories.path.resolve() if stories else root / PROMPT_NAME
+    prefix = project_prefix(repo.root, project.root) if repo else ""
+    listed = [relative(real, repo.root if repo else root)] if stories else []
     return Setup(
         options=options,
         project=project,
@@ -110,11 +110,12 @@ def assemble(
         policy=policy_of(config, mode=Mode.HOOK if by_hook else Mode.SCRIPT),
         repo=repo,
         stories=stories,
-        within=_within(stories, project),
-        specs_dir=_specs_dir(options, project, stories),
+        # The project, or where a link of the user's own led before any agent ran.
+        within=root if real.is_relative_to(root) else real.parent,
+        specs_dir=options.specs_dir.resolve() if options.specs_dir else real.parent,
         instructions=_instructions(options, project),
-        crew=in_session(config.agent) if by_hook else muster(config.agent, project),
-        own=_own_files(repo, project, stories),
+        crew=(Member(agent=_Session(), config=config.agent),) if by_hook else _crew(config, root),
+        own=never_progress(prefix, [*listed, *(f"{prefix}{it}" for it in LEARNED_FILES)]),
     )
 
 
@@ -141,16 +142,52 @@ def relative(path: Path, root: Path) -> str:
         return str(path)
 
 
-def read_prompt_file(path: Path) -> str:
+def _stories(options: Options, project: Project, config: Config) -> StoryFile:
+    if options.prd is not None:
+        return load(options.prd)
+    configured = project.root / config.stories.prd
+    if options.specs_dir is None and configured.exists():
+        return load(configured)
+    return load(find_source(options.specs_dir or project.root))
+
+
+def _check_stories(stories: StoryFile, setup: Setup) -> None:
+    """What would fail in the middle of the night fails now."""
+    for story in stories.list.stories:
+        if not story.passes:
+            spec_of(story, setup)
+    only, branch = setup.options.only, stories.list.branch_name
+    if only is not None and stories.list.get(only) is None:
+        known = ", ".join(story.id for story in stories.list.stories[:10])
+        raise InputError(f"there is no story {only!r}", f"Stories: {known}.")
+    try:
+        if setup.repo is not None and branch:
+            setup.repo.check_branch_name(branch)
+    except RepositoryError as error:  # a mistake in the file, not in the repository
+        place = f"{stories.path.name}: branchName"
+        raise InputError(error.message, error.next_step, place=place) from None
+
+
+def _instructions(options: Options, project: Project) -> str:
+    """What the agent is told besides its story; without stories it is all it is told."""
+    path = options.prompt or project.root / PROMPT_NAME
+    if options.prompt is None and not path.exists():
+        return ""
+    text = _prompt_text(path)
+    if options.prompt is not None and not text.strip():
+        raise InputError("is empty", "Write what the agent should do.", place=str(path))
+    return text
+
+
+def _prompt_text(path: Path) -> str:
     """A prompt file as it is; too large, binary or unreadable ones are errors."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(error.strerror or str(error), place=str(path)) from None
     if len(data) > MAX_PROMPT_BYTES:
-        size = len(data) / _MEGABYTE
         raise InputError(
-            f"is {size:.1f} MB; a prompt may have {MAX_PROMPT_BYTES // _MEGABYTE} MB",
+            f"is {len(data) / MAX_PROMPT_BYTES:.1f} MB; a prompt may have 1 MB",
             "Move the bulk into files of the repository and name them in the prompt.",
             place=str(path),
         )
@@ -166,70 +203,10 @@ def read_prompt_file(path: Path) -> str:
     return text
 
 
-def _stories(options: Options, project: Project, config: Config) -> StoryFile:
-    if options.prd is not None:
-        return load(options.prd)
-    if options.specs_dir is not None:
-        return load(find_source(options.specs_dir))
-    configured = project.root / config.stories.prd
-    if configured.exists():
-        return load(configured)
-    return load(find_source(project.root))
-
-
-def _within(stories: StoryFile | None, project: Project) -> Path:
-    """The project, or where a link of the user's own led before any agent ran."""
-    root = project.root.resolve()
-    real = stories.path.resolve() if stories is not None else root
-    return root if real.is_relative_to(root) else real.parent
-
-
-def _specs_dir(options: Options, project: Project, stories: StoryFile | None) -> Path:
-    if options.specs_dir is not None:
-        return options.specs_dir.resolve()
-    return stories.path.resolve().parent if stories is not None else project.root
-
-
-def _check_stories(stories: StoryFile, specs_dir: Path, project: Project, only: str | None) -> None:
-    """What would fail in the middle of the night fails now."""
-    for story in stories.list.stories:
-        if not story.passes:
-            resolve_parent_spec(story, specs_dir=specs_dir, repo_root=project.root)
-    if only is not None and stories.list.get(only) is None:
-        known = ", ".join(story.id for story in stories.list.stories[:10])
-        raise InputError(f"there is no story {only!r}", f"Stories: {known}.")
-
-
-def _check_branch(stories: StoryFile, repo: Repository | None) -> None:
-    """A branch name git would not take is a mistake in the file, not in the repository."""
-    wanted = stories.list.branch_name
-    if repo is None or not wanted:
-        return
-    try:
-        repo.check_branch_name(wanted)
-    except RepositoryError as error:
-        place = f"{stories.path.name}: branchName"
-        raise InputError(error.message, error.next_step, place=place) from None
-
-
-def _instructions(options: Options, project: Project) -> str:
-    if options.prompt is not None:
-        text = read_prompt_file(options.prompt)
-        if not text.strip():
-            raise InputError(
-                "is empty", "Write what the agent should do.", place=str(options.prompt)
-            )
-        return text
-    default = project.root / PROMPT_NAME
-    return read_prompt_file(default) if default.exists() else ""
-
-
-def _own_files(repo: Repository | None, project: Project, stories: StoryFile | None) -> OwnFiles:
-    prefix = project_prefix(repo.root, project.root) if repo else ""
-    base = repo.root if repo else project.root
-    also = [relative(stories.path, base)] if stories else []
-    learned = [f"{prefix}{pattern}" for pattern in LEARNED_FILES]
-    return never_progress(prefix, [*also, *learned])
+# --- the agents: the first, and those that take over while it cannot work ---------------------
+#
+# An agent that reached its usage limit comes back when the limit has reset; one that cannot work
+# at all (not logged in, no such model) is gone for the session.  Each has its own quota clock.
 
 
 GONE = -1.0
@@ -247,23 +224,6 @@ class Member(Value, kw_only=True):
         return self.agent.name
 
 
-def muster(config: AgentSection, project: Project) -> tuple[Member, ...]:
-    """The configured agent, then its fallbacks; those start with their own defaults."""
-    from ralphloop.agents.base import load_agent
-
-    folders = agent_directories(project.root)
-    first = Member(agent=load_agent(config.name, directories=folders), config=config)
-    others = [
-        Member(
-            agent=load_agent(name, directories=folders),
-            config=msgspec.structs.replace(config, name=name, model="", binary="", args=()),
-        )
-        for name in config.fallback
-        if name != config.name
-    ]
-    return (first, *others)
-
-
 class _Session:
     """The agent that is there already: the session whose hooks we are."""
 
@@ -278,9 +238,20 @@ class _Session:
         return []
 
 
-def in_session(config: AgentSection) -> tuple[Member, ...]:
-    """The crew of a loop inside an agent session: the session itself, and nobody else."""
-    return (Member(agent=_Session(), config=config),)
+def _crew(config: Config, root: Path) -> tuple[Member, ...]:
+    """The configured agent, then its fallbacks; those start with their own defaults."""
+    from ralphloop.agents.base import load_agent
+
+    first, folders = config.agent, agent_directories(root)
+    others = [
+        msgspec.structs.replace(first, name=name, model="", binary="", args=())
+        for name in first.fallback
+        if name != first.name
+    ]
+    return tuple(
+        Member(agent=load_agent(one.name, directories=folders), config=one)
+        for one in (first, *others)
+    )
 
 
 def at_work(crew: Sequence[Member], quota: Quota, now: float) -> Member | None:

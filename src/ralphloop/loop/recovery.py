@@ -21,8 +21,7 @@ from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.agent import AgentEnd, asking_transcript, read_end, with_price
 from ralphloop.loop.begin import Begun, begun_again
 from ralphloop.loop.effects import apply_effects, take_back
-from ralphloop.loop.judging import judge, record
-from ralphloop.loop.learning_steps import learn_from
+from ralphloop.loop.judging import judge, learn_from, record
 from ralphloop.loop.loop import concluded
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps

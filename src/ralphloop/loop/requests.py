@@ -42,7 +42,7 @@ def handle_requests(runner: Runner) -> None:
             kind=request.kind, request=request.id, answer=answer, by_agent=by_agent
         )
         moved = named(runner.limits) if request.kind == "budget" else {}
-        runner.bus.emit(msgspec.structs.replace(told, **moved))
+        runner.emit(msgspec.structs.replace(told, **moved))
 
 
 def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -62,31 +63,8 @@ class Checker(Protocol):
 Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not raise
 
 
-class Bus:
-    """One stream of events: the journal and all sinks see the same."""
-
-    def __init__(
-        self, run: str, clock: Callable[[], float], journal: Journal, *sinks: Sink
-    ) -> None:
-        self._run = run
-        self._clock = clock
-        self._journal = journal
-        self._sinks = sinks
-
-    def made(self, what: Event, iteration: int | None = None) -> LoopEvent:
-        """An event of now, for a caller that writes it with something else."""
-        return LoopEvent(run=self._run, at=self._clock(), what=what, iteration=iteration)
-
-    def emit(self, what: Event, iteration: int | None = None) -> None:
-        """Tell everybody."""
-        event = self.made(what, iteration)
-        self._journal.append_events([event])
-        self.tell(event)
-
-    def tell(self, event: LoopEvent) -> None:
-        """Tell everybody but the journal, which has it."""
-        for sink in self._sinks:
-            sink(event)
+def nobody(_: LoopEvent) -> None:
+    """Nobody looks."""
 
 
 class Runner(msgspec.Struct, kw_only=True):
@@ -95,10 +73,10 @@ class Runner(msgspec.Struct, kw_only=True):
     setup: Setup
     session: Session
     journal: Journal
-    bus: Bus
     measure: Snapshotter
-    clock: Callable[[], float]
     stop: StopSignal
+    clock: Callable[[], float] = time.time
+    sink: Sink = nobody
     last_beat: float = 0.0
     unsettled: int | None = None  # the iteration whose effects are done, but not yet made sure of
     seen: tuple[float, Snapshot] | None = None  # the work tree; None: something ran since
@@ -128,6 +106,16 @@ class Runner(msgspec.Struct, kw_only=True):
     def policy(self) -> Policy:
         """The thresholds, with the limits in force."""
         return msgspec.structs.replace(self.setup.policy, limits=self.limits)
+
+    def made(self, what: Event, iteration: int | None = None) -> LoopEvent:
+        """An event of now, for a caller that writes it with something else."""
+        return LoopEvent(run=self.run, at=self.clock(), what=what, iteration=iteration)
+
+    def emit(self, what: Event, iteration: int | None = None) -> None:
+        """Tell the journal and whoever looks; all see the same."""
+        event = self.made(what, iteration)
+        self.journal.append_events([event])
+        self.sink(event)
 
     def totals(self) -> Totals:
         """What the session has used so far."""
@@ -201,7 +189,7 @@ class Runner(msgspec.Struct, kw_only=True):
         """Tell what changed since the circuit was `before`: every change is an event."""
         for moved in moves(before, self.session.state.breaker):
             change = CircuitChanged(before=moved.before, after=moved.after, reason=moved.reason)
-            self.bus.emit(change, self.session.number or None)
+            self.emit(change, self.session.number or None)
 
     def story_list(self) -> StoryList | None:
         """The stories as they are on disk now: a person may have edited them."""

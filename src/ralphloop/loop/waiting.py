@@ -108,10 +108,10 @@ async def _wait(
     runner.settle()
     runner.journal.begin_wait(runner.run, kind=kind, reason=reason, now=now, until=until)
     if aloud:
-        runner.bus.emit(Waiting(kind=kind, reason=reason, until=iso(until), seconds=until - now))
+        runner.emit(Waiting(kind=kind, reason=reason, until=iso(until), seconds=until - now))
     decision = await _sleep(runner, until, while_paused=while_paused)
     runner.journal.end_wait(runner.run, now=runner.clock())
-    runner.bus.emit(Waiting(kind=kind, reason="over"))
+    runner.emit(Waiting(kind=kind, reason="over"))
     return decision
 
 
