@@ -15,13 +15,12 @@ import msgspec
 
 from ralphloop.core.analyzer import claim_of
 from ralphloop.core.iteration import Result
-from ralphloop.core.limits import HOUR
 from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, Response, Usage
 from ralphloop.core.story_state import Standing
 from ralphloop.hook.answer import Answer, blocked, told
 from ralphloop.hook.turn import Call, Ledger, Turn
 from ralphloop.loop.effects import apply_effects
-from ralphloop.loop.judging import Judged, judge, learn_from, record
+from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.loop import concluded, not_again
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests
@@ -65,11 +64,7 @@ def finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, D
         return None, None
     end = ProcessEnd(exit_code=0, duration_s=max(0.0, call.now - cut.started_at))
     judged = in_turn(judge(runner, turn.begun(cut), Result(end=end, response=response)))
-    step = record(runner, judged)
-    in_turn(apply_effects(runner, cut.n))
-    if step.verdict.passed:
-        learn_from(runner, judged)
-    return judged, concluded(runner, judged.begun, step)
+    return judged, in_turn(concluded(runner, judged))
 
 
 def let_go(turn: Turn, decision: Decision, judged: Judged | None = None) -> Answer:
@@ -154,10 +149,9 @@ def _not_now(turn: Turn) -> Decision | None:
     runner = turn.runner
     if reason := trouble(runner, runner.tree()):
         return Decision(word=ExitDecision.INTERRUPTED, reasons=(reason,))
-    most, now = runner.config.limits.calls_per_hour, runner.clock()
-    if not most or runner.journal.starts_since(now - HOUR) < most:
+    if (free := runner.free_at()) is None:
         return None
-    free = (runner.journal.nth_newest_start(most) or now) + HOUR
+    most = runner.config.limits.calls_per_hour
     words = f"{most} starts in the last hour, the next one may come at {iso(free)}"
     return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(words,))
 

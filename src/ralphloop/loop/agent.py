@@ -136,10 +136,8 @@ def asking_transcript(begun: Begun) -> Path:
 
 
 def _can_be_asked(runner: Runner, begun: Begun, result: Result) -> bool:
-    if runner.stop.requested or not begun.member.agent.resumes or not result.response.session_id:
-        return False
-    most = runner.config.limits.calls_per_hour
-    return not most or runner.journal.starts_since(runner.clock() - HOUR) < most
+    resumes = begun.member.agent.resumes and bool(result.response.session_id)
+    return resumes and not runner.stop.requested and runner.free_at() is None
 
 
 async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Result) -> Result:

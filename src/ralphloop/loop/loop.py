@@ -14,7 +14,6 @@ from ralphloop.core.interventions import CooledDown, MarkedByHand, SecondChance,
 from ralphloop.core.limits import reached
 from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.planning import choose, ending, marked_by_hand, nothing_to_run
-from ralphloop.core.step import Step
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
@@ -145,14 +144,10 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     if judged.cut_short:
         return _checks_owed(runner, judged)
     judged = await ask_about(runner, judged)
-    step = record(runner, judged)
-    await beside(apply_effects(runner, begun.number, settle=False))
-    learn_from(runner, judged)
-    if decision := concluded(runner, begun, step):
+    decision = await beside(concluded(runner, judged, settle=False))
+    outcome = judged.step.analysis.outcome
+    if decision or not outcome.is_infrastructure or runner.stop.requested:
         return decision
-    outcome = step.analysis.outcome
-    if not outcome.is_infrastructure or runner.stop.requested:
-        return None
     quota = judged.result.response.rate_limit
     return await wait_after(runner, outcome, quota.resets_at if quota else None)
 
@@ -168,8 +163,11 @@ def _checks_owed(runner: Runner, judged: Judged) -> Decision:
     return msgspec.structs.replace(stopped, reasons=(*stopped.reasons, words))
 
 
-def concluded(runner: Runner, begun: Begun, step: Step) -> Decision | None:
-    """After an iteration whose effects are done: publish it, and say whether it was the last."""
+def concluded(runner: Runner, judged: Judged, *, settle: bool = True) -> Steps[Decision | None]:
+    """Write it down, do what it owes, learn from it, publish it; then whether it was the last."""
+    begun, step = judged.begun, record(runner, judged)
+    yield from apply_effects(runner, begun.number, settle=settle)
+    learn_from(runner, judged)
     decision = step.decision
     runner.publish(every_s=_VIEWS_S)
     if step.verdict.passed and not _has_passed(runner, begun.story, begun.number):

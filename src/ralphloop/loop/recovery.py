@@ -21,7 +21,7 @@ from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.agent import AgentEnd, asking_transcript, read_end, with_price
 from ralphloop.loop.begin import Begun, begun_again
 from ralphloop.loop.effects import apply_effects, take_back
-from ralphloop.loop.judging import judge, learn_from, record
+from ralphloop.loop.judging import judge, record
 from ralphloop.loop.loop import concluded
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
@@ -76,10 +76,7 @@ def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
     judged = yield from judge(runner, begun, result)
     if judged.cut_short:
         return f"the checks of iteration {begun.number} are still to be run"
-    step = record(runner, judged)
-    yield from apply_effects(runner, begun.number)
-    learn_from(runner, judged)
-    concluded(runner, begun, step)
+    yield from concluded(runner, judged)
     return f"judged iteration {begun.number}, whose agent had ended before its checks did"
 
 

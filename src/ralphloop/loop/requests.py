@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from ralphloop.core.events import RequestAnswered
 from ralphloop.core.interventions import CircuitReset, StoryMoved
-from ralphloop.core.limits import named
+from ralphloop.core.limits import Extra, named
 from ralphloop.core.session import Desk
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import BY, Request
@@ -33,8 +32,7 @@ def handle_requests(runner: Runner) -> None:
         refused = False
         by_agent = _is_agents(runner, request.payload)
         try:
-            handler = _by_agent if by_agent else _HANDLERS.get(request.kind, _unknown)
-            answer = handler(runner, request)
+            answer = _answered(runner, request, by_agent=by_agent)
         except _Refused as error:
             answer, refused = str(error), True
         runner.journal.answer_request(request.id, answer, now=runner.clock(), refused=refused)
@@ -43,6 +41,23 @@ def handle_requests(runner: Runner) -> None:
         )
         moved = named(runner.limits) if request.kind == "budget" else {}
         runner.emit(msgspec.structs.replace(told, **moved))
+
+
+def pause(runner: Runner, reason: str) -> None:
+    """Start no agent until a person resumes."""
+    _change_desk(runner, paused=reason)
+
+
+def add_note(runner: Runner, text: str) -> None:
+    """Something for the prompts to come, once."""
+    if text not in (notes := runner.session.desk.notes):
+        _change_desk(runner, notes=(*notes, text)[-_MAX_NOTES:])
+
+
+def _change_desk(runner: Runner, **changes: Any) -> None:
+    desk: Desk = msgspec.structs.replace(runner.session.desk, **changes)
+    runner.session.desk = desk
+    save_desk(runner.journal, runner.session)
 
 
 def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:
@@ -59,75 +74,63 @@ class _Refused(Exception):
     """Why nothing is done about a request."""
 
 
-def _unknown(_: Runner, request: Request) -> str:
+def _answered(runner: Runner, request: Request, *, by_agent: bool) -> str:
+    """Do what was asked, and say so; raises where nothing is done about it."""
+    if by_agent:
+        raise _Refused("refused, because the agent itself asked for it")
+    match request.kind:
+        case "stop":
+            runner.stop.request("asked to stop")
+            return "stopping"
+        case "pause":
+            pause(runner, "paused by a person")
+            return "pausing after this iteration"
+        case "resume":
+            if not runner.session.desk.paused:
+                raise _Refused("it was not paused")
+            _change_desk(runner, paused="")
+            return "going on"
+        case "skip" | "set_aside" | "retry":
+            return _move_story(runner, request)
+        case "reset_circuit":
+            runner.intervene(CircuitReset(at=runner.clock()))
+            return "the circuit is CLOSED"
+        case "note":
+            return _note(runner, one_line(str(request.payload.get("text", "")), 1_000))
+        case "budget":
+            return _raise_budget(runner, request.payload)
     raise _Refused(f"unknown request {request.kind!r}")
 
 
-def _by_agent(*_: object) -> str:
-    raise _Refused("refused, because the agent itself asked for it")
-
-
-def _stop(runner: Runner, _: Request) -> str:
-    runner.stop.request("asked to stop")
-    return "stopping"
-
-
-def pause(runner: Runner, reason: str) -> None:
-    """Start no agent until a person resumes."""
-    _change_desk(runner, paused=reason)
-
-
-def _pause(runner: Runner, _: Request) -> str:
-    pause(runner, "paused by a person")
-    return "pausing after this iteration"
-
-
-def _resume(runner: Runner, _: Request) -> str:
-    if not runner.session.desk.paused:
-        raise _Refused("it was not paused")
-    _change_desk(runner, paused="")
-    return "going on"
-
-
-def _skip(runner: Runner, request: Request) -> str:
-    return _move_story(runner, request, "set aside by a person")
-
-
-def _retry(runner: Runner, request: Request) -> str:
-    return _move_story(runner, request, "")
-
-
-def _reset(runner: Runner, _: Request) -> str:
-    runner.intervene(CircuitReset(at=runner.clock()))
-    return "the circuit is CLOSED"
-
-
-def _note(runner: Runner, request: Request) -> str:
-    text = one_line(str(request.payload.get("text", "")), 1_000)
+def _note(runner: Runner, text: str) -> str:
     if not text:
         raise _Refused("the note was empty")
     add_note(runner, text)
     return "it goes into the next prompt"
 
 
-def add_note(runner: Runner, text: str) -> None:
-    """Something for the prompts to come, once."""
-    if text not in (notes := runner.session.desk.notes):
-        _change_desk(runner, notes=(*notes, text)[-_MAX_NOTES:])
+def _move_story(runner: Runner, request: Request) -> str:
+    story = str(request.payload.get("story", ""))
+    aside = "" if request.kind == "retry" else "set aside by a person"
+    if runner.story(story) is None:
+        raise _Refused(f"there is no story {one_line(story, 60)!r}")
+    if runner.session.story(story).standing is Standing.PASSED:
+        raise _Refused(f"{story} has passed already")
+    runner.intervene(StoryMoved(story=story, aside=aside))
+    return f"{story} is {'set aside' if aside else 'open again'}"
 
 
-def _budget(runner: Runner, request: Request) -> str:
+def _raise_budget(runner: Runner, payload: dict[str, Any]) -> str:
     extra = runner.session.desk.extra
     try:
-        dollars = float(request.payload.get("cost_usd") or 0)
-        seconds = parse_duration(request.payload.get("time") or 0)
-        iterations = int(request.payload.get("iterations") or 0)
+        dollars = float(payload.get("cost_usd") or 0)
+        seconds = parse_duration(payload.get("time") or 0)
+        iterations = int(payload.get("iterations") or 0)
     except (TypeError, ValueError) as error:
         raise _Refused(f"not a budget: {error}") from None
     if not (0 <= dollars <= MOST_DOLLARS and 0 <= iterations <= MOST_ITERATIONS):
         raise _Refused("not a budget: it can only be raised, and not without end")
-    extra = msgspec.structs.replace(
-        extra,
+    extra = Extra(
         cost_usd=extra.cost_usd + dollars,
         time_s=extra.time_s + seconds,
         iterations=extra.iterations + iterations,
@@ -139,32 +142,3 @@ def _budget(runner: Runner, request: Request) -> str:
         counted(iterations, "iteration") if iterations else "",
     )
     return f"raised by {', '.join(filter(None, raised)) or 'nothing'}"
-
-
-_HANDLERS: dict[str, Callable[[Runner, Request], str]] = {
-    "stop": _stop,
-    "pause": _pause,
-    "resume": _resume,
-    "skip": _skip,
-    "retry": _retry,
-    "set_aside": _skip,
-    "reset_circuit": _reset,
-    "note": _note,
-    "budget": _budget,
-}
-
-
-def _change_desk(runner: Runner, **changes: Any) -> None:
-    desk: Desk = msgspec.structs.replace(runner.session.desk, **changes)
-    runner.session.desk = desk
-    save_desk(runner.journal, runner.session)
-
-
-def _move_story(runner: Runner, request: Request, aside: str) -> str:
-    story = str(request.payload.get("story", ""))
-    if runner.story(story) is None:
-        raise _Refused(f"there is no story {one_line(story, 60)!r}")
-    if runner.session.story(story).standing is Standing.PASSED:
-        raise _Refused(f"{story} has passed already")
-    runner.intervene(StoryMoved(story=story, aside=aside))
-    return f"{story} is {'set aside' if aside else 'open again'}"

@@ -16,7 +16,7 @@ from ralphloop.config.model import Config, limits_of
 from ralphloop.core.breaker import BreakerState, moves
 from ralphloop.core.events import CircuitChanged, Event, LoopEvent
 from ralphloop.core.interventions import AnyIntervention, intervene
-from ralphloop.core.limits import Limits, raised
+from ralphloop.core.limits import HOUR, Limits, raised
 from ralphloop.core.policy import Policy
 from ralphloop.core.session import Session
 from ralphloop.core.step import VERIFY
@@ -124,6 +124,13 @@ class Runner(msgspec.Struct, kw_only=True):
             self.journal.heartbeat(self.run, now=now)
             self.last_beat = now
         return self.journal.totals(self.run)
+
+    def free_at(self) -> float | None:
+        """When the hour allows for another start; None: now."""
+        most, now = self.config.limits.calls_per_hour, self.clock()
+        if not most or self.journal.starts_since(now - HOUR) < most:
+            return None
+        return (self.journal.nth_newest_start(most) or now) + HOUR
 
     def run_checks(
         self,

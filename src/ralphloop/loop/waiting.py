@@ -46,7 +46,11 @@ async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) 
     if outcome in (Outcome.USAGE_LIMIT, Outcome.FATAL):
         if at_work(runner.setup.crew, runner.session.quota, now) is not None:
             return None  # another agent takes over
-        until = (next_back(runner.setup.crew, runner.session.quota) or now) + _jitter()
+        import random
+
+        # A little more, so that many runs that wait for the same reset do not start as one.
+        more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
+        until = (next_back(runner.setup.crew, runner.session.quota) or now) + more
         named = f", resets {iso(resets_at)}" if resets_at else ", reset time unknown"
         return await _wait(runner, Kind.QUOTA, f"usage limit reached{named}", until)
     delay = backoff(outages, runner.config.limits.backoff)
@@ -64,13 +68,6 @@ async def _pause(runner: Runner) -> Decision | None:
     return None
 
 
-def _jitter() -> float:
-    """A little, so that many runs that wait for the same reset do not start as one."""
-    import random
-
-    return random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
-
-
 async def hold(runner: Runner, reason: str) -> Decision | None:
     """Wait a little for something that is wrong to be put right, and say what it is."""
     left = time_left(runner.limits, runner.totals())
@@ -81,13 +78,10 @@ async def hold(runner: Runner, reason: str) -> Decision | None:
 
 async def _calls(runner: Runner) -> Decision | None:
     """No more than so many starts an hour."""
-    most = runner.config.limits.calls_per_hour
-    now = runner.clock()
-    if not most or runner.journal.starts_since(now - HOUR) < most:
+    if (until := runner.free_at()) is None:
         return None
-    oldest = runner.journal.nth_newest_start(most)
-    until = (oldest or now) + HOUR
-    return await _wait(runner, Kind.CALLS, f"{most} starts in the last hour", until)
+    reason = f"{runner.config.limits.calls_per_hour} starts in the last hour"
+    return await _wait(runner, Kind.CALLS, reason, until)
 
 
 async def _wait(
@@ -141,8 +135,6 @@ async def _sleep(runner: Runner, until: float, *, while_paused: bool) -> Decisio
         if while_paused and not runner.session.desk.paused:
             return None
         beats += 1
-        if beats % _HEARTBEAT_EVERY == 0:
-            decision = reached(runner.limits, runner.totals())
-            if decision:
-                return decision
+        if beats % _HEARTBEAT_EVERY == 0 and (over := reached(runner.limits, runner.totals())):
+            return over
     return None
