@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import re
 
-from ralphloop.text.error_lines import ErrorLine, find_error_lines
-from ralphloop.text.error_shapes import NAME
+from ralphloop.text.error_lines import NAME, ErrorLine, find_error_lines
 from ralphloop.text.lazy_regex import LazyRegex
 
 MAX_SIGNATURE = 400
