@@ -46,11 +46,12 @@ DECIDING = ("core/*.py", "text/*.py")
 ROOMS = ("core", "text", "agents", "agents_run", "stories", "repo")
 OTHERS = {
     "readers/*": ["tests/agents/test_claude*.py", "tests/agents/test_recordings.py"],
-    "*/error*": ["tests/*/test_error*.py"],
+    "*/*error*": ["tests/*/test_error*.py"],
     "*/signatures*": ["tests/*/test_error*.py"],
     "*/planning*": ["tests/stories/test_order.py"],
     "*/speech*": ["tests/text/test_claims.py", "tests/text/test_lines.py"],
     "*/lazy_regex*": ["tests/text/test_claims.py"],
+    "*/status*": ["tests/text/test_which_block.py"],
 }
 CASES = "tests/core/test_cases.py"  # for all that decides, after the others
 SLOW = ("*linear_time*", "*_properties*", "*/e2e/*")

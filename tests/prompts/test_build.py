@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.prompts import STATUS_SECTION, Parts, build_prompt
-from ralphloop.text.status_finder import StatusFinder
+from ralphloop.text.status import find_block
 
 STORY = Parts(
     story_id="US-1",
@@ -116,9 +116,7 @@ def test_untrusted_output_cannot_leave_its_fence(output: str) -> None:
 
 def test_a_prompt_echoed_by_an_agent_is_no_claim() -> None:
     """Template and example in our own prompt are never read as the agent's word."""
-    finder = StatusFinder()
-    finder.feed(build_prompt(STORY).text)
-    assert finder.finish() is None
+    assert find_block(build_prompt(STORY).text) is None
 
 
 def test_a_plain_loop_has_no_story() -> None:

@@ -4,20 +4,20 @@ Readers hand over the main agent's own messages in order and say which one is fi
 may come in here: no tool output, no subagent, no echo of the prompt.  The last block wins; it is
 believed in its EXIT_SIGNAL only if it stands in the final message.
 
-Text is kept with its head and its tail, so memory stays flat whatever the agent prints.
+Text is kept with its head and its tail, and a long message is searched for blocks piece by piece,
+so memory stays flat whatever the agent prints.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from ralphloop.text.status import StatusBlock
-from ralphloop.text.status_finder import StatusFinder
+from ralphloop.text.status import MAX_BLOCK, StatusBlock, find_block
 
 HEAD = 64 * 1024
 TAIL = 192 * 1024
 
-_SLICE = 1 << 16  # fed to the finder at once: a huge message must not be copied whole
+_PIECE = 1 << 20  # searched for a block at once: a huge message must not be copied whole
 _SMALL = 1 << 20  # messages up to this size are compared without their outer blanks
 _MANY_PIECES = 1024
 
@@ -74,7 +74,8 @@ class OwnWords:
         self._status_in = 0  # number of the message the block stands in
         self._final: int | None = None
         self._open: BoundedText | None = None
-        self._finder = StatusFinder()
+        self._unread: list[str] = []  # of the open message, not yet searched for a block
+        self._unread_size = 0
         self._last = ""
         self._last_number: int | None = None
         self._last_key: tuple[int, int] | None = None
@@ -93,34 +94,37 @@ class OwnWords:
 
     def add(self, piece: str) -> None:
         """Say the next piece of a message that goes on until `end`."""
-        message = self._open or self._begin()
-        message.add(piece)
+        if self._open is None:
+            self._messages += 1
+            if self._messages > 1:
+                self._text.add("\n\n")
+            self._open = BoundedText()
+        self._open.add(piece)
         self._text.add(piece)
         self.chars += len(piece)
-        for start in range(0, len(piece), _SLICE):
-            self._finder.feed(piece[start : start + _SLICE])
+        self._unread.append(piece)
+        self._unread_size += len(piece)
+        if self._unread_size > _PIECE:
+            text = "".join(self._unread)
+            self._search(f"{text}\n…")  # more follows: a block that must be the end is not
+            self._unread = ["…", text[-MAX_BLOCK:]]  # it may begin within a line
+            self._unread_size = MAX_BLOCK
 
     def end(self) -> str:
         """End the open message, if there is one; returns the last message, bounded."""
         if self._open is not None:
             self._last, self._last_number = self._open.value(), self._messages
             self._last_key, self._open = None, None
-            self._note(self._finder.finish())
+            self._search("".join(self._unread))
+            self._unread, self._unread_size = [], 0
         return self._last
 
     def say(self, text: str) -> None:
         """Say one whole message."""
         self.end()
-        if len(text) > HEAD:
-            self.add(text)
-            self.end()
-        else:
-            self._messages += 1
-            self._text.add(f"\n\n{text}" if self._messages > 1 else text)
-            self.chars += len(text)
-            self._last, self._last_number = text, self._messages
-            if _may_hold_block(text):
-                self._note(_find_block(text))
+        for start in range(0, len(text) or 1, _PIECE):
+            self.add(text[start : start + _PIECE])
+        self.end()
         self._last_key = _key(text)
 
     def last_is_final(self) -> None:
@@ -153,28 +157,11 @@ class OwnWords:
         bounded.add(text)
         self.final_text, self._final = bounded.value(), None
 
-    def _begin(self) -> BoundedText:
-        self._messages += 1
-        if self._messages > 1:
-            self._text.add("\n\n")
-        self._open = BoundedText()
-        self._finder = StatusFinder()
-        return self._open
-
-    def _note(self, found: StatusBlock | None) -> None:
-        if found is not None:
+    def _search(self, text: str) -> None:
+        """Note the block of a piece; one that is cut off never replaces a whole one beside it."""
+        found = find_block(text)
+        if found and not (found.truncated and self._status_in == self._messages):
             self.status, self._status_in = found, self._messages
-
-
-def _find_block(text: str) -> StatusBlock | None:
-    finder = StatusFinder()
-    finder.feed(text)
-    return finder.finish()
-
-
-def _may_hold_block(text: str) -> bool:
-    """Every form of the block names it; invisible characters may hide the name, so look then."""
-    return not text.isascii() or "\x1b" in text or "ralph" in text.lower()
 
 
 def _key(text: str) -> tuple[int, int]:

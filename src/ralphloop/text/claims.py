@@ -34,56 +34,55 @@ def _one_of(*forms: str) -> str:
 
 _N = r"(?:\d[\d,]*|two|three|four|five|six|seven|eight|nine|ten|twelve)"
 _ID = (
-    r"(?:(?!(?:step|phase|part|milestone|stage|utf|sha|iso|rfc)-)[a-z][a-z0-9]{0,9}-\d{1,6}"
-    r"(?:\.\d{1,4})?|(?:story|task|ticket|issue) #?\d{1,6})"
+    r"(?:(?!(?:step|phase|part|milestone|stage|utf|sha|iso|rfc)-)[a-z][a-z0-9]{0,9}-\d{1,6}(?:\."
+    r"\d{1,4})?|(?:story|task|ticket|issue) #?\d{1,6})"
 )
 _ITEMS = (
     r"(?:(?:user )?stor(?:y|ies)|tasks?|requirements?|features?|(?:work )?items?|tickets?|to-?dos?)"
 )
 _WHERE = (
-    r"(?: (?:in|of|from|on) (?:the |this |our )?(?:prd(?:\.json)?|tasks\.yaml|project|backlog|list"
-    r"|plan|roadmap|spec|…))?"
+    r"(?: (?:in|of|from|on) (?:the |this |our )?(?:prd(?:\.json)?|tasks\.yaml|project|backlog"
+    r"|list|plan|roadmap|spec|…))?"
 )
 _BE = r"(?: (?:is|are|was|were|(?:has|have)(?: (?:now|all|both))?(?: been)?)|'s|:| [-–—])?"
 _VERY = r"(?: (?:now|all|both|fully|finally|completely|successfully|also|indeed|marked|as|100 ?%))*"
 _DONE = r"(?:completed?|done|finished|implemented|feature[- ]complete)"
 _DID = (
-    r"(?:(?:i|we)(?:'ve| have)? )?(?:now |just |successfully |finally )*"
-    r"(?:completed|finished|implemented)"
+    r"(?:(?:i|we)(?:'ve| have)? )?(?:now |just |successfully |finally )*(?:completed|finished"
+    r"|implemented)"
 )
 _ENDS = r"(?:this|that) (?:completes|finishes|concludes|wraps up)"
 _CONSIDER = r"(?:i|we) consider"
 
 _PROJECT = (
-    r"(?:(?:the|this|our|your) )?(?:(?:entire|whole|full) )?"
-    r"(?:project|prd|product|app|application|backlog|implementation|development)(?: status)?"
+    r"(?:(?:the|this|our|your) )?(?:(?:entire|whole|full) )?(?:project|prd|product|app"
+    r"|application|backlog|implementation|development)(?: status)?"
 )
 _ALL = (
-    rf"(?:(?:all|every|each)(?: of)?(?: the| our)?(?: (?:{_N}|remaining|open|planned|prd))*"
-    rf" {_ITEMS}{_WHERE}|all(?: the| requested)? work|everything{_WHERE})"
+    rf"(?:(?:all|every|each)(?: of)?(?: the| our)?(?: (?:{_N}|remaining|open|planned"
+    rf"|prd))* {_ITEMS}{_WHERE}|all(?: the| requested)? work|everything{_WHERE})"
 )
 _WHOLE = _one_of(
-    rf"(?:{_PROJECT}{_WHERE}|{_ALL}|\d+ ?(?:/|of|out of) ?(?:the )?\d+ {_ITEMS}"
-    rf"{_WHERE}){_BE}{_VERY} (?:{_DONE}|met|satisfied|pass(?:es|ed|ing)?|green)",
+    rf"(?:{_PROJECT}{_WHERE}|{_ALL}|\d+ ?(?:/|of|out of) ?(?:the )?\d+ {_ITEMS}{_WHERE}"
+    rf"){_BE}{_VERY} (?:{_DONE}|met|satisfied|pass(?:es|ed|ing)?|green)",
     rf"(?:{_DID}|{_ENDS}) (?:{_ALL}|(?:the|this) (?:whole |entire )?(?:project|prd|backlog))",
     rf"{_CONSIDER} {_PROJECT} {_DONE}",
     r"all (?:done|completed?|finished)|completed?",
     r"(?:we|i)(?:'re|'m| are| am)(?: now| all)? (?:done|finished) here",
-    r"(?:there(?:'s| is) )?nothing(?: is| else| more)? (?:left|remains|remaining)"
-    r"(?: to (?:do|be done|implement|work on))?",
-    r"(?:there are )?no (?:more|open|remaining|pending|outstanding|unfinished)"
-    rf" {_ITEMS}(?: (?:are )?(?:left|remain|remaining))?",
+    r"(?:there(?:'s| is) )?nothing(?: is| else| more)? (?:left|remains|remaining)(?: to (?:do"
+    r"|be done|implement|work on))?",
+    r"(?:there are )?no (?:more|open|remaining|pending|outstanding"
+    rf"|unfinished) {_ITEMS}(?: (?:are )?(?:left|remain|remaining))?",
     rf"(?:there (?:are|is) )?no (?:more )?(?:{_ITEMS}|work) (?:are |is )?(?:left|remain|remaining"
-    rf"|open"
-    r"|pending)(?: to (?:do|be done))?",
+    r"|open|pending)(?: to (?:do|be done))?",
     rf"(?:(?:progress|we are|it is):? )?100 ?% (?:{_DONE}|of (?:the )?{_ITEMS} {_DONE})",
     r"(?:the|our) (?:backlog|story list|to-?do list) is(?: now)? (?:clear|empty)",
 )
 _TESTS = (
     r"(?:all(?: of)?(?: the| our)?(?: \d[\d,]*)? tests|every test|\d+ ?(?:/|of) ?\d+ tests"
-    r"|(?:the |our )?(?:full|entire|whole)(?: test)? suite)"
-    r"(?:(?:,|,? and) (?:the )?(?:lint\w*|type ?checks?|checks?|build))*"
-    rf"{_BE}{_VERY} (?:pass(?:es|ed|ing)?|green)(?: in \d[\d.]* ?(?:s|ms|m|seconds?|minutes?))?"
+    r"|(?:the |our )?(?:full|entire|whole)(?: test)? suite)(?:(?:,|,? and) (?:the )?(?:lint\w*"
+    rf"|type ?checks?|checks?|build))*{_BE}{_VERY} (?:pass(?:es|ed|ing)?"
+    r"|green)(?: in \d[\d.]* ?(?:s|ms|m|seconds?|minutes?))?"
 )
 _THIS = (
     r"(?:(?:the |this |my |our |current |requested )*(?:(?:user )?story|task|ticket|feature|work"
@@ -95,16 +94,15 @@ _CRITERIA = (
 )
 _PIECE = _one_of(
     rf"(?:(?:the )?(?:implementation|work) (?:of|for|on) )?{_THIS}(?:: [^,;:]{{1,60}}?(?= (?:is"
-    rf"|has)))?"
-    rf"{_BE}{_VERY} (?:{_DONE}|in place|ready(?: for review)?|pass(?:es|ed))",
+    rf"|has)))?{_BE}{_VERY} (?:{_DONE}|in place|ready(?: for review)?|pass(?:es|ed))",
     rf"(?:{_DID}|{_ENDS}) (?:(?:the )?implementation (?:of|for) )?(?:{_THIS}|it)",
     rf"{_CONSIDER} {_THIS} {_DONE}|(?:i )?marked (?:{_THIS}|it) (?:as )?{_DONE}",
     rf"(?:it|this|that)(?:'s| is| has been){_VERY} {_DONE}",
     rf"(?:(?:i|we)(?:'m|'re| am| are) )?(?:done|finished)(?: with {_THIS})?|fixed|implemented"
-    rf"|all set",
+    r"|all set",
     rf"{_CRITERIA}{_BE}{_VERY} (?:met|satisfied|fulfilled|covered|{_DONE}|pass|holds?)",
-    rf"(?:what|everything) (?:it|(?:the|this) (?:story|task)) (?:asks|asked) for(?: is| was){_VERY}"
-    rf" (?:in place|there|{_DONE})",
+    r"(?:what|everything) (?:it|(?:the|this) (?:story|task)) (?:asks|asked) for(?: is"
+    rf"| was){_VERY} (?:in place|there|{_DONE})",
     rf"all(?: the)? (?:requested|required) changes{_BE} (?:made|in place|{_DONE})",
     rf"(?:(?:final|current|story|task) )?status: {_DONE}",
 )
@@ -113,20 +111,19 @@ _CHANGES = (
     r"|nothing(?: (?:else|more|further))?)"
 )
 _NO_WORK = _one_of(
-    rf"(?:there (?:is|was|are|were) )?{_CHANGES}(?: (?:is|are|was|were))?"
-    r"(?: needed| necessary| required| to (?:do|make|change|be done)"
-    r"| (?:had|has|needed|needs) to be (?:changed|done))",
+    rf"(?:there (?:is|was|are|were) )?{_CHANGES}(?: (?:is|are|was|were))?(?: needed| necessary"
+    r"| required| to (?:do|make|change|be done)| (?:had|has|needed|needs) to be (?:changed|done))",
     rf"no further (?:action|changes?)|(?:it|this|{_THIS}) (?:needs|needed|required) no changes",
-    rf"(?:(?:{_THIS}|{_ALL}|{_PROJECT}|it|this|that|{_CRITERIA}"
-    rf"|the(?: (?!not\b|no\b)[a-z…-]+){{1,5}}?){_BE} )?already(?: been)?"
-    rf"(?: (?:fully|completely))? (?:{_DONE}|in place|there|exists?|met|satisfied)"
-    r"(?: (?:in|by|from) (?:an?|the) (?:earlier|previous|prior|last) \w{1,20})?",
+    rf"(?:(?:{_THIS}|{_ALL}|{_PROJECT}|it|this|that|{_CRITERIA}|the(?: (?!not\b"
+    rf"|no\b)[a-z…-]+){{1,5}}?){_BE} )?already(?: been)?(?: (?:fully|completely))? (?:{_DONE}"
+    r"|in place|there|exists?|met|satisfied)(?: (?:in|by|from) (?:an?|the) (?:earlier|previous"
+    r"|prior|last) \w{1,20})?",
 )
 # What may stand beside a form and neither adds to it nor takes from it.
 _BESIDE = _one_of(
-    r"(?:all )?(?:the |its |both )?(?:(?:unit|integration|new|old|existing|full|whole|\d+) )*"
-    r"(?:tests?|test suite|suite|checks?|lint(?:er|ing)?|type ?checks?|types|build|formatting)"
-    rf"(?:{_BE}{_VERY} (?:pass(?:es|ed|ing)?|green|clean|fine))?",
+    r"(?:all )?(?:the |its |both )?(?:(?:unit|integration|new|old|existing|full|whole"
+    r"|\d+) )*(?:tests?|test suite|suite|checks?|lint(?:er|ing)?|type ?checks?|types|build"
+    rf"|formatting)(?:{_BE}{_VERY} (?:pass(?:es|ed|ing)?|green|clean|fine))?",
     r"\d+ (?:tests )?(?:passed|skipped)(?: in [\d.]+ ?s)?|(?:0|no) (?:failed|failures|errors)",
     r"(?:i )?(?:also |fully )?(?:tested|verified|committed|pushed|documented|checked|working"
     r"|green)",
@@ -135,17 +132,15 @@ _BESIDE = _one_of(
 )
 _TAIL = (
     rf"(?: (?:(?:for|of|in|on|with) {_THIS}(?: only)?|now|again|today|successfully|here|locally"
-    rf"|in full"
-    r"|end[- ]to[- ]end|as (?:requested|planned|specified|required|described)"
-    r"|with (?:all|no|zero) [^,;]{1,40}|without (?:any )?(?:errors?|warnings?|failures?|issues)))*"
+    r"|in full|end[- ]to[- ]end|as (?:requested|planned|specified|required|described)|with (?:all"
+    r"|no|zero) [^,;]{1,40}|without (?:any )?(?:errors?|warnings?|failures?|issues)))*"
 )
 _WHOLE_TAIL = _TAIL.replace(rf"(?:for|of|in|on|with) {_THIS}(?: only)?|", "")
 _LEAD = LazyRegex(
     r"(?:(?:summary|results?|status|conclusion|update|verdict|final status|in summary|in short"
-    r"|overall"
-    r"|finally|now|so|great|good news|yes|ok|with (?:this|that)(?: change)?|at this point|as of now"
-    r"|(?:i (?:can )?confirm|i (?:have )?(?:verified|checked|confirmed)|it turns out)(?: that)?)"
-    r"[,:]? ){0,2}"
+    r"|overall|finally|now|so|great|good news|yes|ok|with (?:this|that)(?: change)?|at this point"
+    r"|as of now|(?:i (?:can )?confirm|i (?:have )?(?:verified|checked|confirmed)"
+    r"|it turns out)(?: that)?)[,:]? ){0,2}"
 )
 _JOINT = LazyRegex(r"\s*(?:[;,—–]|\s-\s|:\s)\s*(?:(?:and|so) )?|\s+and\s+|[.!]*$")
 _AT_JOINT = r"(?=[;,.!—–]|:\s|\s+[—–-]\s|\s+and\s|$)"
@@ -176,10 +171,9 @@ _DENIED = LazyRegex(
 )
 _LACK = LazyRegex(
     r"\b(?:but|however|except|although|though|unfortunately|still|remain\w*|not|cannot|never"
-    r"|fail\w*"
-    r"|to-?do|missing|pending|left|unfinished|incomplete|untested|broken|red|skipp\w*|blocked|later"
-    r"|needs?|only|caveat|wip|stub\w*|half|partial\w*|yet|tbd|open|outstanding|in progress|must"
-    r"|should|will|would|could|flaky|stopped)\b|n't\b|'ll\b"
+    r"|fail\w*|to-?do|missing|pending|left|unfinished|incomplete|untested|broken|red|skipp\w*"
+    r"|blocked|later|needs?|only|caveat|wip|stub\w*|half|partial\w*|yet|tbd|open|outstanding"
+    r"|in progress|must|should|will|would|could|flaky|stopped)\b|n't\b|'ll\b"
 )
 _NO_SIGN = LazyRegex(r"[❌✗✘❎☐⬜🔲⏳⌛🚧⚠🔴🟡🟠🛑⛔]")
 _GOES_ON = LazyRegex(
@@ -198,11 +192,10 @@ _NARROW = LazyRegex(
 )
 _REQUEST = LazyRegex(
     r"\bplease (?:confirm|clarify|advise|decide|choose|let me|tell me|provide|specify|answer|send"
-    r"|share)"
-    r"|\bawaiting\b|\bwaiting (?:for|on) (?:your|an?|the|clarif|confirm)|\b(?:let me know"
-    r"|tell me) (?!if)"
-    r"|\b(?:i|we) need (?:your|you to|to know|the|an?|access|credentials|clarif)|\byour decision\b"
-    r"|\b(?:cannot|can't) (?:proceed|continue|go) .*\b(?:without|until)\b|\bonce you confirm"
+    r"|share)|\bawaiting\b|\bwaiting (?:for|on) (?:your|an?|the|clarif|confirm)|\b(?:let me know"
+    r"|tell me) (?!if)|\b(?:i|we) need (?:your|you to|to know|the|an?|access|credentials|clarif)"
+    r"|\byour decision\b|\b(?:cannot|can't) (?:proceed|continue|go) .*\b(?:without|until)\b"
+    r"|\bonce you confirm"
 )
 _QUOTING = LazyRegex(r"\b(?:asks?|says?|shows?|reads?|labels?|button|dialog|prompt|doc|tells)\b|^…")
 

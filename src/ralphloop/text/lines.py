@@ -15,7 +15,6 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from ralphloop.text.lazy_regex import LazyRegex
-from ralphloop.text.status import REQUIRED, read_field
 
 MAX_MARKER = 400  # a longer line is neither marker nor fence
 _MAX_BLOCK = 400  # lines; a longer "block" is a lost marker
@@ -23,6 +22,12 @@ _MAX_BLOCK = 400  # lines; a longer "block" is a lost marker
 _FENCE = LazyRegex(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?P<run>`{3,}|~{3,})(?P<info>.*)")
 _BLOCK_BEGIN = LazyRegex(r"[-—*_#` \t]*RALPH[_ ]STATUS[-—*_#`: \t]*", re.IGNORECASE)
 _BLOCK_END = LazyRegex(r"[-—*_#` \t]*END[_ ]RALPH[_ ]STATUS[-—*_#`: \t]*", re.IGNORECASE)
+_BLOCK_FIELD = LazyRegex(
+    r"[ \t]*(?:[-*•][ \t]+|\d{1,2}[.)][ \t]+)?[*_`\"']{0,3}(?:STATUS"
+    r"|TASKS[_ -]COMPLETED[_ -]THIS[_ -]LOOP|FILES[_ -]MODIFIED|TESTS[_ -]STATUS|WORK[_ -]TYPE"
+    r"|EXIT[_ -]SIGNAL|RECOMMENDATION)[*_`\"']{0,3}[ \t]*:",
+    re.IGNORECASE,
+)
 _QUOTE = LazyRegex(r"[ \t]*>[> \t]*")
 _DIFF_START = LazyRegex(r"diff --git |@@ -\d")
 _DIFF_LINE = LazyRegex(r"[ +\-@\\]|index |new file|deleted file|similarity|rename |diff --git ")
@@ -157,11 +162,6 @@ def _after_block(lines: list[str], start: int) -> int:
         if _is_marker(lines[index], _BLOCK_BEGIN):
             break
     index = start
-    while index < len(lines) and (not lines[index].strip() or _is_field(lines[index])):
+    while index < len(lines) and (not lines[index].strip() or _BLOCK_FIELD.match(lines[index])):
         index += 1
     return index
-
-
-def _is_field(line: str) -> bool:
-    field = read_field(line[:MAX_MARKER])
-    return field is not None and field[0] in REQUIRED

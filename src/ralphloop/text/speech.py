@@ -47,10 +47,10 @@ _SENTENCE_END = LazyRegex(r"(?<!\be\.g)(?<!\bi\.e)[.!?]{1,9}[)\]\"'”’*_]{0,4
 _WRAPPED = 50  # a line at least this long may have been wrapped in mid-sentence
 _COURTESY = LazyRegex(
     r"(?:please )?(?:just )?(?:let me know (?:if|should)|feel free|reach out|i'm happy|happy to"
-    r"|thank"
-    r"|if you (?:have|want|need|would|'d|like|prefer)|(?:is there )?any(?:thing else| questions)"
-    r"|hope this helps|(?:would you like|(?:do you )?want) me to (?!.* or )|can i help"
-    r"|(?:shall|should) (?:i|we) (?:continue|proceed|go (?:on|ahead)|keep going|move on))\b"
+    r"|thank|if you (?:have|want|need|would|'d|like|prefer)|(?:is there )?any(?:thing else"
+    r"| questions)|hope this helps|(?:would you like|(?:do you )?want) me to (?!.* or )"
+    r"|can i help|(?:shall|should) (?:i|we) (?:continue|proceed|go (?:on|ahead)|keep going"
+    r"|move on))\b"
 )
 
 

@@ -11,20 +11,28 @@
     ---END_RALPH_STATUS---
 
 The reader is tolerant in form (bold, bullets, case, quotes, comments) and strict in meaning:
-EXIT_SIGNAL is true only when it says exactly that.  Which of several blocks counts is decided in
-`status_finder`.
+EXIT_SIGNAL is true only when it says exactly that.  Which block of a message counts (`find_block`):
+
+* A whole, bare block counts wherever it stands; the last one wins.
+* A fenced block, and the `RALPH_STATUS:` and `## RALPH_STATUS` forms, count only if they end the
+  answer; anywhere else they are quotations.
+* Blockquotes, line-numbered listings, diff lines and indented code never match the markers.
+* A block that still carries the template's alternatives is an echo.
+* A block without its end marker is read, never believed in its EXIT_SIGNAL, and only used when no
+  whole block exists.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import TypeVar
 
 import msgspec
 
 from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.lines import Fence
 from ralphloop.text.plain import clean
 
 BEGIN = "---RALPH_STATUS---"
@@ -39,6 +47,7 @@ EXIT = "EXIT_SIGNAL"
 RECOMMENDATION = "RECOMMENDATION"
 REQUIRED = (STATUS, TASKS, FILES, TESTS, WORK, EXIT, RECOMMENDATION)
 
+MAX_BLOCK = 1 << 14  # characters; a longer "block" is a lost marker, not a block
 MAX_RECOMMENDATION = 500
 _MAX_COUNT = 1_000_000_000
 
@@ -80,20 +89,114 @@ class StatusBlock(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 Fields = dict[str, str]
 _Enum = TypeVar("_Enum", bound=StrEnum)
+_ENUMS: tuple[tuple[str, type[StrEnum]], ...] = (
+    (STATUS, Status),
+    (TESTS, TestsStatus),
+    (WORK, WorkType),
+)
 
 _FIELD = LazyRegex(
     r"[ \t]*(?:[-*•][ \t]+|\d{1,2}[.)][ \t]+)?"  # a bullet
-    r"[*_`\"']{0,3}(?P<key>[A-Za-z][A-Za-z_]*(?:[ -][A-Za-z_]+){0,4})[*_`\"']{0,3}"
-    r"[ \t]*:[*_`]{0,3}[ \t]*(?P<value>.*)"
+    r"[*_`\"']{0,3}(?P<key>[A-Za-z][A-Za-z_]*(?:[ -][A-Za-z_]+){0,4})[*_`\"']{0,3}[ \t]*:"
+    r"[*_`]{0,3}[ \t]*(?P<value>.*)"
 )
 _COMMENT = LazyRegex(r"[ \t]#.*$")
 _WRAPPING = "*_`\"'“”‘’ \t"
-_SIGNS = LazyRegex(r"[^\w|/<({\[]+")  # "✅ COMPLETE"
+_SIGNS = LazyRegex(r"^[^\w|/<({\[]+")  # "✅ COMPLETE"
 _INTEGER = LazyRegex(r"\d+")
 _ALTERNATIVES = LazyRegex(r"[A-Z_]+\s*[|/]\s*[A-Z_]+", re.IGNORECASE)
 
+_EVENT = LazyRegex(  # a marker, or a fence
+    r"^ {0,3}(?:(?P<run>`{3,}|~{3,})(?P<info>[^\n]{0,400})|(?:[*_]{1,3} ?)?(?:---"
+    r"|—) ?(?P<end>END[_ ])?RALPH[_ ]STATUS ?(?:---|—) ?[*_]{0,3})[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PROMISE = r"[ \t]*<promise>[^<\n]*</promise>[ \t]*"
+_NOTHING_MORE = LazyRegex(rf"\s*(?:[`~]{{3,}}\s*)?(?:{_PROMISE}\s*)*", re.IGNORECASE)
+_TITLE = LazyRegex(
+    r"[ \t]{0,3}(?:#{1,6}[ \t]*[-—*_`]{0,3}RALPH[_ ]STATUS[-—*_`]{0,3}:?"
+    r"|[*_]{0,3}RALPH[_ ]STATUS[*_]{0,3}:[*_]{0,3}|[*_]{2,3}RALPH[_ ]STATUS[*_]{2,3})[ \t]*#*"
+    r"[ \t]*",
+    re.IGNORECASE,
+)
+_TRAILER = LazyRegex(
+    rf"\s*| {{0,3}}(?:`{{3,}}|~{{3,}})\s*|{_PROMISE}|[-—*_#` \t]*END[_ ]RALPH[_ ]STATUS"
+    r"[-—*_#`: \t]*",
+    re.IGNORECASE,
+)
 
-def read_field(line: str) -> tuple[str, str] | None:
+
+def find_block(text: str) -> StatusBlock | None:
+    """The block that counts in one message, or None."""
+    if text.isascii() and "\x1b" not in text and "ralph" not in text.lower():
+        return None  # every form names it; invisible characters may hide the name
+    text = clean(text)
+    found = _Found()
+    fence: Fence | None = None
+    begin: int | None = None  # where the body of the open block begins
+    for event in _EVENT.finditer(text):
+        if event["run"]:
+            opened = None if fence else Fence.opened_by(event["run"], event["info"])
+            closed = fence is not None and fence.closed_by(event["run"], event["info"])
+            if not (opened or closed):
+                continue
+            if begin is not None:
+                found.take(text[begin : event.start()], fence, event.start(), truncated=True)
+            fence, begin = opened, None
+        elif not event["end"]:
+            begin = event.end()
+        elif begin is not None:
+            found.take(text[begin : event.start()], fence, event.end())
+            begin = None
+    if begin is not None:
+        found.take(text[begin:], fence, len(text), truncated=True)
+    at_end = found.fenced if _NOTHING_MORE.fullmatch(text, found.fenced_end) else None
+    return _titled_block(text[-MAX_BLOCK:]) or at_end or found.whole or found.unclosed
+
+
+class _Found:
+    """The last block of each kind."""
+
+    def __init__(self) -> None:
+        self.whole: StatusBlock | None = None
+        self.unclosed: StatusBlock | None = None
+        self.fenced: StatusBlock | None = None  # counts if nothing follows
+        self.fenced_end = 0
+
+    def take(self, body: str, fence: Fence | None, end: int, *, truncated: bool = False) -> None:
+        """Keep a block; one that was cut off is read up to the first line that is no field."""
+        lines = body.split("\n") if len(body) <= MAX_BLOCK else []
+        if truncated:
+            readable = [not line.strip() or _read_field(line) is not None for line in lines]
+            lines = lines[: [*readable, False].index(False)]
+        fields = _read_fields(lines)
+        if not fields or _is_echo(fields) or (fence and fence.is_diff):
+            return
+        block = _to_block(fields, truncated=truncated)
+        if fence:
+            self.fenced, self.fenced_end = block, end
+        elif truncated:
+            self.unclosed = block
+        else:
+            self.whole = block
+
+
+def _titled_block(tail: str) -> StatusBlock | None:
+    """The YAML or heading form, if nothing but its fields stands between it and the end."""
+    lines = tail.split("\n")
+    while lines and _TRAILER.fullmatch(lines[-1]):
+        lines.pop()
+    for index in range(len(lines) - 1, -1, -1):
+        if _TITLE.fullmatch(lines[index]):
+            fields = _read_fields(lines[index + 1 :])
+            known = fields.keys() & set(REQUIRED)
+            return _to_block(fields) if known and not _is_echo(fields) else None
+        if lines[index].strip() and _read_field(lines[index]) is None:
+            return None
+    return None
+
+
+def _read_field(line: str) -> tuple[str, str] | None:
     """The key (upper case, underscores) and raw value of a `KEY: value` line, else None."""
     match = _FIELD.fullmatch(line)
     if match is None:
@@ -102,34 +205,31 @@ def read_field(line: str) -> tuple[str, str] | None:
     return key, match["value"].strip()
 
 
-def read_fields(lines: Iterable[str]) -> Fields:
+def _read_fields(lines: Iterable[str]) -> Fields:
     """All fields of a block; the last of a repeated one counts, except that a disputed
     EXIT_SIGNAL is no signal."""
     fields: Fields = {}
-    for line in lines:
-        if (field := read_field(line)) is None:
-            continue
-        key, value = field
-        if key == EXIT and key in fields and read_signal(fields[key]) != read_signal(value):
-            value = ""
-        fields[key] = value
+    for key, value in filter(None, map(_read_field, lines)):
+        disputed = key == EXIT and key in fields and _signal(fields[key]) != _signal(value)
+        fields[key] = "" if disputed else value
     return fields
 
 
-def read_signal(raw: str) -> bool:
+def _signal(raw: str) -> bool:
     """Exactly `true` once the dress is off; everything else is false."""
     return _undressed(raw).lower() == "true"
 
 
-def is_echo(fields: Fields) -> bool:
+def _is_echo(fields: Fields) -> bool:
     """True when the template's alternatives are still there: nobody filled it in."""
     return any(
-        _ALTERNATIVES.search(fields.get(key, "")) and _enum_count(kind, fields[key]) > 1
-        for key, kind in ((STATUS, Status), (TESTS, TestsStatus), (WORK, WorkType))
+        _ALTERNATIVES.search(fields.get(key, ""))
+        and sum(member in re.findall(r"[A-Z_]+", fields[key].upper()) for member in kind) > 1
+        for key, kind in _ENUMS
     )
 
 
-def to_block(fields: Fields, *, truncated: bool = False) -> StatusBlock:
+def _to_block(fields: Fields, *, truncated: bool = False) -> StatusBlock:
     """The typed block; what cannot be read is absent and named in `problems`."""
     return StatusBlock(
         status=_enum(Status, fields.get(STATUS)),
@@ -137,28 +237,25 @@ def to_block(fields: Fields, *, truncated: bool = False) -> StatusBlock:
         files_modified=_integer(fields.get(FILES)),
         tests_status=_enum(TestsStatus, fields.get(TESTS)),
         work_type=_enum(WorkType, fields.get(WORK)),
-        exit_signal=not truncated and read_signal(fields.get(EXIT, "")),
+        exit_signal=not truncated and _signal(fields.get(EXIT, "")),
         recommendation=tidy_recommendation(fields.get(RECOMMENDATION, "")),
         truncated=truncated,
-        problems=tuple(validate(fields)),
+        problems=tuple(_problems(fields)),
     )
 
 
-def validate(fields: Fields) -> list[str]:
+def _problems(fields: Fields) -> Iterator[str]:
     """Each missing or unreadable required field, named."""
-    problems = [f"{key} is missing" for key in REQUIRED if key not in fields]
-    for key, kind in ((STATUS, Status), (TESTS, TestsStatus), (WORK, WorkType)):
-        if key in fields and _enum(kind, fields[key]) is None:
-            allowed = ", ".join(kind)
-            problems.append(f"{key} is {_shown(fields[key])}, expected one of {allowed}")
-    problems += [
-        f"{key} is {_shown(fields[key])}, expected a number"
-        for key in (TASKS, FILES)
-        if key in fields and _integer(fields[key]) is None
-    ]
-    if EXIT in fields and _undressed(fields[EXIT]).lower() not in ("true", "false"):
-        problems.append(f"{EXIT} is {_shown(fields[EXIT])}, expected true or false")
-    return problems
+    yield from (f"{key} is missing" for key in REQUIRED if key not in fields)
+    expected = {key: f"one of {', '.join(kind)}" for key, kind in _ENUMS if key in fields}
+    unreadable = [key for key, kind in _ENUMS if key in fields and _enum(kind, fields[key]) is None]
+    unreadable += [key for key in (TASKS, FILES) if key in fields and _integer(fields[key]) is None]
+    if _undressed(fields.get(EXIT, "true")).lower() not in ("true", "false"):
+        unreadable.append(EXIT)
+        expected[EXIT] = "true or false"
+    for key in unreadable:
+        shown = repr(fields[key][:60]) if fields[key] else "empty"
+        yield f"{key} is {shown}, expected {expected.get(key, 'a number')}"
 
 
 def render(block: StatusBlock) -> str:
@@ -178,16 +275,11 @@ def render(block: StatusBlock) -> str:
 
 def tidy_recommendation(raw: str) -> str:
     """One bounded line of plain characters."""
-    line = " ".join(clean(raw).split())[:MAX_RECOMMENDATION]
-    return line.strip("*` ")
+    return " ".join(clean(raw).split())[:MAX_RECOMMENDATION].strip("*` ")
 
 
 def _undressed(raw: str) -> str:
     return _COMMENT.sub("", " " + raw).strip(_WRAPPING)
-
-
-def _shown(raw: str) -> str:
-    return repr(raw[:60]) if raw else "empty"
 
 
 def _integer(raw: str | None) -> int | None:
@@ -197,16 +289,8 @@ def _integer(raw: str | None) -> int | None:
 
 def _enum(kind: type[_Enum], raw: str | None) -> _Enum | None:
     """The member that is the value's first word: `PASSING (12 tests)` is PASSING."""
-    words = _undressed(raw or "")[:100].upper()
-    if signs := _SIGNS.match(words):
-        words = words[signs.end() :]
+    words = _SIGNS.sub("", _undressed(raw or "")[:100].upper())
     for member in kind:
-        pattern = member.replace("_", r"[_ \t-]") + r"(?![A-Z0-9_])"
-        if re.match(pattern, words):
+        if re.match(member.replace("_", r"[_ \t-]") + r"(?![A-Z0-9_])", words):
             return member
     return None
-
-
-def _enum_count(kind: type[StrEnum], raw: str) -> int:
-    words = re.findall(r"[A-Z_]+", raw.upper())
-    return sum(member in words for member in kind)

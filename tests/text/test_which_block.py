@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ralphloop.text.status import Status
-from ralphloop.text.status_finder import StatusFinder
+from ralphloop.text.status import Status, find_block
 from tests.text.blocks import TEMPLATE, block
-from tests.text.test_status import find
 
 TRUE, FALSE = block(), block(EXIT_SIGNAL="false", STATUS="IN_PROGRESS")
 YAML = "RALPH_STATUS:\n  STATUS: COMPLETE\n  EXIT_SIGNAL: true"
@@ -106,7 +102,7 @@ NO_BLOCK = {
 @pytest.mark.parametrize("text", COUNTS_AS_TRUE.values(), ids=COUNTS_AS_TRUE.keys())
 def test_S03_AC2_the_block_counts_and_is_true(text: str) -> None:
     """Tolerated dress, last block, end-of-answer forms: EXIT_SIGNAL true is read."""
-    found = find(text)
+    found = find_block(text)
     assert found is not None
     assert found.exit_signal is True
     assert found.status is Status.COMPLETE
@@ -115,7 +111,7 @@ def test_S03_AC2_the_block_counts_and_is_true(text: str) -> None:
 @pytest.mark.parametrize("text", COUNTS_AS_FALSE.values(), ids=COUNTS_AS_FALSE.keys())
 def test_SKILL_errors_the_block_counts_and_is_false(text: str) -> None:
     """A block is there, and it does not ask to stop."""
-    found = find(text)
+    found = find_block(text)
     assert found is not None
     assert found.exit_signal is False
 
@@ -123,55 +119,23 @@ def test_SKILL_errors_the_block_counts_and_is_false(text: str) -> None:
 @pytest.mark.parametrize("text", NO_BLOCK.values(), ids=NO_BLOCK.keys())
 def test_quotations_and_echoes_are_no_block(text: str) -> None:
     """Quoted, listed, diffed, templated or merely mentioned blocks are nobody's word."""
-    assert find(text) is None
+    assert find_block(text) is None
 
 
 def test_SKILL_errors_multiple_status_blocks_use_the_last_one() -> None:
     """Of three whole blocks the last one is read."""
     texts = [block(RECOMMENDATION=word) for word in ("one", "two", "three")]
-    found = find("\nthen\n".join(texts))
+    found = find_block("\nthen\n".join(texts))
     assert found is not None
     assert found.recommendation == "three"
 
 
 def test_a_cut_block_says_so() -> None:
     """Fields of a block without its end marker are read, marked truncated."""
-    found = find(block(end=False))
+    found = find_block(block(end=False))
     assert found is not None
     assert found.truncated is True
     assert found.files_modified == 3
-
-
-@given(st.lists(st.sampled_from([TRUE, FALSE, TEMPLATE, YAML, "```", "words", "~~~", "> x", ""]),
-                max_size=8), st.integers(1, 50))  # fmt: skip
-def test_any_chunking_finds_the_same_block(parts: list[str], size: int) -> None:
-    """The finder does not care how the message is cut into pieces."""
-    text = "\n".join(parts)
-    finder = StatusFinder()
-    for start in range(0, len(text), size):
-        finder.feed(text[start : start + size])
-    assert finder.finish() == find(text)
-
-
-def test_chunks_across_batches_find_the_same_block() -> None:
-    """A block that straddles the internal batch size is still found."""
-    for padding in range(65_400, 65_600, 7):
-        text = "x" * 50 + "\n" + "y\n" * (padding // 2) + TRUE + "\n" + "z\n" * 40_000
-        finder = StatusFinder()
-        for start in range(0, len(text), 8_192):
-            finder.feed(text[start : start + 8_192])
-        found = finder.finish()
-        assert found is not None, padding
-        assert found.exit_signal is True
-
-
-@pytest.mark.parametrize("newline, found", [("", False), ("\n", True)])
-def test_the_rest_of_a_very_long_line_is_no_new_line(newline: str, found: bool) -> None:
-    """A marker that comes in the middle of a line does not count, however long the line is."""
-    finder = StatusFinder()
-    for piece in ("x" * 70_000, newline, f"{TRUE}\n"):
-        finder.feed(piece)
-    assert (finder.finish() is not None) is found
 
 
 @pytest.mark.parametrize(
@@ -181,4 +145,4 @@ def test_the_rest_of_a_very_long_line_is_no_new_line(newline: str, found: bool) 
 )
 def test_a_title_alone_is_no_block(fields: str) -> None:
     """The YAML form of the template, or one without any of the fields that matter, is none."""
-    assert find(f"Done.\n\nRALPH_STATUS:\n  {fields}\n") is None
+    assert find_block(f"Done.\n\nRALPH_STATUS:\n  {fields}\n") is None

@@ -1,0 +1,145 @@
+"""Errors in prose: whether a sentence reports one that is there now.
+
+It must say that it fails now ("the build still fails with `TypeError: x`"), and not that it is
+solved, wished for, conditional or merely spoken of ("prints `Error: bad token` when the token is
+old").  A line may also announce that a failure follows ("The build stops here:").
+"""
+
+from __future__ import annotations
+
+import re
+
+from ralphloop.text.lazy_regex import LazyRegex
+
+_MAX_SENTENCES = 80
+
+# An exception's name: `TypeError`, `sqlite3.OperationalError`, `psycopg.errors.UndefinedTable`.
+NAME = (
+    r"(?:(?:[A-Za-z_$][\w$]*(?:\.|::|\\))*(?=[A-Z])[\w$]*(?:Error|Exception)\b"
+    r"|(?:[a-z_]\w*\.)*(?:exceptions?|errors?|exc)\.[A-Z]\w+)"
+)
+
+
+def words(*patterns: str) -> LazyRegex:
+    """Any of these as whole words, in any case."""
+    return LazyRegex(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
+
+
+_TOKEN = LazyRegex(
+    r"(?<![\w.$/\\(\[{<-]"
+    rf")(?:(?<=\s)\()?(?P<quote>[`\"'“‘])?(?P<token>{NAME}(?: \[\w+\])?:\s+\S|error\[\w+\](?=[:`])"
+    r"|error [A-Z]{1,6}\d{2,5}\b|(?:[Ff]atal )?[Ee]rror:\s+\S|ERROR:\s+\S|[Ff]atal:\s+\S"
+    r"|panic:\s+\S|FAILED \S*[./:]\S|--- FAIL: \S|CONFLICT \(\w)"
+)
+_CLOSING = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’"}
+_TEST = LazyRegex(r"(?<![\w./\\-])(?:[\w./\\-]+::[\w:]+|test_\w+)")
+_SENTENCE_END = LazyRegex(r"[.!?;]\s+(?=[A-Z`\"'*_(])")
+_FAILS_NOW = words(
+    r"still|again|fail(?:s|ed|ing|ures?)?|crash(?:es|ed|ing)?|break(?:s|ing)?|broken?|stuck|stops?",
+    r"blocked|blocker|getting|got|hits?|hitting|seeing|abort(?:s|ed)|dies|died|red|complains?|left",
+    r"ends (?:in|with)|keeps?|remain(?:s|ing)?|persists?|cannot|can't|unable|won't|throwing",
+    r"happens|occurs|blocks|(?:builds?|compil\w+|type ?check\w*|lint\w*|suite|tests?|ci|pipeline"
+    r"|runs?|check) (?:now )?(?:reports?|says|prints|gives|shows)",
+)
+_CODED = LazyRegex(r"error(?:\[\w+\]| [A-Z]{1,6}\d{2,5}\b)")  # only a compiler speaks so
+_TELLS = words(r"reports?|says|prints|gives|shows")
+_UNSOLVED = words(
+    r"still|remains?|persists?|keeps?|unable|tried to|attempted|attempts? to|trying to",
+    r"could ?n[o']t|(?:not|n't) (?:yet |been |fully )*(?:fix|solv|resolv)\w*",
+)
+_NOT_NOW = words(
+    r"fix(?:ed|es)|resolv(?:ed|es)|solv(?:ed|es)|gone|no longer|any ?more|went away|disappeared",
+    r"corrected|repaired|addressed|eliminated|prevent(?:s|ed)?|avoid(?:s|ed)?|handle[sd]?",
+    r"catch(?:es)?|caught|cleared|previously|formerly|used to|earlier|initially|at first",
+    r"originally|(?:was|were) (?:failing|broken|crashing)|now (?:pass|work|green|succeed)\w*",
+    r"(?:pass|work|green|succeed)(?:es|s)? now|instead of|rather than|without",
+    r"as (?:it should|expected|intended)|(?:expected|supposed|meant) to fail|should fail",
+    r"(?:does|do|did|will|would)(?: not|n't) (?:throw|raise|fail|crash|happen|occur|come)\w*",
+    r"on purpose|by design|when|whenever|if|unless|for (?:an?|every|each|invalid|empty)",
+)
+# A sentence about work done, or a commit's subject, does not report what happens now.
+_WORK = LazyRegex(
+    r"(?i:(?:\W|\b(?:I|I've|we|we've|have|has|then|also|now|it|and)\b)*(?:(?:wrote|written|made"
+    r"|fix|add|handle|improve|prevent|avoid|remove|rename|document|catch|support|(?!fail|crash"
+    r"|stopp|block|end|remain)\w+ed)\b|(?:feat|fix|chore|docs|test|refactor|perf|style|revert"
+    r"|build|ci)(?:\([^)]*\))?!?:))"
+)
+_TURN = words(r"but|however|although|though|yet|except")
+# "The build stops here:", "make dies:", "Still red:"; what comes next is the tool's own word
+_ANNOUNCED = LazyRegex(
+    r"(?i:(?!\W*(?:where|how|why|what|which)\b).{0,150}(?<!that )(?<!which )(?<!must )(?<!should "
+    r")(?<!can )(?<!to )\b(?:fail(?:s|ed|ing)?|crash(?:es|ed)?|breaks|stops|stopped|dies|died"
+    r"|aborts|ends|red|broken|complains|exits|(?:cannot|can't|won't|doesn't|does not) (?:start"
+    r"|build|run|compile|link|pass))(?: (?:here|there|with|in|at|on|because of|this|that"
+    r"|the (?:same|following)|again|start|startup|as follows|as before|like this|an|error|output"
+    r"|message))*:[*_]{0,3}$)"
+)
+_NOTHING = LazyRegex(
+    r"[\"'`(\[{]*(?i:null|"
+    r"none|nil|undefined|false|no|n/a|-+|ok|0+(?:\.0+)?|zero|\[\]|\{\}|\"\""
+    r"|'')(?:[\"'`)\]},;.]*$|[,;] |\.\s| (?:errors?|failures?|found|so far|remaining)\b)"
+)
+_TYPE = LazyRegex(
+    r"(?:string|str|number|int|bool|boolean|any|unknown|object|never|void"
+    r"|[A-Z]\w*)(?:<[^>]*>)?(?:\s?[|&]\s?[\w\[\]]+)*\s?[?;,)\]}=]*$|.*(?:[,{(\[;]|=>)$"
+)
+_SHOWN = r"(?:shown|displayed|returned|raised|thrown|emitted|rendered|logged|reported|used|sent)"
+_SPOKEN_OF = LazyRegex(
+    rf"(?i:(?:now )?(?:fixed|resolved|solved|handled|gone|{_SHOWN}|when|if|the base class)\b"
+    r"|.*\b(?:is|are|was|been|now|this|that|it) (?:now |already |all )?(?:fixed|solved|gone)\b"
+    rf"|.*\b{_SHOWN} (?:when|if|unless|inline|to the (?:user|caller|client)|by the|for (?:an?"
+    r"|every|each))\b)"
+)
+
+
+def says_solved(said: str) -> bool:
+    """True where speech calls what it shows solved, or old."""
+    return bool(_NOT_NOW.search(said)) and not _UNSOLVED.search(said)
+
+
+def is_message(head: str, message: str) -> bool:
+    """True where what follows `Error:` is a message: no zero, type, key, cure or description."""
+    if _NOTHING.match(message) or _SPOKEN_OF.match(message):
+        return False
+    if head == "error":  # the one head that is also a common key and parameter name
+        return not _TYPE.match(message)
+    return not message.endswith((",", ";", "=>"))
+
+
+def announces_failure(line: str) -> bool:
+    """True where a line says that the build or the tests fail, and then comes how."""
+    line = line.strip()
+    return bool(_ANNOUNCED.match(line)) and not (_WORK.match(line) or _NOT_NOW.search(line))
+
+
+def told_error(line: str, *, announced: bool) -> str | None:
+    """The error message inside a line of prose, if the prose says that it happens now."""
+    for sentence in _SENTENCE_END.split(line, maxsplit=_MAX_SENTENCES):
+        match = _TOKEN.search(sentence)
+        if match and (found := _told_in(sentence, match, announced=announced)):
+            return found
+    return None
+
+
+def _told_in(sentence: str, match: re.Match[str], *, announced: bool) -> str | None:
+    start, closing = match.start("token"), _CLOSING.get(match["quote"] or "", "\n")
+    end = sentence.find(closing, start)
+    end = end if end > start else len(sentence)
+    before, message, after = sentence[: match.start()], sentence[start:end], sentence[end:]
+    head, _, rest = message.partition(":")
+    if not is_message(head.strip(), rest.strip() or message):
+        return None
+    if not (announced or _happens_now(before, message, after)):
+        return None
+    tests = [] if message.startswith("FAIL") else _TEST.findall(before)
+    return f"FAILED {tests[-1]} - {message.strip()}" if tests else message.strip()
+
+
+def _happens_now(before: str, message: str, after: str) -> bool:
+    around = f"{before} {after}"
+    if _UNSOLVED.search(around):
+        return True
+    if _NOT_NOW.search(around) or (_WORK.match(before) and not _TURN.search(before)):
+        return False
+    by_a_compiler = _CODED.match(message) is not None and _TELLS.search(before) is not None
+    return by_a_compiler or _FAILS_NOW.search(around) is not None
