@@ -197,7 +197,7 @@ MUTATIONS = (
     Mutation(
         "putting marks back",
         "import ralphloop.loop.repair as repair\n"
-        "from ralphloop.stories.guard import Changes\n"
+        "from ralphloop.stories.changes import Changes\n"
         "repair.compare = lambda before, after: Changes()",
         "passes flipped",
     ),

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralphloop.errors import InputError, RepositoryError
-from ralphloop.stories import files
+from ralphloop.stories import source
 from ralphloop.stories.source import load
 from tests.kill_points import to_be_killed_at
 from tests.stories.builders import raw_story, write_prd, write_text
@@ -222,9 +222,9 @@ def test_an_edit_by_a_person_is_kept(tmp_path: Path) -> None:
 def test_a_file_changed_between_read_and_write_is_not_overwritten(tmp_path: Path) -> None:
     """An edit that falls into the moment of writing wins; the mark is then made again."""
     path = write_prd(tmp_path, raw_story("A"))
-    before = files.read(path, 1000)
+    before = source.read(path, 1000)
     path.write_text("a person was faster")
-    assert not files.replace(path, b"ours", before, within=None)
+    assert not source.replace(path, b"ours", before, within=None)
     assert path.read_text() == "a person was faster"
 
 
@@ -232,14 +232,14 @@ def edit_before_each_write(
     monkeypatch: pytest.MonkeyPatch, path: Path, edits: Iterable[str]
 ) -> None:
     """Let a person save the file right before we write it, as often as there are edits."""
-    saved, write = iter(edits), files.replace
+    saved, write = iter(edits), source.replace
 
     def write_after_the_person(*args: Any, **options: Any) -> bool:
         if text := next(saved, None):
             path.write_text(text)
         return write(*args, **options)
 
-    monkeypatch.setattr(files, "replace", write_after_the_person)
+    monkeypatch.setattr(source, "replace", write_after_the_person)
 
 
 def test_a_mark_that_met_an_edit_is_made_again(

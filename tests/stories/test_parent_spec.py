@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.errors import InputError
-from ralphloop.stories.files import resolve_parent_spec
+from ralphloop.stories.source import resolve_parent_spec
 from tests.stories.builders import story
 
 

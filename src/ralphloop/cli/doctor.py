@@ -45,9 +45,8 @@ from ralphloop.repo.checks import cannot_start, may_need_shell
 from ralphloop.repo.own_files import never_progress, project_prefix
 from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.repo.work_tree import Repository
-from ralphloop.stories.files import resolve_parent_spec
 from ralphloop.stories.names import label
-from ralphloop.stories.source import find_source, load
+from ralphloop.stories.source import find_source, load, resolve_parent_spec
 from ralphloop.text.plain import counted
 
 _COLOURS = {Level.OK: "green", Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}

@@ -21,8 +21,7 @@ from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.project import Project, agent_directories, find_project
 from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.repo.work_tree import Repository
-from ralphloop.stories.files import resolve_parent_spec
-from ralphloop.stories.source import StoryFile, find_source, load
+from ralphloop.stories.source import StoryFile, find_source, load, resolve_parent_spec
 
 if TYPE_CHECKING:
     from ralphloop.agents.base import Agent, AgentRequest, Inquiry, Launch

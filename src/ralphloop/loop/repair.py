@@ -42,7 +42,7 @@ from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.preflight import disk_space
 from ralphloop.repo.work_tree import contains, has_again, keep_lost
 from ralphloop.room import claim, open_regular
-from ralphloop.stories.guard import compare
+from ralphloop.stories.changes import compare
 from ralphloop.text.plain import counted, one_line
 
 _LARGEST = 1 << 20

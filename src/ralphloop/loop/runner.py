@@ -39,8 +39,7 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.repo.measures import Snapshot
 from ralphloop.repo.snapshot import PlainSnapshotter, Snapshotter
-from ralphloop.stories import files
-from ralphloop.stories.source import StoryFile, load
+from ralphloop.stories.source import StoryFile, load, read
 
 if TYPE_CHECKING:
     from ralphloop.core.model import CheckResult
@@ -203,7 +202,7 @@ class Runner(msgspec.Struct, kw_only=True):
         known = self.setup.stories
         if known is None:
             return None
-        data = files.read(known.path, _MOST_STORY_BYTES).data
+        data = read(known.path, _MOST_STORY_BYTES).data
         if self.read is None or self.read[0] != data:
             self.read = (data, load(known.path).list)
         return self.read[1]

@@ -2,7 +2,8 @@
 
 Flat stories carry `passes`, criteria as texts and `dependsOn`; nested ones carry criteria and
 tasks as objects, `dependencies.depends_on`, `context.parent_spec` and `status`.  Both are read
-field by field, so mixtures work.
+field by field, so mixtures work.  Absent and null mean the same everywhere: generators write both
+for "nothing".  What is wrong is collected in `Problems`, each with its place, and told at once.
 
 What means "passed": `passes` where a story has it, else `status` (`done`, `complete`, `completed`,
 `passed`, `closed`); that same field is the one we write.  `done` flags of single criteria or tasks
@@ -17,19 +18,89 @@ tests are what it asks for: its title or criteria name them.  Words count, not l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.core.story import Kind, Story, StoryList
-from ralphloop.stories.fields import Fields, Problems, found
+from ralphloop.errors import InputError
+from ralphloop.stories.names import quoted
 from ralphloop.text.lazy_regex import LazyRegex
+
+Raw = Mapping[object, object]
 
 _LIST_KEYS = ("userStories", "stories", "tasks")
 _PASSED_WORDS = frozenset({"done", "complete", "completed", "passed", "closed"})
+_SHOWN = 10
 # An id travels in an environment variable, which the kernel bounds at 128 KiB.
 _MAX_ID = 1000
+_UNUSABLE = LazyRegex("[\x00\ud800-\udfff]")  # cannot be stored, printed or passed to a process
+_NUMBER_LIMIT = 2**53  # beyond it, other tools that read the file see another number
+_SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "<<", "2>&1", "2>"})
+
+
+class Problems:
+    """Mistakes of one file, in the order they were found; only the first few are kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: list[str] = []
+        self._count = 0
+
+    @property
+    def wants_detail(self) -> bool:
+        """False once further problems are only counted, so that costly hints can be left out."""
+        return len(self._found) < _SHOWN
+
+    def add(self, place: str, reason: str) -> None:
+        """Note one mistake."""
+        self._count += 1
+        if self.wants_detail:
+            self._found.append(f"{place}: {reason}" if place else reason)
+
+    def fail(self, place: str, reason: str) -> InputError:
+        """Note a mistake that makes reading on pointless, and give the error to raise."""
+        self.add(place, reason)
+        return self._error()
+
+    def raise_if_any(self) -> None:
+        """Stop with everything found so far."""
+        if self._count:
+            raise self._error()
+
+    def _error(self) -> InputError:
+        message, rest = self._found[0], self._count - _SHOWN
+        if self._count > 1:
+            lines = [*self._found, *([f"and {rest} more"] if rest > 0 else [])]
+            message = "\n  ".join([f"{self._count} problems", *lines])
+        step = f"Correct {self._path} and run the command again. Nothing was changed."
+        return InputError(message, step, place=self._path.name)
+
+
+def found(value: object) -> str:
+    """Name a value of the wrong kind, for "must be …, found …"."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() if value.bit_length() > 64:
+            return "a number out of range"
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            return f"the text {quoted(value)}"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return f"a {type(value).__name__} (quote it to make it text)"
+
+
+# --- the file --------------------------------------------------------------------------------
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -61,9 +132,15 @@ def read_list(listing: Listing, *, source: str, kind: Kind, problems: Problems) 
     """All stories of a file; what is wrong with them is left in `problems`."""
     if not listing.entries:
         problems.add(listing.key, "is empty: there is nothing to do")
-    fields = Fields(listing.root, "", problems)
+    fields, stories = _Fields(listing.root, "", problems), []
+    for index, raw in enumerate(listing.entries):
+        place = f"{listing.key}[{index}]"
+        if isinstance(raw, dict):
+            stories.append(_story(raw, _Fields(raw, place, problems), index, kind))
+        else:
+            problems.add(place, f"must be an object, found {found(raw)}")
     return StoryList(
-        stories=tuple(_stories(listing, kind, problems)),
+        stories=tuple(stories),
         source=source,
         kind=kind,
         project=fields.text("project", "name", "projectName"),
@@ -72,102 +149,72 @@ def read_list(listing: Listing, *, source: str, kind: Kind, problems: Problems) 
     )
 
 
+# --- marks -----------------------------------------------------------------------------------
+
+
 def identity(raw: object) -> str | None:
     """The id of a raw story as text, None where it has none that can be used."""
     return _id_text(raw.get("id")) if isinstance(raw, dict) else None
 
 
-def says(raw: Mapping[object, object], passes: bool) -> bool:
-    """True where a raw story needs no writing to carry this mark."""
-    if _pass_field(raw) == "status":
-        return _status_passed(raw) == passes
-    value = raw.get("passes")
-    return value is passes or (value is None and not passes)
-
-
-def status_words(entries: list[object]) -> dict[bool, str]:
+def status_words(entries: Iterable[object]) -> dict[bool, str]:
     """The words this file uses for passed and open stories, else the usual ones."""
     words: dict[bool, str] = {}
     for raw in entries:
-        if isinstance(raw, dict) and _pass_field(raw) == "status":
+        if isinstance(raw, dict) and _has_status(raw):
             words.setdefault(_status_passed(raw), str(raw["status"]))
     return {True: "done", False: "pending"} | words
 
 
-def mark_for(
-    raw: Mapping[object, object], passes: bool, words: Mapping[bool, str]
-) -> tuple[str, bool | str]:
-    """The field to write for this mark, and its value."""
-    field = _pass_field(raw)
-    return field, words[passes] if field == "status" else passes
+def mark_for(raw: Raw, passes: bool, words: Mapping[bool, str]) -> tuple[str, bool | str] | None:
+    """The field to write for this mark, and its value; None where it says so already."""
+    if _has_status(raw):
+        return None if _status_passed(raw) == passes else ("status", words[passes])
+    value = raw.get("passes")
+    is_there = value is passes or (value is None and not passes)
+    return None if is_there else ("passes", passes)
 
 
-def dependency_place(listing: Listing, index: int, name: str) -> str:
-    """Where the story at this index names this dependency first."""
-    raw = listing.entries[index]
-    place = f"{listing.key}[{index}]"
-    if not isinstance(raw, dict):
-        return place
-    entries = _dependency_entries(Fields(raw, place, Problems(Path())))
-    return next(at for value, at in entries if _id_text(value) == name)
+def _has_status(raw: Raw) -> bool:
+    """True where the status says what passed."""
+    return raw.get("passes") is None and isinstance(raw.get("status"), str)
 
 
-def _pass_field(raw: Mapping[object, object]) -> str:
-    if raw.get("passes") is None and isinstance(raw.get("status"), str):
-        return "status"
-    return "passes"
-
-
-def _status_passed(raw: Mapping[object, object]) -> bool:
+def _status_passed(raw: Raw) -> bool:
     return str(raw.get("status")).strip().casefold() in _PASSED_WORDS
 
 
-def _stories(listing: Listing, kind: Kind, problems: Problems) -> Iterator[Story]:
-    for index, raw in enumerate(listing.entries):
-        place = f"{listing.key}[{index}]"
-        if isinstance(raw, dict):
-            yield _story(raw, Fields(raw, place, problems), index, kind)
-        else:
-            problems.add(place, f"must be an object, found {found(raw)}")
+# --- one story -------------------------------------------------------------------------------
 
 
-def _story(raw: Mapping[object, object], fields: Fields, index: int, kind: Kind) -> Story:
-    story_id = _id(raw, fields)
+def _story(raw: Raw, fields: _Fields, index: int, kind: Kind) -> Story:
+    is_number = _is_id_number(raw.get("id"))
+    story_id = str(raw["id"]) if is_number else fields.required_text("id")
+    if len(story_id) > _MAX_ID:
+        fields.problem("id", f"is longer than {_MAX_ID} characters")
     title = fields.required_text("title")
-    criteria = tuple(fields.lines("acceptanceCriteria", "acceptance_criteria"))
+    description = fields.text("description")
+    if tasks := [f"- {line}" for line in fields.lines("tasks")]:
+        description = "\n".join([*([description] if description else []), "Tasks:", *tasks])
+    criteria = fields.lines("acceptanceCriteria", "acceptance_criteria")
+    parent_spec = fields.text("parent_spec", "parentSpec")
     return Story(
         id=story_id,
         title=title,
         index=index,
-        description=_description(fields),
+        description=description,
         criteria=criteria,
         priority=fields.number("priority"),
-        passes=_passes(raw, fields),
+        passes=_status_passed(raw) if _has_status(raw) else fields.flag("passes"),
         notes=fields.text("notes"),
         depends_on=_depends_on(fields),
-        parent_spec=_parent_spec(fields),
+        parent_spec=parent_spec
+        or fields.inner("context").text("parent_spec", "parentSpec")
+        or None,
         verify=fields.argv("verify"),
         exit_signal=kind == "tasks" and fields.flag("exit_signal"),
         about_tests=is_about_tests(title, criteria),
     )
-
-
-def _id(raw: Mapping[object, object], fields: Fields) -> str:
-    number = raw.get("id")
-    text = str(number) if _is_id_number(number) else fields.required_text("id")
-    if len(text) > _MAX_ID:
-        fields.problem(fields.value("id")[1], f"is longer than {_MAX_ID} characters")
-    return text
-
-
-def _description(fields: Fields) -> str:
-    text = fields.text("description")
-    tasks = [f"- {line}" for line in fields.lines("tasks")]
-    return "\n".join([*([text] if text else []), "Tasks:", *tasks]) if tasks else text
-
-
-def _passes(raw: Mapping[object, object], fields: Fields) -> bool:
-    return _status_passed(raw) if _pass_field(raw) == "status" else fields.flag("passes")
 
 
 def _id_text(value: object) -> str | None:
@@ -178,33 +225,155 @@ def _is_id_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= 63
 
 
-def _depends_on(fields: Fields) -> tuple[str, ...]:
+def _depends_on(fields: _Fields) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for value, place in _dependency_entries(fields):
         if name := _id_text(value):
             names[name] = None
         else:
-            fields.problem(place, f"must be a story id, found {found(value)}")
+            fields.problems.add(place, f"must be a story id, found {found(value)}")
     return tuple(names)
 
 
-def _dependency_entries(fields: Fields) -> list[tuple[object, str]]:
-    nested, _ = fields.value("dependencies")
-    return [
-        *fields.items("dependsOn", "depends_on"),
-        *(
-            fields.inner("dependencies").items("depends_on", "dependsOn")
-            if isinstance(nested, dict)
-            else fields.items("dependencies")
-        ),
-    ]
+def _dependency_entries(fields: _Fields) -> list[tuple[object, str]]:
+    entries = fields.items("dependsOn", "depends_on")
+    if isinstance(fields.value("dependencies")[0], dict):
+        return entries + fields.inner("dependencies").items("depends_on", "dependsOn")
+    return entries + fields.items("dependencies")
 
 
-def _parent_spec(fields: Fields) -> str | None:
-    own = fields.text("parent_spec", "parentSpec")
-    return own or fields.inner("context").text("parent_spec", "parentSpec") or None
+def dependency_place(listing: Listing, index: int, name: str) -> str:
+    """Where the story at this index names this dependency first."""
+    raw, place = listing.entries[index], f"{listing.key}[{index}]"
+    if not isinstance(raw, dict):
+        return place
+    entries = _dependency_entries(_Fields(raw, place, Problems(Path())))
+    return next(at for value, at in entries if _id_text(value) == name)
 
 
+class _Fields:
+    """Typed access to one object of the file; what has the wrong type is a problem with its place.
+
+    Methods take alternative names for a field and use the first that is there.
+    """
+
+    def __init__(self, raw: Raw, place: str, problems: Problems) -> None:
+        self._raw = raw
+        self._place = place
+        self.problems = problems
+
+    def value(self, *names: str) -> tuple[object, str]:
+        """The first of these fields that is not null, and its place."""
+        there = (name for name in names if self._raw.get(name) is not None)
+        name = next(there, names[0])
+        return self._raw.get(name), f"{self._place}.{name}" if self._place else name
+
+    def problem(self, name: str, reason: str) -> None:
+        self.problems.add(self.value(name)[1], reason)
+
+    def text(self, *names: str) -> str:
+        """A text, empty where absent."""
+        value, place = self.value(*names)
+        return "" if value is None else self._text(value, place)
+
+    def required_text(self, name: str) -> str:
+        """A text that says something."""
+        value, _ = self.value(name)
+        if value is None:
+            self.problem(name, "missing" if name not in self._raw else "is null")
+        elif isinstance(value, str) and not value.strip():
+            self.problem(name, "is empty")
+        return self.text(name)
+
+    def flag(self, name: str) -> bool:
+        """True or false, false where absent."""
+        value, _ = self.value(name)
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        self.problem(name, f"must be true or false, found {found(value)}")
+        return False
+
+    def number(self, name: str) -> int | float | None:
+        """A finite number."""
+        value, _ = self.value(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.problem(name, f"must be a number (the lowest comes first), found {found(value)}")
+            return None
+        if -_NUMBER_LIMIT < value < _NUMBER_LIMIT:
+            return value
+        self.problem(name, "is out of range")
+        return None
+
+    def inner(self, name: str) -> _Fields:
+        """The fields of an object inside this one; none where it is absent or something else."""
+        value, place = self.value(name)
+        return _Fields(value if isinstance(value, dict) else {}, place, self.problems)
+
+    def items(self, *names: str) -> list[tuple[object, str]]:
+        """The entries of a list with their places; a lone text counts as one entry."""
+        value, place = self.value(*names)
+        if value is None:
+            return []
+        if isinstance(value, str):
+            return [(value, place)] if value.strip() else []
+        if isinstance(value, list):
+            return [(entry, f"{place}[{at}]") for at, entry in enumerate(value)]
+        self.problems.add(place, f"must be a list, found {found(value)}")
+        return []
+
+    def lines(self, *names: str) -> tuple[str, ...]:
+        """A list of texts or of objects that carry one, as plain lines."""
+        lines = (line for entry, place in self.items(*names) for line in self._lines(entry, place))
+        return tuple(stripped for line in lines if (stripped := line.strip()))
+
+    def _lines(self, entry: object, place: str) -> list[str]:
+        if not isinstance(entry, dict):
+            return self._text(entry, place).splitlines()
+        fields = _Fields(entry, place, self.problems)
+        if fields.value("description", "text", "title")[0] is None:
+            self.problems.add(place, "has no description")
+        text, number = fields.text("description", "text", "title"), entry.get("id")
+        return [f"{number}: {text}" if isinstance(number, str | int) and number != "" else text]
+
+    def argv(self, name: str) -> tuple[str, ...] | None:
+        """A command: a list of arguments, or a text that is split like a shell would split it."""
+        value, place = self.value(name)
+        if isinstance(value, str):
+            return tuple(self._split(value, place)) or None
+        entries = self.items(name)
+        program, place = entries[0] if entries else (None, place)
+        words = program.split() if isinstance(program, str) else ["?"]
+        if not words:
+            self.problems.add(place, "names no program")
+        elif len(words) > 1 and "/" not in str(program):
+            hint = f"write the whole command as one text, or {quoted(words[0])} alone"
+            self.problems.add(place, f"the program is {quoted(str(program))}: {hint}")
+        return tuple(self._text(entry, at) for entry, at in entries) or None
+
+    def _split(self, value: str, place: str) -> list[str]:
+        try:
+            words = shlex.split(self._text(value, place))
+        except ValueError as error:
+            self.problems.add(place, f"cannot be split into arguments: {str(error).lower()}")
+            return []
+        if operators := [word for word in words if word in _SHELL_WORDS]:
+            hint = 'no shell runs it; write ["sh", "-c", "…"] if you want one'
+            self.problems.add(place, f"uses {quoted(operators[0])}: {hint}")
+        return words
+
+    def _text(self, value: object, place: str) -> str:
+        if not isinstance(value, str):
+            self.problems.add(place, f"must be text, found {found(value)}")
+            return ""
+        if bad := _UNUSABLE.search(value):
+            reason = f"holds a character that cannot be used: {quoted(bad[0])}"
+            self.problems.add(place, reason)
+        return value
+
+
+# --- is it about tests? ----------------------------------------------------------------------
 # A word edge that also splits at underscores: test_login.py names a test.
 _START, _END = r"(?<![^\W_])", r"(?![^\W_])"
 

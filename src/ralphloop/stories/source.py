@@ -3,24 +3,30 @@
 Loading validates everything at once and changes nothing.  Marking trusts nothing read earlier: the
 file is read again, the story found by its id, one value spliced into the text and the file
 replaced, unless somebody wrote it in between (then once more).  So a person may edit the file
-while a run goes on, and marking twice is the same as once.
+while a run goes on, and marking twice is the same as once.  Reads are bounded and never block (an
+agent may have left a pipe where a file was).
+
+The spec file a story belongs to is read only if it lies inside the repository.  A story list is
+untrusted and a spec ends up in a prompt, so `../../etc/passwd`, absolute paths, links that lead out
+and git's own directory are errors, not reads.
 """
 
 from __future__ import annotations
 
+import codecs
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from ralphloop.core.story import Kind, StoryList
+from ralphloop.atomic import write_atomic
+from ralphloop.core.story import Kind, Story, StoryList
 from ralphloop.errors import InputError, RepositoryError
-from ralphloop.stories import files, graph, shapes
-from ralphloop.stories.fields import Problems
-from ralphloop.stories.json_text import JsonDocument
+from ralphloop.stories import graph, shapes
+from ralphloop.stories.documents import JsonDocument, YamlDocument
 from ralphloop.stories.names import label, quoted
-
-if TYPE_CHECKING:
-    from ralphloop.stories.yaml_text import YamlDocument
+from ralphloop.stories.shapes import Problems
 
 _NAMES = ("prd.json", "tasks.yaml", "tasks.yml")
 _YAML_SUFFIXES = frozenset({".yaml", ".yml"})
@@ -29,6 +35,11 @@ _WAYS_OUT = (
     "or use `--prompt FILE` for a plain loop without stories."
 )
 _WRITE_ATTEMPTS = 5
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
 
 
 class StoryFile:
@@ -46,9 +57,9 @@ class StoryFile:
     def mark_all(self, wanted: Mapping[str, bool]) -> tuple[bytes, bytes]:
         """Set several marks in one write; the content of the file before and after it."""
         for _ in range(_WRITE_ATTEMPTS):
-            before = files.read(self.path, _format(self.path).max_bytes)
+            before = read(self.path, _format(self.path).max_bytes)
             after = _marked(self.path, before.data, wanted)
-            if after == before.data or files.replace(self.path, after, before, within=self._within):
+            if after == before.data or replace(self.path, after, before, within=self._within):
                 self.list = self.list.with_passes(wanted)
                 return before.data, after
         reason = f"{self.path.name}: somebody keeps changing the file while we write it"
@@ -74,24 +85,17 @@ def load(path: Path, *, within: Path | None = None) -> StoryFile:
     Marks are written through links, but never to a file outside `within`.
     """
     problems = Problems(path)
-    text = files.decode(files.read(path, _format(path).max_bytes).data, path)
-    listing = shapes.find_list(_document(path, text.content, problems).data, problems)
-    story_list = shapes.read_list(listing, source=str(path), kind=_kind(path), problems=problems)
+    text, _, _ = _decoded(read(path, _format(path).max_bytes).data, path)
+    listing = shapes.find_list(_document(path, text, problems).data, problems)
+    kind: Kind = "tasks" if path.suffix in _YAML_SUFFIXES else "prd"
+    story_list = shapes.read_list(listing, source=str(path), kind=kind, problems=problems)
     graph.check(story_list.stories, listing, problems)
     problems.raise_if_any()
     return StoryFile(path, story_list, within=within)
 
 
-def _kind(path: Path) -> Kind:
-    return "tasks" if path.suffix in _YAML_SUFFIXES else "prd"
-
-
 def _format(path: Path) -> type[JsonDocument | YamlDocument]:
-    if path.suffix not in _YAML_SUFFIXES:
-        return JsonDocument
-    from ralphloop.stories.yaml_text import YamlDocument
-
-    return YamlDocument
+    return YamlDocument if path.suffix in _YAML_SUFFIXES else JsonDocument
 
 
 def _document(path: Path, text: str, problems: Problems) -> JsonDocument | YamlDocument:
@@ -105,42 +109,125 @@ def _document(path: Path, text: str, problems: Problems) -> JsonDocument | YamlD
 def _marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
     """The bytes of the file with these stories marked, the same ones if they are already."""
     problems = Problems(path)
-    text = files.decode(data, path)
-    document = _document(path, text.content, problems)
+    text, bom, codec = _decoded(data, path)
+    document = _document(path, text, problems)
     listing = shapes.find_list(document.data, problems)
-    edits = _edits(listing.entries, wanted, path)
-    return text.encoded(document.with_values(listing.key, edits)) if edits else data
-
-
-def _edits(
-    entries: list[object], wanted: Mapping[str, bool], path: Path
-) -> dict[int, tuple[str, bool | str]]:
-    places = _places(entries, wanted, path)
-    words = shapes.status_words(entries)
-    return {
-        index: shapes.mark_for(raw, wanted[name], words)
-        for name, (index, raw) in places.items()
-        if not shapes.says(raw, wanted[name])
-    }
-
-
-def _places(
-    entries: list[object], wanted: Mapping[str, bool], path: Path
-) -> dict[str, tuple[int, dict[object, object]]]:
-    """Where each wanted story stands; each must stand there exactly once."""
-    places: dict[str, tuple[int, dict[object, object]]] = {}
-    for index, raw in enumerate(entries):
+    words, found = shapes.status_words(listing.entries), set[str]()
+    edits: dict[int, tuple[str, bool | str]] = {}
+    for index, raw in enumerate(listing.entries):
         name = shapes.identity(raw)
         if name is None or name not in wanted or not isinstance(raw, dict):
             continue
-        if name in places:
+        if name in found:
             raise _cannot_mark(path, f"two stories have the id {quoted(name)}")
-        places[name] = (index, raw)
+        found.add(name)
+        if edit := shapes.mark_for(raw, wanted[name], words):
+            edits[index] = edit
     for name in wanted:
-        if name not in places:
+        if name not in found:
             raise _cannot_mark(path, f"the story {label(name)} is no longer in the file")
-    return places
+    return bom + document.with_values(listing.key, edits).encode(codec) if edits else data
 
 
 def _cannot_mark(path: Path, reason: str) -> InputError:
     return InputError(reason, f"Correct {path}; nothing was changed.", place=path.name)
+
+
+# --- the file as bytes -----------------------------------------------------------------------
+
+
+class StoryBytes(NamedTuple):
+    """A file's content and the marks by which a later change of it is seen."""
+
+    data: bytes
+    marks: tuple[int, int, int, int]
+
+
+def read(path: Path, max_bytes: int) -> StoryBytes:
+    """The whole file, refused where it is none or too large."""
+    check = f"Check {path}."
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        reason = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        raise InputError(reason, check, place=path.name) from None
+    state = os.fstat(descriptor)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(descriptor)
+        raise InputError("is not a regular file", check, place=path.name)
+    with os.fdopen(descriptor, "rb") as file:
+        # Not `max_bytes` at once: room for a gigabyte would be made to read a kilobyte.
+        data = file.read(min(state.st_size, max_bytes) + 1)
+        if len(data) > state.st_size:  # it has grown meanwhile
+            data += file.read(max(0, max_bytes + 1 - len(data)))
+    if len(data) > max_bytes:
+        reason = f"is larger than {max_bytes // 1_000_000} MB"
+        raise InputError(reason, "Split it into several files.", place=path.name)
+    return StoryBytes(data, _marks(state))
+
+
+def replace(path: Path, data: bytes, before: StoryBytes, *, within: Path | None) -> bool:
+    """Put `data` in the file's place; False, and nothing done, if it changed since `before`."""
+    try:
+        if _marks(path.stat()) != before.marks:
+            return False
+    except FileNotFoundError:
+        return False
+    write_atomic(path, data, within=within)
+    return True
+
+
+def _marks(state: os.stat_result) -> tuple[int, int, int, int]:
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def _decoded(data: bytes, path: Path) -> tuple[str, bytes, str]:
+    """The text, its byte order mark and its codec: UTF-8 unless such a mark says otherwise."""
+    bom = next((bom for bom in _BOMS if data.startswith(bom)), b"")
+    codec = _BOMS.get(bom, "utf-8")
+    try:
+        return data[len(bom) :].decode(codec), bom, codec
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, len(bom) + error.start) + 1
+        place = f"{path.name}: line {line}"
+        step = f"Save {path} as UTF-8 and run the command again. Nothing was changed."
+        raise InputError("is not UTF-8 text", step, place=place) from None
+
+
+# --- parent specs ----------------------------------------------------------------------------
+
+
+def resolve_parent_spec(story: Story, *, specs_dir: Path, repo_root: Path) -> Path | None:
+    """The real path of the story's spec, looked for in the specs directory, then the root."""
+    if story.parent_spec is None:
+        return None
+    if Path(story.parent_spec).is_absolute():
+        raise _no_spec(story, "must be relative to the repository")
+    root, bases = Path(os.path.realpath(repo_root)), list(dict.fromkeys((specs_dir, repo_root)))
+    is_inside = False
+    for candidate in (base / story.parent_spec for base in bases):
+        # Not Path.resolve: it raises on loops of links.
+        real = Path(os.path.realpath(candidate))
+        if real.is_relative_to(root) and ".git" not in real.relative_to(root).parts:
+            is_inside = True
+            if _is_file(real):
+                return real
+        elif os.path.lexists(candidate):
+            raise _no_spec(story, "leads out of the repository")
+    looked = f"is not a file in {' or '.join(map(str, bases))}"
+    raise _no_spec(story, looked if is_inside else "leads out of the repository")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long for the file system
+        return False
+
+
+def _no_spec(story: Story, reason: str) -> InputError:
+    return InputError(
+        f"{quoted(story.parent_spec or '')} {reason}",
+        "Point parent_spec to a file of this repository, or remove it.",
+        place=f"story {label(story.id)}: parent_spec",
+    )

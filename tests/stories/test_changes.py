@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.core.story import Story
-from ralphloop.stories.guard import Changes, compare
+from ralphloop.stories.changes import Changes, compare
 from ralphloop.stories.source import load
 from tests.stories.builders import raw_story, story, story_list, write_prd
 

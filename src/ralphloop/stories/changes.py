@@ -8,7 +8,7 @@ tampering.  All other edits are simply the file as it is now.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 import msgspec
 
@@ -23,13 +23,11 @@ _NOISE = LazyRegex(r"[\W_]+")
 class Changes(Value, frozen=True, kw_only=True):
     """The difference between two readings of the list; empty means nothing of note."""
 
-    passes_flipped: dict[str, bool] = msgspec.field(
-        default_factory=dict
-    )  # id → what the file says now
+    passes_flipped: dict[str, bool] = msgspec.field(default_factory=dict)  # what the file says now
     removed: tuple[str, ...] = ()
     weakened: dict[str, tuple[str, ...]] = msgspec.field(
         default_factory=dict
-    )  # id → what it asks less, in words
+    )  # what less, in words
 
     @property
     def marks_to_restore(self) -> dict[str, bool]:
@@ -42,55 +40,41 @@ def compare(before: StoryList, after: StoryList) -> Changes:
     old = {story.id: story for story in before.stories}
     new = {story.id: story for story in after.stories}
     kept = [(old[name], story) for name, story in new.items() if name in old]
+    passed = {story.id for story in before.stories if story.passes}
     return Changes(
-        passes_flipped=_flipped(old, new.values()),
+        # A new story that arrives as passed is a claim as well.
+        passes_flipped={
+            name: story.passes for name, story in new.items() if story.passes != (name in passed)
+        },
         removed=tuple(name for name in old if name not in new),
         weakened={story.id: what for was, story in kept if (what := tuple(_weaker(was, story)))},
     )
 
 
-def _flipped(old: dict[str, Story], stories: Iterable[Story]) -> dict[str, bool]:
-    """Marks that changed; a new story that arrives as passed is a claim as well."""
-    return {
-        story.id: story.passes
-        for story in stories
-        if story.passes != (old[story.id].passes if story.id in old else False)
-    }
-
-
-def _weaker(was: Story, now: Story) -> Iterable[str]:
+def _weaker(was: Story, now: Story) -> Iterator[str]:
     yield from _lost_criteria(was.criteria, now.criteria)
-    if was.verify is not None and now.verify != was.verify:
-        yield (
-            "the verify command was removed"
-            if now.verify is None
-            else "the verify command was changed"
-        )
+    for name, words in (("verify", "verify command"), ("parent_spec", "parent spec")):
+        asked, asks = getattr(was, name), getattr(now, name)
+        if asked and asks != asked:
+            yield f"the {words} was {'changed' if asks else 'removed'}"
     for name in ("title", "description"):
         if getattr(was, name).strip() and not getattr(now, name).strip():
             yield f"the {name} was emptied"
-    if was.parent_spec and now.parent_spec != was.parent_spec:
-        yield (
-            "the parent spec was removed" if not now.parent_spec else "the parent spec was changed"
-        )
     if now.exit_signal and not was.exit_signal:
         yield "it was given the permission to end the run"
 
 
-def _lost_criteria(was: tuple[str, ...], now: tuple[str, ...]) -> Iterable[str]:
+def _lost_criteria(was: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
     """Criteria that are gone; new punctuation, spacing or case is not a loss."""
     if was and not now:
         yield "all acceptance criteria were removed"
         return
-    left = Counter(_essence(criterion) for criterion in now)
-    lost = [criterion for criterion in was if not _take(left, _essence(criterion))]
     verb = "removed" if len(now) < len(was) else "changed"
-    yield from (f"a criterion was {verb}: {quoted(criterion)}" for criterion in lost)
-
-
-def _take(left: Counter[str], essence: str) -> bool:
-    left[essence] -= 1
-    return left[essence] >= 0
+    left = Counter(_essence(criterion) for criterion in now)
+    for criterion in was:
+        left[_essence(criterion)] -= 1
+        if left[_essence(criterion)] < 0:
+            yield f"a criterion was {verb}: {quoted(criterion)}"
 
 
 def _essence(criterion: str) -> str:

@@ -1,0 +1,336 @@
+"""JSON and YAML as text: strict reading, and setting single values without touching anything else.
+
+Reading refuses what would make us guess or do more than read data: a key twice in one object, NaN;
+in YAML tags that build objects, aliases (a few lines of them expand to gigabytes), several
+documents.  Parsing YAML is pure Python and slow, hence its low size bound.
+
+Writing never serialises.  The standard library's decoder tells where each JSON value ends, and
+ruamel.yaml parses to nodes that know where they stand; so the one value to change is found in the
+original text and replaced there.  Indentation, order, comments, quotes, escapes, line endings and
+unknown keys stay because nobody touches them.  Where a line may be added is YAML's own affair, so
+such text is parsed again before anybody else sees it: either the data differs in just these values
+or the edit is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ralphloop.errors import InputError
+from ralphloop.stories.names import quoted
+from ralphloop.stories.shapes import Problems
+from ralphloop.text.lazy_regex import LazyRegex
+
+Node = Any  # ruamel's nodes are typed too loosely to help
+Edits = Mapping[int, tuple[str, bool | str]]  # entry of the list → key, value
+_Splice = tuple[int, int, str]  # which span to replace, and by what
+
+_MAX_PLACE = 200
+_MAX_COMPLAINT = 200
+_SPACE = re.compile(r"[ \t\n\r]*")
+_PLAIN_KEY = LazyRegex(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
+_COLON = LazyRegex(r"[ \t]*:")
+_PLAIN_WORD = LazyRegex(r"[A-Za-z]\w*(?:[ -]\w+)*")
+_NOT_A_WORD = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_KNOWN_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}"
+    for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp")
+)
+_HINTS = {
+    "<<<<<<<": "an unresolved merge conflict",
+    "```": "a Markdown fence around the JSON",
+    "//": "JSON has no comments",
+    "/*": "JSON has no comments",
+    "#": "JSON has no comments",
+    "'": "use double quotes",
+}
+_skip_value = json.JSONDecoder().raw_decode
+
+
+class JsonDocument:
+    """The text of one JSON file and the data in it."""
+
+    max_bytes = 50_000_000
+
+    def __init__(self, text: str, problems: Problems) -> None:
+        self.text = text
+        self.data = _parse_json(text, problems)
+        self._problems = problems
+
+    def with_values(self, list_key: str, edits: Edits) -> str:
+        """The text with one member set in some entries of a root list."""
+        try:
+            root = _items(self.text, _after_space(self.text, 0))
+            entries = next(item.start for item in root if item.key == list_key)
+            return _spliced(
+                self.text,
+                [
+                    _json_splice(self.text, entry.start, *edits[index])
+                    for index, entry in enumerate(_items(self.text, entries))
+                    if index in edits
+                ],
+            )
+        except RecursionError:
+            raise self._problems.fail("", "is nested too deeply") from None
+
+
+class YamlDocument:
+    """The text of one YAML file and the data in it."""
+
+    max_bytes = 1_000_000  # about 6 s, dense data three times that
+
+    def __init__(self, text: str, problems: Problems) -> None:
+        self.text = text
+        self._problems = problems
+        self._root, self.data = _parse_yaml(text, problems)
+
+    def with_values(self, list_key: str, edits: Edits) -> str:
+        """The text with one member set in some entries of a root list."""
+        nodes = next(node.value for name, node in self._root.value if name.value == list_key)
+        text = _spliced(
+            self.text,
+            [_yaml_splice(self.text, nodes[at], key, value) for at, (key, value) in edits.items()],
+        )
+        entries = list(self.data[list_key])
+        for index, (key, value) in edits.items():
+            entries[index] = {**entries[index], key: value}
+        try:
+            _, read_back = _parse_yaml(text, Problems(Path()))
+        except InputError:
+            read_back = None
+        if read_back != {**self.data, list_key: entries}:
+            where = ", ".join(f"{list_key}[{index}]" for index in edits)
+            reason = 'no place was found to write its mark: add "passes: false" to it'
+            raise self._problems.fail(where, reason)
+        return text
+
+
+def _spliced(text: str, splices: list[_Splice]) -> str:
+    parts: list[str] = []
+    done = 0
+    for start, end, new in sorted(splices):
+        parts += [text[done:start], new]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+# --- JSON ------------------------------------------------------------------------------------
+
+
+class _Item(NamedTuple):
+    """A member of an object, or an element of an array, which has no key."""
+
+    key: str
+    key_start: int
+    key_end: int
+    start: int
+    end: int
+
+
+def _items(text: str, at: int) -> Iterator[_Item]:
+    """What stands in the object or the array that begins here."""
+    is_object = text[at] == "{"
+    at = _after_space(text, at + 1)
+    while text[at] not in "}]":
+        key, key_start, key_end = "", at, at
+        if is_object:
+            key, key_end = _skip_value(text, at)
+            at = _after_space(text, _after_space(text, key_end) + 1)
+        _, end = _skip_value(text, at)
+        yield _Item(key, key_start, key_end, at, end)
+        at = _after_space(text, end)
+        if text[at] == ",":
+            at = _after_space(text, at + 1)
+
+
+def _after_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
+
+
+def _json_splice(text: str, brace: int, key: str, value: bool | str) -> _Splice:
+    """So that the object has this member; a new one is the last, spaced like the one before it."""
+    members = list(_items(text, brace))
+    for member in members:
+        if member.key == key:
+            return member.start, member.end, json.dumps(value)
+    if not members:
+        return brace + 1, brace + 1, f'"{key}": {json.dumps(value)}'
+    last = members[-1]
+    if len(members) > 1:
+        comma = text[members[-2].end : last.key_start]
+    else:
+        comma = f",{text[brace + 1 : last.key_start] or ' '}"
+    colon = text[last.key_end : last.start]
+    return last.end, last.end, f'{comma}"{key}"{colon}{json.dumps(value)}'
+
+
+class _Constant(NamedTuple):
+    word: str
+
+
+def _parse_json(text: str, problems: Problems) -> object:
+    repeated: dict[int, tuple[object, str]] = {}  # the object is kept so that its id stays its own
+    constants: list[_Constant] = []
+
+    def keep(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            counts = Counter(name for name, _ in pairs)
+            repeated[id(made)] = made, next(name for name in counts if counts[name] > 1)
+        return made
+
+    def note(word: str) -> _Constant:
+        constants.append(_Constant(word))
+        return constants[-1]
+
+    try:
+        data: object = json.loads(text, object_pairs_hook=keep, parse_constant=note)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise problems.fail(place, f"not valid JSON: {_json_complaint(error)}") from None
+    except RecursionError:
+        raise problems.fail("", "is nested too deeply") from None
+    except ValueError:
+        # The only other ValueError of the decoder: Python's bound on the digits of an integer.
+        raise problems.fail("", "holds a number with thousands of digits") from None
+    for place, value in _places(data) if repeated or constants else ():
+        if isinstance(value, _Constant):
+            problems.add(place, f"{value.word} is not a JSON value")
+        elif id(value) in repeated:
+            problems.add(place, f"the key {quoted(repeated[id(value)][1])} stands here twice")
+    return data
+
+
+def _json_complaint(error: json.JSONDecodeError) -> str:
+    rest = error.doc[error.pos : error.pos + 8]
+    for mark, hint in _HINTS.items():
+        if rest.startswith(mark):
+            return hint
+    before = error.doc[max(0, error.pos - 200) : error.pos].rstrip()
+    if rest[:1] in ("}", "]") and before.endswith(","):
+        return "a comma before the closing bracket"
+    return error.msg if rest else f"{error.msg}, but the file ends here"
+
+
+def _places(data: object) -> Iterator[tuple[str, object]]:
+    """Every value with its place; as iterators on a stack, for a file may be wide and deep."""
+    levels = [iter([("", data)])]
+    while levels:
+        entry = next(levels[-1], None)
+        if entry is None:
+            levels.pop()
+        else:
+            yield entry
+            levels.append(_inside(*entry))
+
+
+def _inside(place: str, value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            step = f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{quoted(key)}]"
+            yield f"{place}{step}".removeprefix(".")[:_MAX_PLACE], inner
+    elif isinstance(value, list):
+        yield from ((f"{place}[{at}]"[:_MAX_PLACE], inner) for at, inner in enumerate(value))
+
+
+# --- YAML ------------------------------------------------------------------------------------
+
+
+def _parse_yaml(text: str, problems: Problems) -> tuple[Node, Any]:
+    """The root node, which knows where things stand, and the plain data."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    yaml = YAML(typ="safe", pure=True)  # the C parser would not give positions
+    try:
+        with warnings.catch_warnings(action="ignore"):  # an anchor defined twice warns
+            root = yaml.compose(text)
+            if root is None:
+                return None, None
+            _check_nodes(root, problems)
+            return root, yaml.constructor.construct_document(root)
+    except MarkedYAMLError as error:
+        raise problems.fail(_yaml_place(error.problem_mark), _yaml_complaint(error)) from None
+    except YAMLError as error:
+        raise problems.fail("", f"not valid YAML: {quoted(str(error).splitlines()[0])}") from None
+    except RecursionError:
+        raise problems.fail("", "is nested too deeply") from None
+    except ValueError as error:
+        # A scalar that looks like a number or a date and is none, such as 2024-99-99.
+        raise problems.fail("", f"holds a value that is none: {quoted(str(error))}") from None
+
+
+def _check_nodes(root: Node, problems: Problems) -> None:
+    """Stop at the first thing that is more than plain data."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        is_mapping = node.id == "mapping"
+        complaint = ""
+        if id(node) in seen:
+            complaint = "is used again by an alias (*): write it out"
+        elif node.tag not in _KNOWN_TAGS:
+            complaint = f"the tag {quoted(node.tag)} is not allowed"
+        elif is_mapping and any(name.id != "scalar" for name, _ in node.value):
+            complaint = "has a key that is no plain text"
+        if complaint:
+            raise problems.fail(_yaml_place(node.start_mark), complaint)
+        seen.add(id(node))
+        if is_mapping:
+            stack += [part for pair in node.value for part in pair]
+        elif node.id == "sequence":
+            stack += node.value
+
+
+def _yaml_place(mark: Any) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+
+
+def _yaml_complaint(error: Any) -> str:
+    from ruamel.yaml.constructor import DuplicateKeyError
+
+    problem = str(error.problem or "cannot be read").splitlines()[0]
+    if isinstance(error, DuplicateKeyError):
+        return problem.split(" with value")[0]
+    if problem.startswith("but ") and error.context:
+        problem = f"{error.context} {problem}"
+    return f"not valid YAML: {problem[:_MAX_COMPLAINT]}"
+
+
+def _yaml_splice(text: str, entry: Node, key: str, value: bool | str) -> _Splice:
+    """So that the entry has this member; a new one stands behind the title or the id."""
+    is_word = isinstance(value, str) and _PLAIN_WORD.fullmatch(value)
+    plain = is_word and str(value).casefold() not in _NOT_A_WORD
+    new = str(value) if plain else json.dumps(value)
+    for name, node in entry.value:
+        if name.value == key:
+            start, end = node.start_mark.index, node.end_mark.index
+            if end > start:
+                return start, end, new
+            # The key has no value yet; where it would stand, only the key can tell.
+            colon = _COLON.match(text, name.end_mark.index)
+            at = colon.end() if colon else name.end_mark.index
+            return at, at, f" {new}" if colon else f": {new}"
+    ends = [
+        node.end_mark.index
+        for wanted in ("title", "id")
+        for name, node in entry.value
+        if name.value == wanted and node.style not in ("|", ">")  # these go over several lines
+    ]
+    if not ends:
+        return 0, 0, ""  # nothing changes, which reading back refuses
+    if entry.flow_style:
+        return ends[0], ends[0], f", {key}: {new}"
+    line_end = text.find("\n", ends[0])
+    at = len(text) if line_end < 0 else line_end
+    at -= text[at - 1] == "\r"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return at, at, f"{newline}{' ' * entry.start_mark.column}{key}: {new}"
