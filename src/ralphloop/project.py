@@ -39,9 +39,9 @@ class Project(NamedTuple):
         return self.directory / "ralph.log"
 
 
-def find_project(start: Path) -> Project:
-    """The nearest directory upwards that carries a mark of ours or of git; else `start`."""
-    start = start.resolve()
+def find_project(start: Path | None = None) -> Project:
+    """The nearest directory upwards with a mark of ours or of git; else `start`; default: here."""
+    start = (start or Path.cwd()).resolve()
     directory = _marked(start)
     if directory is None or (directory != start and foreign_mark(directory)):
         return Project(start)

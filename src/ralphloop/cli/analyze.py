@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 from msgspec.structs import asdict
@@ -49,7 +48,7 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     now = time.time()
     reader = _feed(reader_for(agent), file)
     response = reader.finish(exit_code=exit_code, now=local_time(now, os.environ))
-    project = find_project(Path.cwd())
+    project = find_project()
     policy = policy_of(load_config(project.root, env=os.environ).config)
     result = Result(response=response, end=ProcessEnd(exit_code=exit_code))
     night = look(project, now=now)

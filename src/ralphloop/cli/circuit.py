@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
@@ -45,7 +44,7 @@ def status(as_json: bool) -> None:
 
 def show_circuit(*, as_json: bool) -> None:
     """Print the circuit of the project around the current directory."""
-    project, now = find_project(Path.cwd()), time.time()
+    project, now = find_project(), time.time()
     policy, state = _policy(project), look(project, now=now).circuit
     if as_json:
         output.emit_json(circuit_view(state, policy))
@@ -56,7 +55,7 @@ def show_circuit(*, as_json: bool) -> None:
 @circuit.command()
 def reset() -> None:
     """Close the circuit and set its counts to zero."""
-    output.emit_lines([_reset(find_project(Path.cwd()), time.time())])
+    output.emit_lines([_reset(find_project(), time.time())])
 
 
 def _reset(project: Project, now: float) -> str:

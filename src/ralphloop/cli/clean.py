@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from ralphloop.cli import output
 from ralphloop.cli.given import SIZE
-from ralphloop.cli.layout import row, size
 from ralphloop.errors import ExitCode
 from ralphloop.housekeeping import KEEP_RUNS, Cleaned, tidy
 from ralphloop.journal.queries import JournalReader
@@ -36,7 +34,7 @@ def clean(dry_run: bool, keep_runs: int, max_size: int) -> int:
 
     A run that goes on or can be continued keeps everything.
     """
-    project = find_project(Path.cwd())
+    project = find_project()
     with JournalReader.open(project.journal) as journal:
         cleaned = tidy(project, journal, keep_runs=keep_runs, max_bytes=max_size, dry_run=dry_run)
     output.emit_lines(_report(cleaned, dry_run=dry_run))
@@ -46,13 +44,22 @@ def clean(dry_run: bool, keep_runs: int, max_size: int) -> int:
 
 
 def _report(cleaned: Cleaned, *, dry_run: bool) -> Iterator[str]:
-    kept = f"{counted(len(cleaned.kept), 'run')}, {size(sum(run.bytes for run in cleaned.kept))}"
+    kept = f"{counted(len(cleaned.kept), 'run')}, {_size(sum(run.bytes for run in cleaned.kept))}"
     if not cleaned.removed:
         yield f"Nothing to remove: {kept}."
         return
     verb = "Would free" if dry_run else "Freed"
-    yield f"{verb} {size(cleaned.freed)} of {counted(len(cleaned.removed), 'run')}; kept {kept}."
+    yield f"{verb} {_size(cleaned.freed)} of {counted(len(cleaned.removed), 'run')}; kept {kept}."
     for leftovers in cleaned.removed[:_SHOWN]:
-        yield from row("", f"{leftovers.run}  {size(leftovers.bytes)}", width=2)
+        yield from output.row("", f"{leftovers.run}  {_size(leftovers.bytes)}", width=2)
     if len(cleaned.removed) > _SHOWN:
         yield f"  and {len(cleaned.removed) - _SHOWN} older ones"
+
+
+def _size(count: float) -> str:
+    """Bytes in words a person compares: `1.5 GB`."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
@@ -29,7 +28,7 @@ def config() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One object: name → value and origin.")
 def show(as_json: bool) -> None:
     """Print every setting in force with its origin, in the form of a ralph.toml."""
-    loaded = load_config(find_project(Path.cwd()).root, env=os.environ)
+    loaded = load_config(find_project().root, env=os.environ)
     if as_json:
         output.emit_json(
             {
@@ -45,7 +44,7 @@ def show(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One object: ok and the problems.")
 def validate(as_json: bool) -> int:
     """Check ralph.toml, your own settings and the environment; name every problem."""
-    loaded, problems = check_config(find_project(Path.cwd()).root, env=os.environ)
+    loaded, problems = check_config(find_project().root, env=os.environ)
     if as_json:
         found = [output.picked(each, "place", "message") for each in problems]
         output.emit_json({"ok": not problems, "problems": found})

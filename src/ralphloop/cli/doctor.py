@@ -30,7 +30,6 @@ from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
 from ralphloop.cli import output
-from ralphloop.cli.layout import row
 from ralphloop.config.load import Loaded, check_config
 from ralphloop.config.model import AgentSection, CommitPolicy, Config
 from ralphloop.core.story import StoryList
@@ -74,7 +73,7 @@ def doctor(as_json: bool) -> int:
 
     Ends with 0 if nothing stands in the way of a run, else with the code that run would end with.
     """
-    seen = list(examine(find_project(Path.cwd()), os.environ))
+    seen = list(examine(find_project(), os.environ))
     # The first error is what a run would meet first.
     code = next((each.code for each in seen if each.level is Level.ERROR), ExitCode.COMPLETE)
     if as_json:
@@ -89,9 +88,9 @@ def doctor(as_json: bool) -> int:
 def _lines(seen: Sequence[Seen]) -> Iterator[str]:
     for each in seen:
         label = f"{each.level:<9}{each.area}"
-        yield from row(label, each.message, _COLOURS[each.level], width=_INDENT)
+        yield from output.row(label, each.message, _COLOURS[each.level], width=_INDENT)
         if each.fix:
-            yield from row("", f"fix: {each.fix}", width=_INDENT)
+            yield from output.row("", f"fix: {each.fix}", width=_INDENT)
     yield ""
     errors = sum(each.level is Level.ERROR for each in seen)
     warnings = sum(each.level is Level.WARNING for each in seen)

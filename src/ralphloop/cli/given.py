@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -11,21 +11,21 @@ from ralphloop.housekeeping import parse_size
 from ralphloop.text.durations import parse_duration
 
 Pairs = Sequence[tuple[str, str]]
+_T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class _Written(click.ParamType):  # type: ignore[type-arg] # generic in newer versions only
-    """A value with a reader of its own, whose words say what is wrong."""
+def _written(name: str, read: Callable[[str], _T]) -> Callable[[str], _T]:
+    """A reader whose words say what is wrong with an option."""
 
-    def __init__(self, name: str, read: Callable[[str], object]) -> None:
-        self.name, self._read = name, read
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> object:
+    def convert(text: str) -> _T:
         try:
-            return self._read(value)
+            return read(text)
         except ValueError as error:
-            self.fail(str(error), param, ctx)
+            raise click.BadParameter(str(error)) from None
+
+    convert.__name__ = name  # as `--help` shows it
+    return convert
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -35,6 +35,11 @@ def _pair(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-DURATION = _Written("duration", parse_duration)
-SIZE = _Written("size", parse_size)
-PAIR = _Written("key=value", _pair)
+DURATION = _written("duration", parse_duration)
+SIZE = _written("size", parse_size)
+
+
+def pairs_option(flag: str, help_text: str) -> Callable[[_F], _F]:
+    """An option that takes any number of KEY=VALUE pairs."""
+    read, words = _written("key=value", _pair), f"{help_text} Repeatable."
+    return click.option(flag, "settings", multiple=True, type=read, help=words)

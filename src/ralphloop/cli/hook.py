@@ -180,7 +180,7 @@ def _printed(show: Callable[[], None]) -> str:
 def _cancelled_from_here() -> str:
     from ralphloop.hook.sessions import release
 
-    project = find_project(Path.cwd())
+    project = find_project()
     holder = read_holder(project.directory)
     if holder is None or not holder.is_lease:
         return "No loop inside a session goes on here."

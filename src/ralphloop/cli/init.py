@@ -28,7 +28,6 @@ from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import find_program
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
-from ralphloop.cli.layout import row
 from ralphloop.config.load import DEFAULT, check_config, user_file
 from ralphloop.config.model import AgentName
 from ralphloop.config.values import toml_value
@@ -42,7 +41,7 @@ from ralphloop.stories.source import find_source, load
 from ralphloop.text.plain import counted
 
 COST_CAP_USD = 20.0
-_row = partial(row, width=10)
+_row = partial(output.row, width=10)
 _GITIGNORE = ".gitignore"
 _PROMPT = "PROMPT.md"
 _IGNORED = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import click
 
@@ -43,7 +42,7 @@ def learn(aggregate: bool) -> None:
     """Aggregate the learnings of this project."""
     if not aggregate:
         raise UsageError("say --aggregate", "ralph learn --help")
-    project, now = find_project(Path.cwd()), time.time()
+    project, now = find_project(), time.time()
     config = load_config(project.root, env=os.environ).config.learning
     index = store.rebuild(project, now=now)
     trusted = sum(pattern.is_trusted for pattern in index.patterns)
@@ -69,7 +68,7 @@ def learnings() -> None:
 @_as_json
 def list_all(category: str | None, limit: int, as_json: bool) -> None:
     """All patterns, best first."""
-    index = store.rebuild(find_project(Path.cwd()), now=time.time())
+    index = store.rebuild(find_project(), now=time.time())
     found = [one for one in index.patterns if category in (None, one.category)]
     _print(found, limit, as_json, _NONE_YET if not index.patterns else f"None in {category}.")
     for problem in index.problems:
@@ -83,7 +82,7 @@ def list_all(category: str | None, limit: int, as_json: bool) -> None:
 def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Patterns that share words with the question, most of them first."""
     wanted = match_words(" ".join(words))
-    known = store.rebuild(find_project(Path.cwd()), now=time.time()).patterns
+    known = store.rebuild(find_project(), now=time.time()).patterns
     found = [one for one in known if wanted.intersection(one.words)]
     found.sort(key=lambda one: -len(wanted.intersection(one.words)))
     _print(found, limit, as_json, "None of them has these words." if known else _NONE_YET)
@@ -94,7 +93,7 @@ def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
 @_as_json
 def show(ids: tuple[str, ...], as_json: bool) -> None:
     """One pattern with where it comes from and how the stories went that carried it."""
-    found = _find(find_project(Path.cwd()), ids)
+    found = _find(find_project(), ids)
     if as_json:
         output.emit_json(found)
     else:
@@ -118,7 +117,7 @@ def approve(ids: tuple[str, ...]) -> None:
 def _decide(ids: tuple[str, ...], word: str) -> None:
     if os.environ.get(_MADE_FOR_AGENTS):
         raise UsageError("only a person decides what is trusted", "run it outside of the agent")
-    project = find_project(Path.cwd())
+    project = find_project()
     found = _find(project, ids)
     made = [
         Decided(
@@ -185,7 +184,7 @@ def _details(one: Pattern) -> Iterator[str]:
 @click.option("--prd-metrics", is_flag=True, help="The four success metrics with their targets.")
 def stats(as_json: bool, prd_metrics: bool) -> None:
     """Runs, stories, money, tokens, failures, and what learning costs and brings."""
-    project = find_project(Path.cwd())
+    project = find_project()
     config = load_config(project.root, env=os.environ).config.learning
     with JournalReader.open(project.journal) as journal:
         found = gather(project, journal, config)

@@ -15,7 +15,6 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.layout import row
 from ralphloop.cli.log_view import LogView, footer, header
 from ralphloop.core.policy import Mode
 from ralphloop.errors import InputError, UsageError
@@ -52,7 +51,7 @@ def log(
     """Show transcripts: the newest iteration, or those that are asked for."""
     if prompt and stderr:
         raise UsageError("--prompt and --stderr exclude each other", "ralph log --help")
-    project = find_project(Path.cwd())
+    project = find_project()
     with JournalReader.open(project.journal) as journal:
         run = find_run(journal, run_id)
         if run is None:
@@ -166,7 +165,7 @@ class _LogReader:
         if wait is not None and (told is None or told.id != wait.id):
             left = format_duration(max(0.0, wait.until - time.time()))
             words = f"{left}, until {iso(wait.until)}: {wait.reason}"
-            output.emit_lines(row("waiting", words, "yellow"))
+            output.emit_lines(output.row("waiting", words, "yellow"))
             output.flush()
         return wait or told
 
@@ -174,7 +173,7 @@ class _LogReader:
         run = self.journal.find_run(self.run.id) or self.run
         reason = f": {run.reason}" if run.reason else ""
         words = f"ended: {run.decision}{reason}" if run.decision else "does not go on."
-        return row("run", f"{run.id} {words}", "bold")
+        return output.row("run", f"{run.id} {words}", "bold")
 
     def _gone(self, record: IterationRecord) -> InputError:
         if self.run.mode == Mode.HOOK:

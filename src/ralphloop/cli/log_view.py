@@ -6,7 +6,6 @@ import codecs
 from collections.abc import Iterator
 
 from ralphloop.cli import output
-from ralphloop.cli.layout import row, wrapped
 from ralphloop.core.model import AgentEvent
 from ralphloop.core.totals import spent_words
 from ralphloop.journal.records import IterationRecord, RunRecord
@@ -32,22 +31,22 @@ def header(record: IterationRecord) -> Iterator[str]:
 def footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
     """What came of it, as the journal tells."""
     if record.finished_at is None:
-        yield from row("", "it goes on" if live else "it was cut off", width=2)
+        yield from output.row("", "it goes on" if live else "it was cut off", width=2)
         return
     took = format_duration(elapsed(record.started_at, record.finished_at))
     files = f"{counted(record.files_modified, 'file')} changed"
     files = files if record.files_modified else "no change"
     words = f"{record.outcome} in {took}, {spent_words(record.cost_usd, record.unpriced)}, {files}"
-    yield from row("=", words, "bold", width=2)
+    yield from output.row("=", words, "bold", width=2)
     for check in record.checks:
         flaky = ", at the second try" if check.flaky else ""
-        yield from row("", f"check {check.name}: {check.status}{flaky}", width=2)
+        yield from output.row("", f"check {check.name}: {check.status}{flaky}", width=2)
     verdict, reasons = record.record.verdict, record.record.decision.reasons
     if verdict.reasons:
         word = "passed" if verdict.passed else "not passed"
-        yield from row("", f"story {word}: {'; '.join(verdict.reasons)}", width=2)
+        yield from output.row("", f"story {word}: {'; '.join(verdict.reasons)}", width=2)
     words = f"decision {record.decision}{': ' if reasons else ''}{'; '.join(reasons)}"
-    yield from row("", words, width=2)
+    yield from output.row("", words, width=2)
 
 
 class LogView:
@@ -125,7 +124,7 @@ def _step(event: AgentEvent) -> Iterator[str]:
 
 
 def _marked(mark: str, text: str, style: str = "") -> Iterator[str]:
-    lines = wrapped(text, indent=_INDENT)
+    lines = output.wrapped(text, indent=_INDENT)
     head = output.paint(mark, style) if style else mark
     for line in lines:
         yield f"  {head}{' ' * (_INDENT - 2 - len(mark))}{line}"

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import time
-from pathlib import Path
 
 import click
 
@@ -28,7 +27,7 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
     Works beside a run in another terminal, over SSH, after a run, and without one.  Where the
     terminal cannot draw, the screen is printed once as text.
     """
-    project = find_project(Path.cwd())
+    project = find_project()
     if run is not None:
         with reading(project) as journal:
             found = find_run(journal, run)

@@ -5,15 +5,17 @@ on a terminal and never when `NO_COLOR` is set.  Nothing heavy is imported: ever
 through here.
 
 Words that come from files or agents may carry terminal control sequences; pass them through
-`safe` before they are shown.
+`safe` before they are shown.  What stands in two columns, a label and a text wrapped to the
+terminal's width, is made safe and one line here, once.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 _STYLES = {
@@ -25,6 +27,11 @@ _STYLES = {
     "cyan": "36",
 }
 _STDOUT, _STDERR = 1, 2
+_LABEL_WIDTH = 13
+_NARROWEST, _WIDEST = 50, 110
+_LONGEST_TEXT = 1_000
+_COMMAND = re.compile(r"`[^`]{1,100}`")
+_GLUE = "\x1f"  # a character that no text has here: they are all cleaned
 _UNSAFE = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
 
 
@@ -46,6 +53,28 @@ def emit_lines(lines: Iterable[str]) -> None:
     """Print lines that were asked for."""
     for line in lines:
         sys.stdout.write(line + "\n")
+
+
+def row(label: str, text: str, *styles: str, width: int = _LABEL_WIDTH) -> Iterator[str]:
+    """One labelled text; the label is coloured, further lines are indented below it."""
+    lines = wrapped(text, indent=width)
+    head = paint(label, *styles) + " " * max(1, width - len(label))
+    yield head + lines[0] if lines else head.rstrip()
+    yield from (" " * width + line for line in lines[1:])
+
+
+def wrapped(text: str, *, indent: int = 0) -> list[str]:
+    """The text as lines that fit beside an indentation; words and `commands` are left whole."""
+    import shutil
+    import textwrap
+
+    from ralphloop.text.plain import one_line
+
+    shown = _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), one_line(text, _LONGEST_TEXT))
+    columns = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    width = columns - indent
+    lines = textwrap.wrap(shown, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_GLUE, " ") for line in lines]
 
 
 def emit_bytes(chunk: bytes) -> None:

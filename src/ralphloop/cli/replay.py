@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.given import PAIR, Pairs
+from ralphloop.cli.given import Pairs, pairs_option
 from ralphloop.config.load import load_config, with_settings
 from ralphloop.config.model import (
     CircuitSection,
@@ -42,13 +42,7 @@ _MOST_WORDS = 300
 @click.command("eval")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One object per case.")
-@click.option(
-    "--policy",
-    "settings",
-    multiple=True,
-    type=PAIR,
-    help="Override a threshold in every case, e.g. no_progress_threshold=4. Repeatable.",
-)
+@pairs_option("--policy", "Override a threshold in every case, e.g. no_progress_threshold=4.")
 def eval_cases(files: Sequence[Path], as_json: bool, settings: Pairs) -> int:
     """Play labelled cases (JSON Lines) through the readers and the core and compare.
 
@@ -97,13 +91,7 @@ def _case_lines(result: CaseResult) -> Iterator[str]:
     type=click.Choice(sorted(SCENARIOS)),
     help="Which night to play; without it all are listed.",
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    type=PAIR,
-    help="A setting as in ralph.toml, e.g. circuit.no_progress_threshold=5. Repeatable.",
-)
+@pairs_option("--set", "A setting as in ralph.toml, e.g. circuit.no_progress_threshold=5.")
 @click.option("--json", "as_json", is_flag=True, help="One object per step.")
 def simulate(name: str | None, settings: Pairs, as_json: bool) -> None:
     """Play a scripted sequence through the core and show state, transition and decision.
@@ -157,13 +145,7 @@ def _step_data(number: int, turn: Turn, played: Played) -> JsonObject:
 
 @click.command()
 @click.argument("run", required=False)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    type=PAIR,
-    help="Another setting for that night, e.g. limits.max_attempts=1. Repeatable.",
-)
+@pairs_option("--set", "Another setting for that night, e.g. limits.max_attempts=1.")
 @click.option(
     "--export",
     "export",
@@ -177,7 +159,7 @@ def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool)
     Nothing is started and nothing in the project is written.  Exit code 0 if journal and code
     agree, or if other settings were tried; 1 if they do not agree.
     """
-    project = find_project(Path.cwd())
+    project = find_project()
     record, night, config = _played(project, run, dict(settings))
     if export is not None:
         policy = policy_of(config, mode=Mode(record.mode))

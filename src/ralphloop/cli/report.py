@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from ralphloop.cli import output
@@ -25,7 +23,7 @@ def report(run: str | None, form: str, open_it: bool) -> None:
 
     RUN is the id of a run, or how one of them begins or ends.
     """
-    project = find_project(Path.cwd())
+    project = find_project()
     found = gather(project, run)
     if found is None:
         raise RepositoryError("no run has been recorded here yet", "ralph run")

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.layout import row
 from ralphloop.core.limits import named
 from ralphloop.core.model import Circuit
 from ralphloop.core.story_state import Standing
@@ -49,7 +47,7 @@ def status(as_json: bool) -> None:
 
 def show_status(*, as_json: bool = False) -> None:
     """Print the status of the project around the current directory."""
-    night = look(find_project(Path.cwd()), now=time.time())
+    night = look(find_project(), now=time.time())
     if as_json:
         output.emit_json(status_data(night))
     else:
@@ -57,7 +55,7 @@ def show_status(*, as_json: bool = False) -> None:
 
 
 def _lines(night: Night) -> Iterator[str]:
-    yield from row(night.state, _headline(night), "bold", _COLOURS[night.state])
+    yield from output.row(night.state, _headline(night), "bold", _COLOURS[night.state])
     yield from _current(night)
     yield from _stories(night)
     if night.run is not None:
@@ -65,7 +63,7 @@ def _lines(night: Night) -> Iterator[str]:
     yield from _circuit(night)
     yield from _last(night)
     for step in next_steps(night):
-        yield from row("next", step, "bold")
+        yield from output.row("next", step, "bold")
 
 
 def _headline(night: Night) -> str:
@@ -106,14 +104,14 @@ def _current(night: Night) -> Iterator[str]:
     story = night.story_list.get(current.story) if night.story_list and current.story else None
     name = label(current.story) if current.story else "the prompt"
     title = f" “{story.title}”" if story else ""
-    yield from row("working on", f"{name}{title}{attempt}: iteration {current.n}, for {age}")
+    yield from output.row("working on", f"{name}{title}{attempt}: iteration {current.n}, for {age}")
 
 
 def _stories(night: Night) -> Iterator[str]:
     stories = night.story_list
     if stories is None:
         if night.stories_problem:
-            yield from row("stories", night.stories_problem, "yellow")
+            yield from output.row("stories", night.stories_problem, "yellow")
         return
     grades = ", ".join(f"{count} {grade}" for grade, count in night.grades.items())
     parts = [f"{stories.passed} of {stories.total} passed" + (f" ({grades})" if grades else "")]
@@ -121,7 +119,7 @@ def _stories(night: Night) -> Iterator[str]:
         parts.append(f"{aside} set aside")
     if blocked := night.count(Standing.BLOCKED):
         parts.append(f"{blocked} waiting for a person")
-    yield from row("stories", ", ".join(parts))
+    yield from output.row("stories", ", ".join(parts))
 
 
 def _spent(night: Night) -> Iterator[str]:
@@ -129,17 +127,17 @@ def _spent(night: Night) -> Iterator[str]:
     most = f" of {limits.max_iterations}" if limits.max_iterations else ""
     lost = totals.starts - totals.iterations - (night.current is not None)
     without = f", and {counted(lost, 'start')} without an answer" if lost > 0 else ""
-    yield from row("iterations", f"{totals.iterations}{most}{without}")
+    yield from output.row("iterations", f"{totals.iterations}{most}{without}")
     cap = f" of {money(limits.max_cost_usd)}" if limits.max_cost_usd else ""
     estimated = " (estimated in part)" if totals.cost_estimated else ""
-    yield from row("cost", f"{cost_words(totals.cost_usd, totals.unpriced)}{cap}{estimated}")
+    yield from output.row("cost", f"{cost_words(totals.cost_usd, totals.unpriced)}{cap}{estimated}")
     cached = totals.cache_read_tokens + totals.cache_write_tokens
     parts = f"{totals.input_tokens:,} in, {totals.output_tokens:,} out, {cached:,} cache"
     tokens = f"{totals.total_tokens:,} ({parts})" if totals.total_tokens else "none reported"
-    yield from row("tokens", tokens)
+    yield from output.row("tokens", tokens)
     end = f" of {format_duration(limits.max_time)}" if limits.max_time else ""
     waited = f", {format_duration(totals.waited_s)} of it waiting" if totals.waited_s >= 1 else ""
-    yield from row("time", f"{format_duration(night.active_s)}{end}{waited}")
+    yield from output.row("time", f"{format_duration(night.active_s)}{end}{waited}")
 
 
 def _circuit(night: Night) -> Iterator[str]:
@@ -148,7 +146,7 @@ def _circuit(night: Night) -> Iterator[str]:
     counts += f", same error {state.same_error} of {policy.same_error_threshold}"
     reason = f": {state.reason}" if state.reason and state.circuit is not Circuit.CLOSED else ""
     words = f"{state.circuit}{reason} ({counts})"
-    yield from row("circuit", words, *_CIRCUIT_COLOURS[state.circuit])
+    yield from output.row("circuit", words, *_CIRCUIT_COLOURS[state.circuit])
 
 
 def _last(night: Night) -> Iterator[str]:
@@ -158,9 +156,9 @@ def _last(night: Night) -> Iterator[str]:
     reasons = "; ".join(night.reasons)
     story = f", {label(last.story)}" if last.story else ""
     words = f"iteration {last.n}{story}: {last.outcome}, then {last.decision}"
-    yield from row("last", f"{words}: {reasons}" if reasons else words)
+    yield from output.row("last", f"{words}: {reasons}" if reasons else words)
     for warning in night.warnings[:_MOST_WARNINGS]:
-        yield from row("warning", warning, "yellow")
+        yield from output.row("warning", warning, "yellow")
 
 
 def status_data(night: Night) -> JsonObject:

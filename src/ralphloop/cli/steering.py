@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 
 import click
 
@@ -76,7 +75,7 @@ def budget(cost: float | None, more_time: float | None) -> None:
 
 def _ask(kind: str, **payload: object) -> None:
     """Ask, wait a moment for the answer, and print what there is to say."""
-    project = find_project(Path.cwd())
+    project = find_project()
     holder = running(project)
     if holder is None:
         raise UsageError("no run is going on here", "`ralph run --continue` goes on with one.")
@@ -110,7 +109,7 @@ def _answer(project: Project, kind: str, request: int) -> str:
 )
 def stop(timeout: float) -> None:
     """Ask the run to stop: the agent is ended, everything is recorded, nothing is lost."""
-    project = find_project(Path.cwd())
+    project = find_project()
     holder = running(project)
     if holder is None:
         night = look(project, now=time.time())

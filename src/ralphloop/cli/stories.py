@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.layout import row
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import spent_words
@@ -35,7 +34,7 @@ _INDENT = 5
 @click.option("--json", "as_json", is_flag=True, help="One object; see docs/reference/commands.md.")
 def stories(as_json: bool) -> None:
     """List the stories: order and reason, state, grade, attempts, cost."""
-    night = look(find_project(Path.cwd()), now=time.time())
+    night = look(find_project(), now=time.time())
     found = night.story_list
     if found is None and night.stories_problem:
         step = "`ralph init` makes a story list; `ralph doctor` checks one."
@@ -67,10 +66,10 @@ def _story_lines(placed: Placed) -> Iterator[str]:
     look = placed.look
     mark = str(placed.position) if placed.position else _MARKS[look.standing]
     name = f"{label(look.story.id)}: {look.story.title}"
-    yield from row(f"{mark:>3}", name, _COLOURS[look.standing], width=_INDENT)
-    yield from row("", _facts(placed), width=_INDENT)
+    yield from output.row(f"{mark:>3}", name, _COLOURS[look.standing], width=_INDENT)
+    yield from output.row("", _facts(placed), width=_INDENT)
     if look.bring_back:
-        yield from row("", f"its work is kept: `{look.bring_back}`", width=_INDENT)
+        yield from output.row("", f"its work is kept: `{look.bring_back}`", width=_INDENT)
 
 
 def _facts(placed: Placed) -> str:
