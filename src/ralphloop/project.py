@@ -102,3 +102,11 @@ def _not_obeyed(mark: Path) -> tuple[str, str]:
 def agent_directories(root: Path) -> tuple[Path, ...]:
     """Where a project keeps agents of its own, as TOML files."""
     return (root / "agents.d", root / RALPH_DIR / "agents")
+
+
+def relative(path: Path, root: Path) -> str:
+    """The path as people write it from the project's root."""
+    try:
+        return path.resolve().relative_to(root.resolve()).as_posix()
+    except ValueError:
+        return str(path)

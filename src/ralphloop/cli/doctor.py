@@ -37,9 +37,8 @@ from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryErr
 from ralphloop.journal.lock import live_holder, tree_holder
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
-from ralphloop.loop.prepare import relative
 from ralphloop.notify.notifier import unsendable
-from ralphloop.project import CONFIG_NAME, Project, agent_directories, find_project
+from ralphloop.project import CONFIG_NAME, Project, agent_directories, find_project, relative
 from ralphloop.repo.checks import cannot_start, may_need_shell
 from ralphloop.repo.own_files import never_progress, project_prefix
 from ralphloop.repo.preflight import disk_space, inspect

@@ -1,34 +1,45 @@
 """`ralph log`: what the agent said and did, from the transcripts of a run.
 
-A transcript is read in pieces and shown as it comes, so its size does not matter.  Following goes
-on from one iteration to the next until the run ends.
+A transcript is read in pieces and shown as it comes, so its size does not matter: steps of the
+agent, its last words, what came of it.  Following goes on from one iteration to the next until the
+run ends.
 """
 
 from __future__ import annotations
 
+import codecs
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.log_view import LogView, footer, header
+from ralphloop.core.model import AgentEvent
 from ralphloop.core.policy import Mode
+from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError, UsageError
-from ralphloop.journal.lock import live_holder
-from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
-from ralphloop.night.past import find_run
+from ralphloop.night.past import find_run, is_live, reading
 from ralphloop.project import Project, find_project
+from ralphloop.readers import reader_for, reader_name
+from ralphloop.readers.base import Reader
 from ralphloop.stories.names import label
-from ralphloop.text.durations import format_duration, iso
+from ralphloop.text.durations import elapsed, format_duration, iso
+from ralphloop.text.plain import clean, counted, one_line
+
+if TYPE_CHECKING:
+    from ralphloop.journal.queries import Queries
 
 _CHUNK = 1 << 16
 _STEP_S = 0.25
 _MOST_ITERATIONS = 1_000
+_INDENT = 4
+_LONGEST_LINE = 4_000
+_MOST_WORDS = 8_000
 
 
 @click.command()
@@ -52,14 +63,14 @@ def log(
     if prompt and stderr:
         raise UsageError("--prompt and --stderr exclude each other", "ralph log --help")
     project = find_project()
-    with JournalReader.open(project.journal) as journal:
+    with reading(project) as journal:
         run = find_run(journal, run_id)
         if run is None:
             output.emit_lines(["Nothing was run here yet."])
             return
         part = "prompt.md" if prompt else "log.stderr" if stderr else "log"
         plain = raw or part != "log"
-        reader = _LogReader(project, journal, run, story, part, plain)
+        reader = _LogReader(project, journal, run, story, part, plain, follow)
         wanted = reader.wanted(iteration)
         if follow:
             reader.follow(wanted, only=iteration)
@@ -72,11 +83,12 @@ class _LogReader:
     """The transcripts of one run."""
 
     project: Project
-    journal: JournalReader
+    journal: Queries
     run: RunRecord
     story: str | None
     part: str  # which file of an iteration
     plain: bool  # shown as it is
+    following: bool
 
     def wanted(self, iteration: int | None) -> list[IterationRecord]:
         """The iterations that were asked for, oldest first."""
@@ -104,13 +116,13 @@ class _LogReader:
             # Error output has a file only if there was any; the transcript tells if it was kept.
             if not self._path(record, self.part.removesuffix(".stderr")).exists():
                 raise self._gone(record)
-            self._show(record, is_over=lambda: True)
+            self._show(record)
 
     def follow(self, records: list[IterationRecord], *, only: int | None) -> None:
         """Show iterations as they go on, then those that come."""
         after = 0
         for record in records:
-            self._show(record, is_over=self._over(record))
+            self._show(record)
             after = record.n
         waited: Wait | None = None
         while only is None:
@@ -120,44 +132,57 @@ class _LogReader:
             if coming:
                 after = coming[0].n
                 if self.story in (None, coming[0].story):
-                    self._show(coming[0], is_over=self._over(coming[0]))
+                    self._show(coming[0])
             elif not live:
                 break
             else:
                 waited = self._tell_wait(waited)
                 time.sleep(_STEP_S)
-        output.emit_lines(self._end())
+        run = self.journal.find_run(self.run.id) or self.run
+        reason = f": {run.reason}" if run.reason else ""
+        words = f"ended: {run.decision}{reason}" if run.decision else "does not go on."
+        output.emit_lines(output.row("run", f"{run.id} {words}", "bold"))
 
-    def _show(self, record: IterationRecord, *, is_over: Callable[[], bool]) -> None:
-        path = self._path(record, self.part)
+    def _show(self, record: IterationRecord) -> None:
         if self.plain:
-            for chunk in _pieces(path, is_over):
+            for chunk in self._pieces(record):
                 output.emit_bytes(chunk)
                 output.flush()
             return
-        output.emit_lines(header(record))
-        view = LogView(record, self.run)
-        for chunk in _pieces(path, is_over):
+        output.emit_lines(_header(record))
+        view = _LogView(record, self.run)
+        for chunk in self._pieces(record):
             output.emit_lines(view.feed(chunk))
             output.flush()
         now = self.journal.iteration(self.run.id, record.n) or record
-        output.emit_lines([*view.rest(now), *footer(now, live=self._is_live())])
+        output.emit_lines([*view.rest(now), *_footer(now, live=self._is_live())])
 
     def _path(self, record: IterationRecord, part: str) -> Path:
         return self.project.transcripts / self.run.id / f"{record.n}.{part}"
 
-    def _over(self, record: IterationRecord) -> Callable[[], bool]:
-        def is_over() -> bool:
-            if not self._is_live():
-                return True
-            now = self.journal.iterations(self.run.id, after=record.n - 1, limit=1, brief=True)
-            return not now or now[0].finished_at is not None
+    def _pieces(self, record: IterationRecord) -> Iterator[bytes]:
+        """The content of a file that may still grow, until it is over; nothing while it rests."""
+        path, offset = self._path(record, self.part), 0
+        while True:
+            over = self._is_over(record)  # asked first: what was written until then is read
+            with suppress(FileNotFoundError), path.open("rb") as file:  # not there yet, or no more
+                file.seek(offset)
+                while chunk := file.read(_CHUNK):
+                    offset += len(chunk)
+                    yield chunk
+            if over:
+                return
+            time.sleep(_STEP_S)
+            yield b""
 
-        return is_over
+    def _is_over(self, record: IterationRecord) -> bool:
+        if not self.following or not self._is_live():
+            return True
+        now = self.journal.iterations(self.run.id, after=record.n - 1, limit=1, brief=True)
+        return not now or now[0].finished_at is not None
 
     def _is_live(self) -> bool:
-        holder = live_holder(self.project.directory, time.time())
-        return holder is not None and holder.run == self.run.id
+        return is_live(self.project, self.run.id)
 
     def _tell_wait(self, told: Wait | None) -> Wait | None:
         """Say once for each wait that there is one, and until when."""
@@ -168,12 +193,6 @@ class _LogReader:
             output.emit_lines(output.row("waiting", words, "yellow"))
             output.flush()
         return wait or told
-
-    def _end(self) -> Iterator[str]:
-        run = self.journal.find_run(self.run.id) or self.run
-        reason = f": {run.reason}" if run.reason else ""
-        words = f"ended: {run.decision}{reason}" if run.decision else "does not go on."
-        return output.row("run", f"{run.id} {words}", "bold")
 
     def _gone(self, record: IterationRecord) -> InputError:
         if self.run.mode == Mode.HOOK:
@@ -187,17 +206,140 @@ class _LogReader:
         )
 
 
-def _pieces(path: Path, is_over: Callable[[], bool]) -> Iterator[bytes]:
-    """The content of a file that may still grow, until it is over; nothing while it rests."""
-    offset = 0
-    while True:
-        over = is_over()  # asked before reading: what was written until then is read
-        with suppress(FileNotFoundError), path.open("rb") as file:  # not written yet, or no more
-            file.seek(offset)
-            while chunk := file.read(_CHUNK):
-                offset += len(chunk)
-                yield chunk
-        if over:
+def _header(record: IterationRecord) -> Iterator[str]:
+    """Which iteration this is."""
+    story = label(record.story) if record.story else "the prompt"
+    attempt = f", attempt {record.attempt}" if record.attempt > 1 else ""
+    words = f"iteration {record.n}: {story}{attempt}, {iso(record.started_at)}"
+    yield output.paint(words, "bold")
+
+
+def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
+    """What came of it, as the journal tells."""
+    if record.finished_at is None:
+        yield from output.row("", "it goes on" if live else "it was cut off", width=2)
+        return
+    took = format_duration(elapsed(record.started_at, record.finished_at))
+    files = f"{counted(record.files_modified, 'file')} changed"
+    files = files if record.files_modified else "no change"
+    words = f"{record.outcome} in {took}, {spent_words(record.cost_usd, record.unpriced)}, {files}"
+    yield from output.row("=", words, "bold", width=2)
+    for check in record.checks:
+        flaky = ", at the second try" if check.flaky else ""
+        yield from output.row("", f"check {check.name}: {check.status}{flaky}", width=2)
+    verdict, reasons = record.record.verdict, record.record.decision.reasons
+    if verdict.reasons:
+        word = "passed" if verdict.passed else "not passed"
+        yield from output.row("", f"story {word}: {'; '.join(verdict.reasons)}", width=2)
+    words = f"decision {record.decision}{': ' if reasons else ''}{'; '.join(reasons)}"
+    yield from output.row("", words, width=2)
+
+
+class _LogView:
+    """The growing transcript of one iteration.
+
+    Words are held back until something follows them: the last ones are shown in full at the end.
+    """
+
+    def __init__(self, record: IterationRecord, run: RunRecord) -> None:
+        # Who can read it is known at the end, before that by the settings.
+        agent = run.config.get("agent", {})
+        told = record.record.response.reader or agent.get("name")
+        self._reader_name = reader_name(told, agent.get("format"))
+        self._reader: Reader | None = None
+        self._text = _TextLines()
+        self._held: AgentEvent | None = None
+        self._seen = False
+
+    def feed(self, chunk: bytes) -> Iterator[str]:
+        """The next bytes as lines; no bytes at all mean that nothing comes for now."""
+        if self._reader_name == "auto" and chunk.strip():
+            # Agents that print events begin with one; everything else is a text.
+            self._reader_name = "events" if chunk.lstrip()[:1] in (b"{", b"[") else "text"
+        if self._reader_name == "text":
+            yield from (_indented(line) for line in self._text.feed(chunk))
             return
-        time.sleep(_STEP_S)
-        yield b""
+        if self._reader is None:
+            self._reader = reader_for(reader_name(self._reader_name))
+        for event in self._reader.feed(chunk):
+            yield from self._take(event)
+        if not chunk:
+            yield from self._release()
+
+    def rest(self, record: IterationRecord) -> Iterator[str]:
+        """What is only known at the end: a last line, and the last words in full."""
+        yield from (_indented(line) for line in self._text.rest())
+        if self._reader is None:
+            return
+        words = record.record.response.final_text
+        if not words and not self._seen:
+            words = self._reader.finish(exit_code=None).text
+        words = clean(words[-_MOST_WORDS:]).strip()
+        held = self._held.summary if self._held else ""
+        if not (words and one_line(words, len(held) + 1).startswith(held.rstrip("…"))):
+            yield from self._release()
+        for line in words.split("\n") if words else ():
+            yield _indented(f"| {line[:_LONGEST_LINE]}".rstrip())
+
+    def _take(self, event: AgentEvent) -> Iterator[str]:
+        self._seen = True
+        if event.kind == "result" and self._held is not None and event.ok is not False:
+            return  # it repeats the last words
+        yield from self._release()
+        if event.kind in ("text", "result"):
+            self._held = event
+        else:
+            yield from _step(event)
+
+    def _release(self) -> Iterator[str]:
+        held, self._held = self._held, None
+        if held is not None:
+            yield from _step(held)
+
+
+def _step(event: AgentEvent) -> Iterator[str]:
+    if event.kind == "text":
+        words = event.summary.split("---RALPH_STATUS---")[0]
+        yield from _marked("", words)
+    elif event.kind == "tool":
+        yield from _marked(">", event.summary)
+    elif event.kind != "tool_result" or event.ok is False:
+        what = "failed" if event.kind == "tool_result" else event.kind
+        style = "red" if event.ok is False else ""
+        yield from _marked("!" if style else "", f"{what}: {event.summary}", style)
+
+
+def _marked(mark: str, text: str, style: str = "") -> Iterator[str]:
+    lines = output.wrapped(text, indent=_INDENT)
+    head = output.paint(mark, style) if style else mark
+    for line in lines:
+        yield f"  {head}{' ' * (_INDENT - 2 - len(mark))}{line}"
+        mark = head = ""
+
+
+def _indented(line: str) -> str:
+    return " " * _INDENT + line if line else ""
+
+
+class _TextLines:
+    """Lines of a text that arrives in pieces; no piece of it is kept for long."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._open = ""
+
+    def feed(self, chunk: bytes) -> Iterator[str]:
+        *lines, self._open = (self._open + self._decoder.decode(chunk)).split("\n")
+        yield from map(_line, lines)
+        while len(self._open) > _LONGEST_LINE:
+            yield _line(self._open[:_LONGEST_LINE])
+            self._open = self._open[_LONGEST_LINE:]
+
+    def rest(self) -> Iterator[str]:
+        if self._open.strip():
+            yield _line(self._open)
+        self._open = ""
+
+
+def _line(text: str) -> str:
+    return clean(text).replace("\n", " ").rstrip()

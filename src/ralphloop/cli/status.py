@@ -1,27 +1,31 @@
-"""`ralph status`: how the run stands, what it has cost, and what to do next.
+"""`ralph status`: how the run stands, what it has cost, and what to do next; `ralph stories`: every
+story, when it runs and why then, and what became of it so far.
 
-It reads and never spends; bare `ralph` is the same.  The keys of `--json` are a contract with other
-tools, described in docs/reference/commands.md; they are only ever added to.
+They read and never spend; bare `ralph` is `ralph status`.  The keys of `--json` are a contract with
+other tools, described in docs/reference/commands.md; they are only ever added to.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from ralphloop.cli import output
 from ralphloop.core.limits import named
 from ralphloop.core.model import Circuit
+from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
-from ralphloop.core.totals import TOKENS, cost_words, money
+from ralphloop.core.totals import TOKENS, cost_words, money, spent_words
+from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
-from ralphloop.night.look import look
+from ralphloop.night.look import Placed, arranged, look
 from ralphloop.night.past import all_iterations
 from ralphloop.night.values import Night, State, next_steps
-from ralphloop.project import find_project
+from ralphloop.project import find_project, relative
 from ralphloop.stories.names import label
 from ralphloop.text.durations import elapsed, format_duration, iso
 from ralphloop.text.plain import counted
@@ -36,6 +40,14 @@ _COLOURS = {
 }
 _CIRCUIT_COLOURS = {Circuit.CLOSED: (), Circuit.HALF_OPEN: ("yellow",), Circuit.OPEN: ("red",)}
 _MOST_WARNINGS = 3
+_STORY_COLOURS = {
+    Standing.PASSED: "green",
+    Standing.BLOCKED: "yellow",
+    Standing.SET_ASIDE: "yellow",
+    Standing.OPEN: "dim",
+}
+_MARKS = {Standing.PASSED: "ok", Standing.BLOCKED: "?", Standing.SET_ASIDE: "-", Standing.OPEN: "-"}
+_STORY_INDENT = 5
 
 
 @click.command()
@@ -251,4 +263,77 @@ def _story_counts(night: Night) -> JsonObject:
         "set_aside": night.count(Standing.SET_ASIDE),
         "blocked": night.count(Standing.BLOCKED),
         "grades": night.grades,
+    }
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One object; see docs/reference/commands.md.")
+def stories(as_json: bool) -> None:
+    """List the stories: order and reason, state, grade, attempts, cost."""
+    night = look(find_project(), now=time.time())
+    found = night.story_list
+    if found is None and night.stories_problem:
+        step = "`ralph init` makes a story list; `ralph doctor` checks one."
+        raise InputError(night.stories_problem, step)
+    if found is None:
+        words = "the last run was a plain loop without stories"
+        raise InputError(words, "`ralph status` shows how it stands.")
+    listed = list(arranged(found, night.session.stories))
+    if as_json:
+        data = [_story_data(placed) for placed in listed]
+        output.emit_json(
+            {"v": 1, **output.picked(found, "source", "total", "passed"), "stories": data}
+        )
+    else:
+        output.emit_lines(_as_lines(found, listed, night.project.root))
+
+
+def _as_lines(story_list: StoryList, listed: list[Placed], root: Path) -> Iterator[str]:
+    for placed in listed:
+        yield from _story_lines(placed)
+    total = f"{story_list.passed} of {counted(story_list.total, 'story')} passed"
+    states = [placed.look.state for placed in listed]
+    spent = spent_words(sum(s.cost_usd for s in states), sum(s.unpriced for s in states))
+    yield ""
+    yield f"{total}, {spent}, from {relative(Path(story_list.source), root)}"
+
+
+def _story_lines(placed: Placed) -> Iterator[str]:
+    seen = placed.look
+    mark = str(placed.position) if placed.position else _MARKS[seen.standing]
+    name = f"{label(seen.story.id)}: {seen.story.title}"
+    yield from output.row(f"{mark:>3}", name, _STORY_COLOURS[seen.standing], width=_STORY_INDENT)
+    yield from output.row("", _facts(placed), width=_STORY_INDENT)
+    if seen.bring_back:
+        yield from output.row("", f"its work is kept: `{seen.bring_back}`", width=_STORY_INDENT)
+
+
+def _facts(placed: Placed) -> str:
+    seen, state = placed.look, placed.look.state
+    standing = seen.standing.replace("_", " ")
+    parts = [f"{standing} ({seen.grade})" if seen.grade else standing]
+    if state.iterations:
+        parts.append(counted(state.iterations, "iteration"))
+    if seen.failed:
+        parts.append(counted(seen.failed, "failed attempt"))
+    if state.cost_usd or state.unpriced:
+        parts.append(spent_words(state.cost_usd, state.unpriced))
+    return f"{', '.join(parts)}: {placed.why}" if placed.why else ", ".join(parts)
+
+
+def _story_data(placed: Placed) -> JsonObject:
+    seen, story, state = placed.look, placed.look.story, placed.look.state
+    return {
+        **output.picked(story, "id", "title"),
+        "order": placed.position,
+        "why": placed.why,
+        "state": seen.standing,
+        "grade": seen.grade or None,
+        "attempts": seen.failed,
+        **output.picked(state, "iterations", "cost_usd"),
+        "cost_known": not state.unpriced,
+        "reason": state.reason or None,
+        "depends_on": story.depends_on,
+        "saved_ref": state.saved_ref or None,
+        "bring_back": seen.bring_back or None,
     }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.config.model import AgentName, Config, sections, settings
+from ralphloop.config.model import SECTIONS, AgentName, Config, settings
 from ralphloop.config.values import did_you_mean, read_value, shown
 from ralphloop.errors import InputError, RalphError, UsageError
 from ralphloop.project import CONFIG_NAME, agent_directories
@@ -107,7 +107,7 @@ class _Layers:
             self._wrong(name, _unreadable(error))
             return
         for section, table in document.items():
-            if section not in sections():
+            if section not in SECTIONS:
                 self._wrong(name, _unknown_section(section, table))
             elif not isinstance(table, dict):
                 message = f"expected a table, got {shown(table)}; begin it with [{section}]"
@@ -126,7 +126,7 @@ class _Layers:
             if env.get(variable):
                 origin = f"environment {variable}"
                 self._set(name, env[variable], origin, origin, from_text=True)
-        prefixes = tuple(f"RALPH_{section.upper()}_" for section in sections())
+        prefixes = tuple(f"RALPH_{section.upper()}_" for section in SECTIONS)
         for variable in env.keys() - known.keys() - _NOT_SETTINGS:
             if variable.startswith(prefixes):
                 close = did_you_mean(variable, known)
@@ -223,7 +223,7 @@ def _unknown_section(section: str, table: object) -> str:
     if not isinstance(table, dict) and homes:
         return f"{section} stands outside a section; it belongs under [{homes[0]}]"
     kind = "section" if isinstance(table, dict) else "key"
-    return f"unknown {kind} {shown(section)}{did_you_mean(section, sections())}"
+    return f"unknown {kind} {shown(section)}{did_you_mean(section, SECTIONS)}"
 
 
 def _homes_of(key: str) -> list[str]:

@@ -206,6 +206,9 @@ class Config(Section):
     notify: NotifySection = NotifySection()
 
 
+SECTIONS = Config.__struct_fields__
+
+
 class Setting(msgspec.Struct, frozen=True):
     """One key: where it stands and what it holds."""
 
@@ -236,11 +239,6 @@ def settings() -> dict[str, Setting]:
             setting = Setting(section.encode_name, field.encode_name, field.type, default)
             found[setting.name] = setting
     return found
-
-
-@cache
-def sections() -> tuple[str, ...]:
-    return tuple(field.encode_name for field in msgspec.structs.fields(Config))
 
 
 def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:

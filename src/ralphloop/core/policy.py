@@ -40,7 +40,7 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     no_progress_threshold: int = 3
     same_error_threshold: int = 5
     output_decline_percent: int = 70
-    cooldown_minutes: float = 0
+    cooldown_minutes: float = 0.0
     test_saturation: int = 3
     limits: Limits = Limits()
     ask_for_status: bool = True  # an answer without its block is put back to the agent, once

@@ -20,9 +20,10 @@ from ralphloop.core.story_state import StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import IterationRecord, NewIteration
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
-from ralphloop.loop.prepare import Member, Setup, at_work, relative, spec_of
+from ralphloop.loop.prepare import Member, Setup, at_work, spec_of
 from ralphloop.loop.repair import read_settings
 from ralphloop.loop.runner import Runner
+from ralphloop.project import relative
 from ralphloop.prompts import Parts, Prompt, build_prompt
 from ralphloop.repo.measures import Snapshot
 from ralphloop.room import new_file, open_regular

@@ -18,7 +18,7 @@ from ralphloop.core.policy import Mode, Policy
 from ralphloop.core.story import Story
 from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
-from ralphloop.project import Project, agent_directories, find_project
+from ralphloop.project import Project, agent_directories, find_project, relative
 from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.source import StoryFile, find_source, load, resolve_parent_spec
@@ -131,14 +131,6 @@ def open_repository(root: Path) -> Repository | None:
 def spec_of(story: Story, setup: Setup) -> Path | None:
     """The story's parent spec, if it names one."""
     return resolve_parent_spec(story, specs_dir=setup.specs_dir, repo_root=setup.project.root)
-
-
-def relative(path: Path, root: Path) -> str:
-    """The path as people write it from the project's root."""
-    try:
-        return path.resolve().relative_to(root.resolve()).as_posix()
-    except ValueError:
-        return str(path)
 
 
 def _stories(options: Options, project: Project, config: Config) -> StoryFile:

@@ -73,6 +73,12 @@ def recorded(project: Project, wanted: str | None) -> Iterator[Record | None]:
         yield Record(night, run, journal, _commits(project, run), _learnings(project, run))
 
 
+def is_live(project: Project, run: str) -> bool:
+    """Whether the run is going on at this moment."""
+    holder = live_holder(project.directory, time.time())
+    return holder is not None and holder.run == run
+
+
 def reading(project: Project) -> JournalReader:
     """The journal, for one question about what is over."""
     return JournalReader.open(project.journal)

@@ -13,6 +13,7 @@ numbers; of the agent's words only the status block is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import msgspec
 
@@ -83,7 +84,7 @@ def replay(
     other_limits: dict[str, object],
 ) -> ReplayedNight:
     """Fold a recorded run again; `other_limits` replace those that were in force."""
-    fold = _Fold(beginning, policy, other_limits, resumes=resumes)
+    fold = _Fold(beginning, policy, other_limits, resumes)
     changes = journal.interventions(run)
     starts = []
     for record in _finished(journal, run):
@@ -104,35 +105,30 @@ def _finished(journal: Queries, run: str) -> Iterator[IterationRecord]:
         after = page[-1].n
 
 
+@dataclass
 class _Fold:
     """The state of a night while it is played."""
 
-    def __init__(
-        self,
-        beginning: RunState,
-        policy: Policy,
-        other_limits: dict[str, object],
-        *,
-        resumes: bool,
-    ) -> None:
-        self._state, self._policy = beginning, policy
-        self._other, self._resumes = other_limits, resumes
-        self._ended: Decision | None = None
+    state: RunState
+    policy: Policy
+    other_limits: dict[str, object]
+    resumes: bool
+    ended: Decision | None = None
 
     def change(self, change: AnyIntervention) -> None:
         """What no iteration did; a second chance is given only to what is set aside here too."""
         if isinstance(change, SecondChance):
-            story = self._state.story(change.story)
+            story = self.state.story(change.story)
             if story.standing is not Standing.SET_ASIDE or story.second_chance:
                 return
-        self._state = intervene(self._state, change, self._policy)
-        self._ended = None  # a person went on
+        self.state = intervene(self.state, change, self.policy)
+        self.ended = None  # a person went on
 
     def start(self, record: IterationRecord) -> Again:
         if why_not := self._why_not(record):
             return Again(record=record, why_not=why_not)
-        kept, state = record.record, self._state.story(record.story)
-        goes_on = self._resumes and state.session_agent == kept.agent
+        kept, state = record.record, self.state.story(record.story)
+        goes_on = self.resumes and state.session_agent == kept.agent
         start = Start(
             number=record.n,
             story=kept.story,
@@ -143,11 +139,11 @@ class _Fold:
             prompt=kept.prompt,
             learning=kept.learning,
         )
-        limits = msgspec.structs.replace(kept.limits, **self._other)
-        policy = msgspec.structs.replace(self._policy, limits=limits)
-        taken = step(self._state, start, _result(kept), _evidence(kept), policy)
-        self._state = taken.state
-        self._ended = taken.decision if taken.decision.word is not ExitDecision.CONTINUE else None
+        limits = msgspec.structs.replace(kept.limits, **self.other_limits)
+        policy = msgspec.structs.replace(self.policy, limits=limits)
+        taken = step(self.state, start, _result(kept), _evidence(kept), policy)
+        self.state = taken.state
+        self.ended = taken.decision if taken.decision.word is not ExitDecision.CONTINUE else None
         return Again(
             record=record,
             taken=taken,
@@ -156,9 +152,9 @@ class _Fold:
         )
 
     def _why_not(self, record: IterationRecord) -> str:
-        if self._ended is not None and self._ended.word is not ExitDecision.INTERRUPTED:
-            return f"the run would have ended: {self._ended.sentence}"
-        story = self._state.story(record.story)
+        if self.ended is not None and self.ended.word is not ExitDecision.INTERRUPTED:
+            return f"the run would have ended: {self.ended.sentence}"
+        story = self.state.story(record.story)
         if record.story is None or story.standing is Standing.OPEN:
             return ""
         reason = f": {story.reason}" if story.reason else ""
@@ -166,8 +162,8 @@ class _Fold:
 
     def differences(self, kept: dict[str, StoryState]) -> dict[str, tuple[StoryState, StoryState]]:
         """Stories that stand, or passed, otherwise than the journal says."""
-        names = dict.fromkeys((*kept, *self._state.stories))
-        both = {name: (kept.get(name, StoryState()), self._state.story(name)) for name in names}
+        names = dict.fromkeys((*kept, *self.state.stories))
+        both = {name: (kept.get(name, StoryState()), self.state.story(name)) for name in names}
         return {
             name: (was, now)
             for name, (was, now) in both.items()
