@@ -13,9 +13,9 @@ import pytest
 
 from ralphloop.config.model import NotifySection
 from ralphloop.journal.queries import JournalReader
-from ralphloop.notify import Notifier
 from ralphloop.notify.messages import Decider, Message
-from ralphloop.notify.notifier import Command, Desktop, channels_for, unsendable
+from ralphloop.notify.notifier import Notifier, channels_for, to_command, to_desktop, unsendable
+from ralphloop.notify.webhook import Webhook
 from tests.loop.projects import sandbox, story
 from tests.notify.events import ended, quota, started, tool
 from tests.timing import FOR_EVER_S
@@ -54,7 +54,7 @@ def test_a_command_reads_the_message_as_json(tmp_path: Path) -> None:
     """It gets everything on its standard input, in the project's directory."""
     seen = tmp_path / "seen"
     program = script(tmp_path, "tell", "open('seen', 'w').write(sys.stdin.read())")
-    assert Command([str(program)], tmp_path).send(MESSAGE) == ""
+    assert to_command(MESSAGE, [str(program)], tmp_path) == ""
     assert json.loads(seen.read_text()) == {
         "id": "r1/1",
         "kind": "blocked",
@@ -68,7 +68,7 @@ def test_a_command_stays_in_our_session_in_a_group_of_its_own(tmp_path: Path) ->
     """In a foreign session it would be taken for a process of the agent and stopped."""
     body = "open(sys.argv[1], 'w').write(f'{os.getsid(0)} {os.getpgid(0) == os.getpid()}')"
     program = script(tmp_path, "tell", body)
-    assert Command([str(program), str(tmp_path / "seen")], tmp_path).send(MESSAGE) == ""
+    assert to_command(MESSAGE, [str(program), str(tmp_path / "seen")], tmp_path) == ""
     assert (tmp_path / "seen").read_text() == f"{os.getsid(0)} True"
 
 
@@ -79,7 +79,7 @@ def test_a_command_that_hangs_is_stopped_with_all_it_started(tmp_path: Path) -> 
         f"open('pid', 'w').write(str(child.pid))\ntime.sleep({FOR_EVER_S})"
     )
     program = script(tmp_path, "hang", body)
-    problem = Command([str(program)], tmp_path, timeout_s=1.0).send(MESSAGE)
+    problem = to_command(MESSAGE, [str(program)], tmp_path, timeout_s=1.0)
     assert problem.endswith("did not end within 1 s")
     child = int((tmp_path / "pid").read_text())
     deadline = time.monotonic() + 30
@@ -105,7 +105,7 @@ def _is_running(pid: int) -> bool:
 )
 def test_a_command_that_fails_is_a_problem_in_words(argv: list[str], words: str) -> None:
     """Missing, failing, or not reading its input at all."""
-    problem = Command(argv, None).send(MESSAGE)
+    problem = to_command(MESSAGE, argv, None)
     assert words in problem
     assert bool(problem) == bool(words)
 
@@ -118,7 +118,7 @@ def test_the_desktop_gets_title_and_text_as_arguments(
     seen = tmp_path / "seen"
     script(tmp_path, "notify-send", f"open({str(seen)!r}, 'w').write(json.dumps(sys.argv[1:]))")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert Desktop().send(MESSAGE) == ""
+    assert to_desktop(MESSAGE) == ""
     assert json.loads(seen.read_text()) == [
         "--app-name=ralph",
         "--",
@@ -130,7 +130,7 @@ def test_the_desktop_gets_title_and_text_as_arguments(
 def test_a_run_becomes_messages_in_every_channel() -> None:
     """The same messages, in order, to each of them."""
     first, second = Recorder(), Recorder()
-    notifier = Notifier(NotifySection(), channels=[first, second])
+    notifier = Notifier(NotifySection(), channels=[first.send, second.send])
     for event in (started(), quota(), tool(), ended("project_complete")):
         notifier.on_event(event)
     assert notifier.close() == ()
@@ -142,7 +142,7 @@ def test_a_run_becomes_messages_in_every_channel() -> None:
 def test_a_failing_channel_disturbs_neither_the_run_nor_the_others() -> None:
     """What it raises becomes words, once."""
     broken, well = Recorder(error=RuntimeError("no network")), Recorder()
-    notifier = Notifier(NotifySection(), channels=[broken, well])
+    notifier = Notifier(NotifySection(), channels=[broken.send, well.send])
     for event in (started(), quota(), tool(), ended("error")):
         notifier.on_event(event)
     assert notifier.close() == ("notification: RuntimeError: no network",)
@@ -152,7 +152,7 @@ def test_a_failing_channel_disturbs_neither_the_run_nor_the_others() -> None:
 def test_a_slow_channel_never_holds_up_the_run() -> None:
     """Events and closing return although the channel has not sent anything yet."""
     slow = Recorder(waits=True)
-    notifier = Notifier(NotifySection(), channels=[slow])
+    notifier = Notifier(NotifySection(), channels=[slow.send])
     for event in (started(), ended("error")):
         notifier.on_event(event)
     assert notifier.close(0.1) == ("notification: the last one was not sent in time",)
@@ -163,7 +163,9 @@ def test_a_slow_channel_never_holds_up_the_run() -> None:
 def test_secrets_are_taken_out_before_anything_is_sent() -> None:
     """Words of an agent may hold a key."""
     channel = Recorder()
-    with Notifier(NotifySection(), secrets=["hunter2-hunter2"], channels=[channel]) as notifier:
+    with Notifier(
+        NotifySection(), secrets=["hunter2-hunter2"], channels=[channel.send]
+    ) as notifier:
         notifier.on_event(ended("error", "the password is hunter2-hunter2"))
     assert "hunter2-hunter2" not in channel.messages[0].text
 
@@ -180,8 +182,10 @@ def test_nothing_configured_means_nothing_done() -> None:
 def test_settings_choose_the_channels(tmp_path: Path) -> None:
     """Desktop, command and webhook, in any combination."""
     config = NotifySection(desktop=True, command=("tell",), webhook="https://example.com/x")
-    names = [type(channel).__name__ for channel in channels_for(config, tmp_path)]
-    assert names == ["Desktop", "Command", "Webhook"]
+    desktop, command, webhook = channels_for(config, tmp_path)
+    assert desktop is to_desktop
+    assert getattr(command, "func", None) is to_command
+    assert isinstance(getattr(webhook, "__self__", None), Webhook)
     assert channels_for(NotifySection(), tmp_path) == []
 
 

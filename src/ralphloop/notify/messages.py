@@ -66,8 +66,12 @@ class Decider:
                 self._passed += 1
             case events.AgentStep(kind=kind) if kind in _WORKING:
                 return self._lifted(event)
-            case events.IterationFinished() as what:
-                return self._iteration_finished(event, what)
+            case events.IterationFinished(iteration=ended, spent=spent):
+                self._spent += spent.cost_usd
+                self._unpriced += spent.unpriced
+                works = not ended.analysis.outcome.is_infrastructure
+                lifted = self._lifted(event) if works else None
+                return lifted or self._blocked(event, ended) or self._near_budget(event)
             case events.CircuitChanged(after=after, reason=reason):
                 self._is_open = after is Circuit.OPEN
                 text = f"{reason}. The run stops. {self._standing()}"
@@ -82,15 +86,6 @@ class Decider:
                 return self._run_finished(event, what)
         return None
 
-    def _iteration_finished(
-        self, event: LoopEvent, what: events.IterationFinished
-    ) -> Message | None:
-        self._spent += what.spent.cost_usd
-        self._unpriced += what.spent.unpriced
-        works = not what.iteration.analysis.outcome.is_infrastructure
-        lifted = self._lifted(event) if works else None
-        return lifted or self._blocked(event, what.iteration) or self._near_budget(event)
-
     def _blocked(self, event: LoopEvent, ended: Iteration) -> Message | None:
         status, goes_on = ended.analysis.status, ended.decision.word is ExitDecision.CONTINUE
         if status is None or status.status is not Status.BLOCKED or not goes_on:
@@ -98,14 +93,14 @@ class Decider:
         story = ended.story.id if ended.story else ""
         asks = status.recommendation or "see `ralph stories`"
         text = f"{story} waits for a person: {asks}. Other stories go on."
-        return self._once(f"blocked {story}", "blocked", f"{story} waits for you", text, event)
+        return self._limited("blocked", f"{story} waits for you", text, event, once=True)
 
     def _near_budget(self, event: LoopEvent) -> Message | None:
         # What is used up ends the run, which is told anyway.
         if not self._budget or not _NEAR * self._budget <= self._spent < self._budget:
             return None
         text = f"${self._spent:.2f} of ${self._budget:.2f} is spent. {self._standing()}"
-        return self._once("budget", "budget", "80 % of the budget is spent", text, event)
+        return self._limited("budget", "80 % of the budget is spent", text, event, once=True)
 
     def _lifted(self, event: LoopEvent) -> Message | None:
         if not self._is_limited:
@@ -130,17 +125,14 @@ class Decider:
             return f"{stories}{spent_words(self._spent, self._unpriced)}."
         return f"{stories}${self._spent:.2f} spent."
 
-    def _once(self, key: str, kind: str, what: str, text: str, event: LoopEvent) -> Message | None:
-        if key in self._told:
-            return None
-        self._told.add(key)
-        return self._limited(kind, what, text, event)
-
-    def _limited(self, kind: str, what: str, text: str, event: LoopEvent) -> Message | None:
-        """A message that only comes while there is room for it."""
+    def _limited(
+        self, kind: str, what: str, text: str, event: LoopEvent, *, once: bool = False
+    ) -> Message | None:
+        """A message that only comes while there is room for it, and if so asked only once."""
         room = self._most - 1 - self._sent
-        if room <= 0:
+        if room <= 0 or (once and what in self._told):
             return None
+        self._told.add(what)
         message = self._message(kind, what, text, event)
         if room > 1:
             return message

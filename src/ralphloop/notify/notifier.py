@@ -3,8 +3,8 @@
 `on_event` only decides and queues: it never waits, never raises, never prints.  What could not be
 sent is kept as words for whoever closes the notifier.
 
-The ways a message can go; each returns why it could not be sent, or nothing.  Programs get an argv
-and a deadline, never a shell.
+A channel sends one message and returns why it could not, or nothing.  Programs get an argv and a
+deadline, never a shell.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import queue
 import shutil
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 
@@ -28,6 +29,13 @@ from ralphloop.redaction import redact
 
 _MOST_PROBLEMS = 10
 _PATIENCE_S = 20.0
+_TIMEOUT_S = 15.0
+_MAC = (
+    "on run argv",
+    "display notification (item 2 of argv) with title (item 1 of argv)",
+    "end run",
+)
+Channel = Callable[[Message], str]
 
 
 class Notifier:
@@ -50,9 +58,13 @@ class Notifier:
 
     def on_event(self, event: LoopEvent) -> None:
         """Take one event of the run."""
-        if self._channels and (message := self._decider.on_event(event)):
-            self._start()
-            self._queue.put(self._redacted(message))
+        if not self._channels or not (message := self._decider.on_event(event)):
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._send_all, name="notify", daemon=True)
+            self._thread.start()
+        title, text = (redact(words, self._secrets) for words in (message.title, message.text))
+        self._queue.put(msgspec.structs.replace(message, title=title, text=text))
 
     def close(self, patience_s: float = _PATIENCE_S) -> tuple[str, ...]:
         """Wait a little for what is still to be sent; returns all problems in words."""
@@ -69,85 +81,48 @@ class Notifier:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._send_all, name="notify", daemon=True)
-            self._thread.start()
-
     def _send_all(self) -> None:
         while (message := self._queue.get()) is not None:
             for channel in self._channels:
                 try:
-                    problem = channel.send(message)
+                    problem = channel(message)
                 except Exception as error:  # noqa: BLE001 - one channel must not silence the others
                     problem = f"notification: {type(error).__name__}: {error}"
                 self._note(problem)
-
-    def _redacted(self, message: Message) -> Message:
-        return msgspec.structs.replace(
-            message,
-            title=redact(message.title, self._secrets),
-            text=redact(message.text, self._secrets),
-        )
 
     def _note(self, problem: str) -> None:
         if problem and len(self._problems) < _MOST_PROBLEMS:
             self._problems.setdefault(redact(problem, self._secrets))
 
 
-_TIMEOUT_S = 15.0
-_MAC = (
-    "on run argv",
-    "display notification (item 2 of argv) with title (item 1 of argv)",
-    "end run",
-)
+def to_desktop(message: Message) -> str:
+    """A bubble on the screen of this machine, by whatever program this system has for it."""
+    if sys.platform == "darwin":
+        script = [word for line in _MAC for word in ("-e", line)]
+        return _run(["osascript", *script, message.title, message.text])
+    # The body is markup there; the title is not.
+    text = html.escape(message.text, quote=False)
+    return _run(["notify-send", "--app-name=ralph", "--", message.title, text])
 
 
-class Channel(Protocol):
-    """One way to tell a person."""
-
-    def send(self, message: Message) -> str:
-        """Send it; returns the problem in words, or nothing."""
-
-
-class Desktop:
-    """A bubble on the screen of this machine."""
-
-    def send(self, message: Message) -> str:
-        """Show it by whatever program this system has for it."""
-        if sys.platform == "darwin":
-            script = [word for line in _MAC for word in ("-e", line)]
-            return _run(["osascript", *script, message.title, message.text])
-        # The body is markup there; the title is not.
-        text = html.escape(message.text, quote=False)
-        return _run(["notify-send", "--app-name=ralph", "--", message.title, text])
-
-
-class Command:
+def to_command(
+    message: Message, argv: Sequence[str], cwd: Path | None, timeout_s: float = _TIMEOUT_S
+) -> str:
     """A command that reads the message as JSON on its standard input."""
-
-    def __init__(
-        self, argv: Sequence[str], cwd: Path | None, timeout_s: float = _TIMEOUT_S
-    ) -> None:
-        self._argv, self._cwd, self._timeout_s = list(argv), cwd, timeout_s
-
-    def send(self, message: Message) -> str:
-        """Run it once."""
-        body = msgspec.json.encode(message)
-        return _run(self._argv, body, cwd=self._cwd, timeout_s=self._timeout_s)
+    return _run(list(argv), msgspec.json.encode(message), cwd=cwd, timeout_s=timeout_s)
 
 
 def channels_for(config: NotifySection, cwd: Path | None) -> list[Channel]:
     """What the settings ask for."""
     found: list[Channel] = []
     if config.desktop:
-        found.append(Desktop())
+        found.append(to_desktop)
     if config.command:
-        found.append(Command(config.command, cwd))
+        found.append(partial(to_command, argv=config.command, cwd=cwd))
     if config.webhook:
         from ralphloop.notify.webhook import Webhook
 
-        found.append(Webhook(config.webhook, private=config.webhook_private))
+        found.append(Webhook(config.webhook, private=config.webhook_private).send)
     return found
 
 
