@@ -20,7 +20,7 @@ from ralphloop.journal.store import Journal
 from ralphloop.night.look import config_of, look_at
 from ralphloop.night.past import Record
 from ralphloop.project import Project
-from ralphloop.ui.report.model import build
+from ralphloop.ui.report.assemble import build
 from ralphloop.ui.report.values import Report
 
 EVENING = 1_794_780_000.0  # 2026-11-15 22:00 UTC

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from ralphloop.core.effects import SaveLeftovers
 from ralphloop.core.grading import Grade
 from ralphloop.journal.store import Journal
-from ralphloop.ui.report.groups import ALWAYS
-from ralphloop.ui.report.model import MOST_BARS, MOST_DECISIONS
-from ralphloop.ui.report.values import MOST_SPANS, Group, Report
-from ralphloop.ui.report.words import Teller, number, thinned
+from ralphloop.ui.report.assemble import ALWAYS, MOST_BARS, MOST_DECISIONS, thinned
+from ralphloop.ui.report.pictures import number
+from ralphloop.ui.report.values import MOST_SPANS, Group, Report, Teller
 from tests.ui.report_nights import (
     EVENING,
     RUN,

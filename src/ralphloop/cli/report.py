@@ -7,8 +7,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.errors import RepositoryError
 from ralphloop.project import find_project
-from ralphloop.ui.report import gather
-from ralphloop.ui.report.gather import write
+from ralphloop.ui.report import gather, write
 from ralphloop.ui.report.render import as_html, as_markdown
 
 

@@ -1,11 +1,45 @@
 """The morning report: one page that says what is proven, what waits, and what it cost.
 
-`gather` asks the journal, the story file and git; `build` makes one frozen `Report` of the answers
-(`model`, `tally`, `groups`); `render` and the JSON encoder only show it.
+`assemble` makes one frozen `Report` (`values`) of what is recorded of a run, with a `tally` of its
+iterations; `render` and the JSON encoder only show it.
 """
 
 from __future__ import annotations
 
-from ralphloop.ui.report.gather import gather, write_report
+import os
+from pathlib import Path
 
-__all__ = ["gather", "write_report"]
+from ralphloop.atomic import write_atomic
+from ralphloop.night.past import recorded
+from ralphloop.project import Project
+from ralphloop.redaction import secret_values
+from ralphloop.ui.report.assemble import build
+from ralphloop.ui.report.values import Report
+
+
+def gather(project: Project, wanted: str | None) -> Report | None:
+    """The report of the newest run, or of the one called so; None where nothing was run."""
+    with recorded(project, wanted) as record:
+        return build(record, secret_values(os.environ)) if record else None
+
+
+def write_report(project: Project, run: str) -> list[Path]:
+    """Write the HTML and the Markdown report of a run; returns what was written, never raises."""
+    try:
+        report = gather(project, run)
+        return write(project, report) if report else []
+    except Exception:  # noqa: BLE001 - the run is over and well recorded; a page about it may fail
+        return []
+
+
+def write(project: Project, report: Report) -> list[Path]:
+    """Write both files, each in one step."""
+    from ralphloop.ui.report.render import as_html, as_markdown
+
+    written = []
+    for kind, text in (("html", as_html(report)), ("md", as_markdown(report))):
+        path = project.directory / "reports" / f"{report.run}.{kind}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text.encode("utf-8", "replace"), within=project.directory, durable=False)
+        written.append(path)
+    return written

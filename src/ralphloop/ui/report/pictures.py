@@ -7,15 +7,15 @@ its numbers as a table.  Pure; the number of shapes is bounded by the series it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from datetime import tzinfo
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from typing import NamedTuple
 
 from ralphloop.core.totals import cost_words, money
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
-from ralphloop.ui.report.values import MOST_SPANS, Report, Span
-from ralphloop.ui.report.words import clock, moment, number
+from ralphloop.ui.report.values import MOST_SPANS, Cost, Report, Span
 
 # One unit is a pixel at most: text of 15 units is readable in two columns and on a phone.
 WIDTH = 560
@@ -27,7 +27,7 @@ _LANE = 30
 _NAMES, _VALUES = 140, 104  # beside the bars of the stories
 _LONGEST_NAME = 15
 _MOST_DOTS = 60
-_Shown = Callable[[float], str]
+_NIGHT = 20 * 3600.0
 
 
 class Bar(NamedTuple):
@@ -39,7 +39,7 @@ class Bar(NamedTuple):
     label: str  # shown on pointing at it, read aloud by screen readers
 
 
-class Line(NamedTuple):
+class Rule(NamedTuple):
     x1: float
     y1: float
     x2: float
@@ -47,239 +47,201 @@ class Line(NamedTuple):
     style: str
 
 
-class Text(NamedTuple):
+class Caption(NamedTuple):
     x: float
     y: float
     words: str
     anchor: str = "start"
 
 
-class Picture(NamedTuple):
+@dataclass
+class Picture:
+    """What is drawn so far."""
+
     key: str
     title: str
     summary: str  # the same in one sentence; alone where there is nothing to draw
-    height: float = 0
-    bars: Sequence[Bar] = ()
-    lines: Sequence[Line] = ()
-    texts: Sequence[Text] = ()
-    curve: str = ""
-    dots: Sequence[tuple[float, float]] = ()
     head: tuple[str, ...] = ()
     rows: Sequence[tuple[str, ...]] = ()
+    height: float = 0
+    bars: list[Bar] = field(default_factory=list)
+    lines: list[Rule] = field(default_factory=list)
+    texts: list[Caption] = field(default_factory=list)
+    curve: str = ""
+    dots: Sequence[tuple[float, float]] = ()
     width: float = WIDTH
+
+    def level(self, y: float, style: str, label: str = "") -> None:
+        """A line from left to right, with its value before it."""
+        self.lines.append(Rule(_LEFT, y, WIDTH - _RIGHT, y, style))
+        if label:
+            self.texts.append(Caption(_LEFT - 6, y + 5, label, "end"))
+
+    def times(self, axis: _TimeAxis, bottom: float) -> None:
+        """Four moments along the bottom."""
+        self.height = bottom + 28
+        for third, anchor in enumerate(("start", "middle", "middle", "end")):
+            at = axis.start + axis.span * third / 3
+            x, words = axis.x(at), moment(at, axis.span, axis.zone)
+            self.lines.append(Rule(x, bottom, x, bottom + 5, "axis"))
+            self.texts.append(Caption(x, bottom + 20, words, anchor))
+
+
+class _TimeAxis:
+    def __init__(self, report: Report, zone: tzinfo | None) -> None:
+        self.start, self.zone = report.started_at, zone
+        self.span = max(report.as_of - report.started_at, 1.0)
+
+    def x(self, at: float) -> float:
+        """Where a moment lies."""
+        share = min(max((at - self.start) / self.span, 0.0), 1.0)
+        return round(_LEFT + share * _PLOT, 1)
 
 
 def pictures(report: Report, zone: tzinfo | None = None) -> list[Picture]:
     """All pictures of a report."""
-    return [
-        _stories_over_time(report, zone),
-        _per_iteration(report),
-        _per_story(report),
-        _circuit(report, zone),
-        _waits(report, zone),
-    ]
+    axis, spans, waits = _TimeAxis(report, zone), report.series.circuit, report.series.waits
+    changes = report.series.circuit_changes
+    summary = f"It stayed {spans[-1].kind} all the time."
+    if changes:
+        summary = f"It changed {counted(changes, 'time')} and ended {spans[-1].kind}."
+    circuit = Picture("circuit", "Circuit", summary, ("from", "state", "for", "why"))
+    _lanes(circuit, axis, ("OPEN", "HALF_OPEN", "CLOSED"), spans if changes else ())
+    quota = sum(wait.end - wait.start for wait in waits if wait.kind == "quota")
+    newest = "the newest " if len(waits) == MOST_SPANS else ""
+    told = f"{newest}{counted(len(waits), 'wait')}; {format_duration(quota)} for the usage limit."
+    summary = told if waits else "It never had to wait."
+    waiting = Picture("waits", "Waiting", summary, ("from", "what for", "for", "why"))
+    _lanes(waiting, axis, (), waits)
+    stories = _stories_over_time(report, axis)
+    return [stories, _per_iteration(report), _per_story(report), circuit, waiting]
 
 
-class _TimeAxis:
-    def __init__(self, start: float, end: float, zone: tzinfo | None) -> None:
-        self._start, self._span, self._zone = start, max(end - start, 1.0), zone
-
-    def x(self, at: float) -> float:
-        """Where a moment lies."""
-        share = min(max((at - self._start) / self._span, 0.0), 1.0)
-        return round(_LEFT + share * _PLOT, 1)
-
-    def ticks(self, bottom: float) -> tuple[list[Line], list[Text]]:
-        """Four moments along the bottom."""
-        moments = [self._start + self._span * third / 3 for third in range(4)]
-        lines = [Line(self.x(at), bottom, self.x(at), bottom + 5, "axis") for at in moments]
-        texts = [
-            Text(self.x(at), bottom + 20, moment(at, self._span, self._zone), anchor)
-            for at, anchor in zip(moments, ("start", "middle", "middle", "end"), strict=True)
-        ]
-        return lines, texts
-
-
-def _stories_over_time(report: Report, zone: tzinfo | None) -> Picture:
-    points, title = report.series.passed, "Stories over time"
+def _stories_over_time(report: Report, axis: _TimeAxis) -> Picture:
+    points = report.series.passed
+    drawn = Picture("stories", "Stories over time", "No story passed in this run.")
     if not points:
-        return Picture("stories", title, "No story passed in this run.")
+        return drawn
+    drawn.summary = f"{counted(points[-1].count, 'story')} passed in this run."
+    drawn.head = ("time", "story", "grade", "passed so far")
+    drawn.rows = [(clock(p.at, axis.zone), p.story, p.grade, f"{p.count:,}") for p in points]
     before = max(report.passed - points[-1].count, 0)
-    top, bottom, axis = max(report.total, points[-1].count), _TOP + _PANEL, _axis(report, zone)
+    top, bottom = max(report.total, points[-1].count), _TOP + _PANEL
 
     def y(count: float) -> float:
         return round(bottom - count / top * _PANEL, 1)
 
+    drawn.level(bottom, "axis", "0")
+    drawn.level(_TOP, "goal", f"all {top}")
+    drawn.times(axis, bottom)
     path, level = [f"{_LEFT},{y(before)}"], before
     for point in points:
         path.append(f"{axis.x(point.at)},{y(level)}")
         level = before + point.count
         path.append(f"{axis.x(point.at)},{y(level)}")
-    ticks, times = axis.ticks(bottom)
-    labels = [
-        Text(_LEFT - 6, bottom + 5, "0", "end"),
-        Text(_LEFT - 6, _TOP + 5, f"all {top}", "end"),
-    ]
-    return Picture(
-        "stories",
-        title,
-        f"{counted(points[-1].count, 'story')} passed in this run.",
-        bottom + 28,
-        lines=[_flat(bottom, "axis"), _flat(_TOP, "goal"), *ticks],
-        texts=[*times, *labels],
-        curve=" ".join([*path, f"{WIDTH - _RIGHT},{y(level)}"]),
-        dots=[(axis.x(p.at), y(before + p.count)) for p in points if len(points) <= _MOST_DOTS],
-        head=("time", "story", "grade", "passed so far"),
-        rows=[(clock(p.at, zone), p.story, p.grade, f"{p.count:,}") for p in points],
-    )
+    drawn.curve = " ".join([*path, f"{WIDTH - _RIGHT},{y(level)}"])
+    drawn.dots = [(axis.x(p.at), y(before + p.count)) for p in points if len(points) <= _MOST_DOTS]
+    return drawn
 
 
 def _per_iteration(report: Report) -> Picture:
-    costs, title = report.series.iterations, "Cost and tokens per iteration"
+    costs = report.series.iterations
+    drawn = Picture("iterations", "Cost and tokens per iteration", "No iteration has ended yet.")
     if not costs:
-        return Picture("iterations", title, "No iteration has ended yet.")
+        return drawn
+    starts, bars = counted(report.spending.totals.starts, "start"), counted(len(costs), "bar")
+    drawn.summary = f"{starts} in {bars}."
+    drawn.head, drawn.rows = ("iteration", "cost", "tokens"), _cost_rows(costs)
     low = _TOP + 10 + _PANEL + 40
     dollars = [(c.name, c.cost_usd, cost_words(c.cost_usd, c.unpriced)) for c in costs]
-    upper = _panel(dollars, _TOP + 10, "cost", money)
-    lower = _panel([(c.name, c.tokens, number(c.tokens)) for c in costs], low, "tokens", number)
-    texts = [
-        Text(_LEFT, _TOP, "cost in dollars"),
-        Text(_LEFT, low - 10, "tokens"),
-        Text(_LEFT, low + _PANEL + 20, f"iteration {costs[0].name}"),
-        Text(WIDTH - _RIGHT, low + _PANEL + 20, costs[-1].name, "end"),
+    _columns(drawn, dollars, _TOP + 10, "cost", money)
+    _columns(drawn, [(c.name, c.tokens, number(c.tokens)) for c in costs], low, "tokens", number)
+    drawn.height = low + _PANEL + 28
+    drawn.texts += [
+        Caption(_LEFT, _TOP, "cost in dollars"),
+        Caption(_LEFT, low - 10, "tokens"),
+        Caption(_LEFT, low + _PANEL + 20, f"iteration {costs[0].name}"),
+        Caption(WIDTH - _RIGHT, low + _PANEL + 20, costs[-1].name, "end"),
     ]
-    return Picture(
-        "iterations",
-        title,
-        f"{counted(report.spending.totals.starts, 'start')} in {counted(len(costs), 'bar')}.",
-        low + _PANEL + 28,
-        bars=[*upper.bars, *lower.bars],
-        lines=[*upper.lines, *lower.lines],
-        texts=[*texts, *upper.texts, *lower.texts],
-        head=("iteration", "cost", "tokens"),
-        rows=[(c.name, cost_words(c.cost_usd, c.unpriced), f"{c.tokens:,}") for c in costs],
-    )
+    return drawn
 
 
-def _panel(
-    values: Sequence[tuple[str, float, str]], top: float, style: str, shown: _Shown
-) -> Picture:
+def _columns(
+    drawn: Picture,
+    values: Sequence[tuple[str, float, str]],
+    top: float,
+    style: str,
+    shown: Callable[[float], str],
+) -> None:
     """Upright bars, each with its value in words, with an axis of their own."""
     peak, bottom = _round_up(max(value for _, value, _ in values)), top + _PANEL
     step = _PLOT / len(values)
     width = round(max(min(step * 0.8, 60.0), 1.0), 1)
-    bars = []
     for position, (name, value, words) in enumerate(values):
         tall, x = round(value / peak * _PANEL, 1), round(_LEFT + (position + 0.1) * step, 1)
-        bars.append(Bar(x, bottom - tall, width, tall, style, f"iteration {name}: {words}"))
-    levels = {bottom: shown(0), bottom - _PANEL / 2: shown(peak / 2), top: shown(peak)}
-    return Picture(
-        "",
-        "",
-        "",
-        bars=bars,
-        lines=[_flat(y, "axis" if y == bottom else "grid") for y in levels],
-        texts=[Text(_LEFT - 6, y + 5, words, "end") for y, words in levels.items()],
-    )
+        drawn.bars.append(Bar(x, bottom - tall, width, tall, style, f"iteration {name}: {words}"))
+    drawn.level(bottom, "axis", shown(0))
+    drawn.level(bottom - _PANEL / 2, "grid", shown(peak / 2))
+    drawn.level(top, "grid", shown(peak))
 
 
 def _per_story(report: Report) -> Picture:
-    stories, title = report.series.stories, "Cost and tokens per story"
+    stories, others = report.series.stories, report.series.other_stories
+    drawn = Picture("per-story", "Cost and tokens per story", "No story was worked on.")
     if not stories:
-        return Picture("per-story", title, "No story was worked on.")
+        return drawn
+    drawn.summary = "The dearest first; plain bars are dollars, hatched ones tokens."
+    drawn.head = ("story", "cost", "tokens")
+    drawn.rows = _cost_rows([*stories, *([others] if others else [])])
     room = WIDTH - _NAMES - _VALUES
     most_cost = max(story.cost_usd for story in stories) or 1.0
     most_tokens = max(story.tokens for story in stories) or 1
-    bars, texts = [], []
     for row, story in enumerate(stories):
         y, name = _TOP + row * _ROW, story.name
         short = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
         cost = max(round(story.cost_usd / most_cost * room, 1), 1)
         tokens = max(round(story.tokens / most_tokens * room, 1), 1)
-        label = f"{name}: {cost_words(story.cost_usd, story.unpriced)}, {story.tokens:,} tokens"
-        bars += [Bar(_NAMES, y, cost, 14, "cost", label)]
-        bars += [Bar(_NAMES, y + 17, tokens, 14, "tokens", label)]
-        texts += [
-            Text(_NAMES - 8, y + 20, short, "end"),
-            Text(_NAMES + cost + 6, y + 13, cost_words(story.cost_usd, story.unpriced)),
-            Text(_NAMES + tokens + 6, y + 30, f"{number(story.tokens)} tok"),
+        dollars = cost_words(story.cost_usd, story.unpriced)
+        label = f"{name}: {dollars}, {story.tokens:,} tokens"
+        drawn.bars.append(Bar(_NAMES, y, cost, 14, "cost", label))
+        drawn.bars.append(Bar(_NAMES, y + 17, tokens, 14, "tokens", label))
+        drawn.texts += [
+            Caption(_NAMES - 8, y + 20, short, "end"),
+            Caption(_NAMES + cost + 6, y + 13, dollars),
+            Caption(_NAMES + tokens + 6, y + 30, f"{number(story.tokens)} tok"),
         ]
-    bottom, others = _TOP + len(stories) * _ROW, report.series.other_stories
+    drawn.height = _TOP + len(stories) * _ROW
     if others is not None:
         dollars = cost_words(others.cost_usd, others.unpriced)
         words = f"{others.name}: {dollars}, {number(others.tokens)} tok"
-        texts.append(Text(_NAMES, bottom + 13, words))
-    return Picture(
-        "per-story",
-        title,
-        "The dearest first; plain bars are dollars, hatched ones tokens.",
-        bottom + (22 if others else 0),
-        bars=bars,
-        texts=texts,
-        head=("story", "cost", "tokens"),
-        rows=[
-            (s.name, cost_words(s.cost_usd, s.unpriced), f"{s.tokens:,}")
-            for s in (*stories, *((others,) if others else ()))
-        ],
-    )
+        drawn.texts.append(Caption(_NAMES, drawn.height + 13, words))
+        drawn.height += 22
+    return drawn
 
 
-def _circuit(report: Report, zone: tzinfo | None) -> Picture:
-    spans, changes = report.series.circuit, report.series.circuit_changes
-    summary = f"It stayed {spans[-1].kind} all the time."
-    if changes:
-        summary = f"It changed {counted(changes, 'time')} and ended {spans[-1].kind}."
-    drawn = _lanes(_axis(report, zone), ("OPEN", "HALF_OPEN", "CLOSED"), spans if changes else ())
-    return drawn._replace(
-        key="circuit", title="Circuit", summary=summary, **_span_table("state", spans, zone)
-    )
+def _cost_rows(costs: Sequence[Cost]) -> list[tuple[str, ...]]:
+    return [(c.name, cost_words(c.cost_usd, c.unpriced), f"{c.tokens:,}") for c in costs]
 
 
-def _waits(report: Report, zone: tzinfo | None) -> Picture:
-    waits = report.series.waits
-    quota = sum(wait.end - wait.start for wait in waits if wait.kind == "quota")
-    newest = "the newest " if len(waits) == MOST_SPANS else ""
-    told = f"{newest}{counted(len(waits), 'wait')}; {format_duration(quota)} for the usage limit."
-    summary = told if waits else "It never had to wait."
-    drawn = _lanes(_axis(report, zone), (), waits)
-    return drawn._replace(
-        key="waits", title="Waiting", summary=summary, **_span_table("what for", waits, zone)
-    )
-
-
-def _span_table(kind: str, spans: Iterable[Span], zone: tzinfo | None) -> dict[str, Any]:
-    rows = [
-        (clock(s.start, zone), s.kind, format_duration(s.end - s.start), s.reason) for s in spans
-    ]
-    return {"head": ("from", kind, "for", "why"), "rows": rows}
-
-
-def _axis(report: Report, zone: tzinfo | None) -> _TimeAxis:
-    return _TimeAxis(report.started_at, report.as_of, zone)
-
-
-def _lanes(axis: _TimeAxis, names: Sequence[str], spans: Sequence[Span]) -> Picture:
+def _lanes(drawn: Picture, axis: _TimeAxis, names: Sequence[str], spans: Sequence[Span]) -> None:
     """One row for each kind; what happened lies in its row, whatever its colour."""
     if not spans:
-        return Picture("", "", "")
-    kinds = list(dict.fromkeys([*names, *(span.kind for span in spans)]))
-    bottom = _TOP + len(kinds) * _LANE
-    ticks, texts = axis.ticks(bottom)
-    texts += [
-        Text(_LEFT - 6, _TOP + row * _LANE + 20, kind, "end") for row, kind in enumerate(kinds)
+        return
+    drawn.rows = [
+        (clock(s.start, axis.zone), s.kind, format_duration(s.end - s.start), s.reason)
+        for s in spans
     ]
-    bars = []
+    kinds = list(dict.fromkeys([*names, *(span.kind for span in spans)]))
+    drawn.level(_TOP, "grid")
+    for row, kind in enumerate(kinds):
+        drawn.level(_TOP + (row + 1) * _LANE, "grid")
+        drawn.texts.append(Caption(_LEFT - 6, _TOP + row * _LANE + 20, kind, "end"))
+    drawn.times(axis, _TOP + len(kinds) * _LANE)
     for span in spans:
         x, y = axis.x(span.start), _TOP + kinds.index(span.kind) * _LANE + 4
         wide = round(max(axis.x(span.end) - x, 2.0), 1)
         label = f"{span.kind}: {span.reason}"
-        bars.append(Bar(x, y, wide, _LANE - 8, f"lane-{span.kind}", label))
-    lines = [_flat(_TOP + row * _LANE, "grid") for row in range(len(kinds) + 1)]
-    return Picture("", "", "", bottom + 28, bars=bars, lines=[*lines, *ticks], texts=texts)
-
-
-def _flat(y: float, style: str) -> Line:
-    return Line(_LEFT, y, WIDTH - _RIGHT, y, style)
+        drawn.bars.append(Bar(x, y, wide, _LANE - 8, f"lane-{span.kind}", label))
 
 
 def _round_up(value: float) -> float:
@@ -290,3 +252,24 @@ def _round_up(value: float) -> float:
     return float(
         next(step * size for step in (1, 1.5, 2, 3, 5, 8, 10) if step * size >= value * 0.999)
     )
+
+
+# --- numbers and moments, as a person reads them ---------------------------------------------
+
+
+def clock(at: float | None, zone: tzinfo | None = None, form: str = "%Y-%m-%d %H:%M") -> str:
+    """A point in time as a person's wall clock shows it."""
+    return "" if at is None else datetime.fromtimestamp(at).astimezone(zone).strftime(form)
+
+
+def moment(at: float | None, span: float, zone: tzinfo | None = None) -> str:
+    """A point in time within so many seconds: a night needs no dates."""
+    return clock(at, zone, "%H:%M" if span < _NIGHT else "%m-%d %H:%M")
+
+
+def number(value: float) -> str:
+    """`1,234`, `56.7 k`, `9 M`: enough to compare."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= max(size, 10_000):
+            return f"{value / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{value:,.0f}"

@@ -15,10 +15,9 @@ from pathlib import Path
 from ralphloop.core.totals import cost_words, money, spent_words
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
-from ralphloop.ui.report.groups import ALWAYS
-from ralphloop.ui.report.pictures import pictures
+from ralphloop.ui.report.assemble import ALWAYS
+from ralphloop.ui.report.pictures import clock, moment, number, pictures
 from ralphloop.ui.report.values import Report
-from ralphloop.ui.report.words import clock, moment, number, percent, zone_name
 
 _HERE = Path(__file__).parent
 # An underscore within a word is only itself.
@@ -71,7 +70,7 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         "cost_words": cost_words,
         "spent_words": spent_words,
         "number": number,
-        "percent": percent,
+        "percent": "{:.0%}".format,
         "counted": counted,
         "words": escaped,
         "code": code,
@@ -80,20 +79,16 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
     return environment.from_string((_HERE / name).read_text(encoding="utf-8")).render(
         report=report,
         tiles=[by_key[key] for key in ALWAYS],
-        zone=zone_name(report.started_at, zone),
+        zone=clock(report.started_at, zone, "%Z") or "local time",
         **more,
     )
 
 
 def _shares(report: Report) -> list[tuple[str, float, float, float]]:
     """Where the time went: name, seconds, start and width in percent of the whole."""
-    times, found, start = report.times, [], 0.0
-    parts = {
-        "working": times.working_s,
-        "checking": times.checking_s,
-        "waiting": times.waiting_s,
-        "other": times.other_s,
-    }
+    found, start = [], 0.0
+    names = ("working", "checking", "waiting", "other")
+    parts = {name: float(getattr(report.times, f"{name}_s")) for name in names}
     whole = sum(parts.values()) or 1.0
     for name, seconds in parts.items():
         width = round(100 * seconds / whole, 2)

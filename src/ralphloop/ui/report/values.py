@@ -6,13 +6,27 @@ JSON these values are what `ralph report --json` prints.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import dataclass_transform
 
 import msgspec
 
 from ralphloop.core.totals import Totals
+from ralphloop.redaction import redact
+from ralphloop.text.plain import one_line
 
 MOST_SPANS = 100
+
+
+class Teller:
+    """Turns what agents and files say into one bounded line without secrets."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = tuple(secrets)
+
+    def __call__(self, text: object, limit: int = 300) -> str:
+        # Generously cut first: redaction must see whole secrets, not megabytes.
+        return one_line(redact(str(text)[: limit * 8], self._secrets), limit)
 
 
 @dataclass_transform(frozen_default=True)

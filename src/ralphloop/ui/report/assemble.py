@@ -1,0 +1,353 @@
+"""`build`: what is recorded of a run becomes one frozen `Report`.  Pure, apart from the reading.
+
+Stories are sorted by what their ending is worth; with what a person should do about them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from ralphloop.core import events
+from ralphloop.core.endings import ENDINGS
+from ralphloop.core.events import LoopEvent
+from ralphloop.core.grading import Grade
+from ralphloop.core.model import Circuit, ExitDecision, Transition
+from ralphloop.core.story_state import Standing
+from ralphloop.journal.records import RunRecord, Wait
+from ralphloop.night.past import Record
+from ralphloop.night.values import Night, StoryLook
+from ralphloop.text.plain import counted
+from ralphloop.ui.report.tally import StoryTally, Tally
+from ralphloop.ui.report.values import (
+    MOST_SPANS,
+    Cost,
+    Group,
+    Note,
+    Report,
+    Series,
+    Span,
+    Spending,
+    Step,
+    StoryLine,
+    Teller,
+    Times,
+)
+
+MOST_DECISIONS = 60
+MOST_BARS = 100
+MOST_POINTS = 300
+MOST_STORY_BARS = 12
+MOST_STORIES = 500
+ALWAYS = ("verified", "checked", "claimed", "review", "failed", "waiting")  # even with none
+_MOST_STEPS = 5
+_TOLD_ALREADY = (ExitDecision.PROJECT_COMPLETE, ExitDecision.BLOCKED)  # by the counts
+_WORST = [str(state) for state in Circuit]
+# In the order a person should look at them.
+_GROUPS = (
+    ("waiting", "Waiting for you", "?", "Only a person can answer what is asked here."),
+    ("review", "Needs review", "!", "Checks are green, but tests or stories were weakened."),
+    ("failed", "Failed", "✗", "Tried, and not passed."),
+    ("claimed", "Only claimed", "~", "The agent says so; no check could prove it."),
+    ("checked", "Checked", "✓", "All checks are green; none proves this story in particular."),
+    ("verified", "Verified", "✓✓", "Its own proof passed, or a check turned green, or new tests."),
+    ("by_hand", "By hand", "☞", "A person marked it as passed."),
+    ("open", "Not finished", "○", "Not begun, or not done yet."),
+    ("earlier", "Passed before this run", "·", "Nothing was done about them in this run."),
+)
+_GRADES: dict[str, str] = {
+    Grade.NEEDS_REVIEW: "review",
+    Grade.BY_HAND: "by_hand",
+    Grade.CLAIMED: "claimed",
+    Grade.CHECKED: "checked",
+    Grade.VERIFIED: "verified",
+}
+_T = TypeVar("_T")
+
+
+def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
+    """Everything there is to say about a run."""
+    night, run, say = record.night, record.run, Teller(secrets)
+    tally = Tally(say, record.commits)
+    for iteration in record.iterations():
+        tally.see(iteration)
+    told = _Events(record.events(), say)
+    waits = record.waits(MOST_SPANS)
+    moves = _moves(night, run, tally)
+    groups = tuple(_groups(night, tally))
+    decisions = _decisions(run, [*tally.decisions, *told.notes], waits, moves, say)
+    return Report(
+        run=run.id,
+        project=say(night.project.root.name, 100),
+        branch=say(run.branch, 100),
+        agent=f"{night.config.agent.name} {night.config.agent.model}".strip(),
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        as_of=_last_sign(run),
+        decision=run.decision,
+        reason=say(run.reason, 500),
+        headline=_headline(night, run, groups),
+        passed=night.passed,
+        total=night.total,
+        groups=groups,
+        next_steps=tuple(_next_steps(groups, run.decision)),
+        spending=_spending(night, len(tally.passes)),
+        times=_times(night, tally),
+        decisions=tuple(decisions[-MOST_DECISIONS:]),
+        decisions_left_out=max(0, len(decisions) - MOST_DECISIONS),
+        near_misses=tally.near_misses(),
+        tampering=tuple(tally.tampering),
+        tampering_left_out=tally.tampering_count - len(tally.tampering),
+        learnings=tuple(say(words) for words in record.learnings[:MOST_DECISIONS]),
+        warnings=told.warnings,
+        series=_series(tally, moves, waits, told.first_circuit, run),
+    )
+
+
+def _last_sign(run: RunRecord) -> float:
+    return run.ended_at or run.last_activity
+
+
+def _headline(night: Night, run: RunRecord, groups: Iterable[Group]) -> str:
+    counts = {group.key: group.count for group in groups}
+    stories = f"{night.passed} of {counted(night.total, 'story')} passed"
+    parts = [stories if night.total and run.prd_path else "a plain loop"]
+    if waiting := counts["waiting"]:
+        parts.append(f"{waiting} {'waits' if waiting == 1 else 'wait'} for you")
+    if failed := counts["failed"]:
+        parts.append(f"{failed} failed")
+    if review := counts["review"]:
+        parts.append(f"{review} to review")
+    if run.ended_at is None:
+        parts.append("its process is gone" if night.died else "still running")
+    elif run.decision in ENDINGS and run.decision not in _TOLD_ALREADY:
+        parts.append(ENDINGS[run.decision].words)
+    return ", ".join(parts)
+
+
+# --- stories ---------------------------------------------------------------------------------
+
+
+def _groups(night: Night, tally: Tally) -> Iterator[Group]:
+    """All groups that have stories, and those a reader always looks for."""
+    sorted_in: dict[str, list[StoryLook]] = {key: [] for key, *_ in _GROUPS}
+    for look in night.stories:
+        sorted_in[_key(look, tally.stories.get(look.story.id))].append(look)
+    room, checks = MOST_STORIES, [shlex.join(argv) for argv in night.session.frozen.checks]
+    for key, title, mark, meaning in _GROUPS:
+        members = sorted_in[key]
+        if members or key in ALWAYS:
+            shown = tuple(_story(look, key, tally, checks) for look in members[:room])
+            room -= len(shown)
+            rest = len(members) - len(shown)
+            yield Group(key, title, mark, meaning, len(members), shown, rest)
+
+
+def _key(look: StoryLook, spent: StoryTally | None) -> str:
+    """The group of a story, from how it stands and what this run spent on it."""
+    if look.standing is Standing.PASSED:
+        key = _GRADES.get(look.grade, "claimed")
+        return key if spent or key in ("review", "by_hand") else "earlier"
+    if look.standing is Standing.BLOCKED:
+        return "waiting"
+    tried = look.state.attempts or (spent and spent.failed)
+    return "failed" if look.standing is Standing.SET_ASIDE or tried else "open"
+
+
+def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> StoryLine:
+    say, story = tally.say, look.story
+    spent = tally.stories.get(story.id, StoryTally())
+    own = shlex.join(story.verify) if story.verify else "verify"
+    # A check is named after the beginning of its command line.
+    proof = (
+        own if name == "verify" else next((c for c in checks if c.startswith(name)), name)
+        for name in spent.checks
+    )
+    open_words = "begun, not done yet" if spent.iterations else "not begun"
+    return StoryLine(
+        id=say(story.id, 60) or "the prompt",
+        title=say(story.title, 200) if story.id else "",
+        reason=say(look.state.reason or (open_words if key == "open" else "")),
+        attempts=spent.failed,
+        iterations=spent.iterations,
+        cost_usd=spent.cost_usd,
+        unpriced=spent.unpriced,
+        tokens=spent.tokens,
+        seconds=spent.seconds,
+        look=" && ".join(f"git show {commit}" for commit in spent.shows),
+        proof=tuple(say(command, 500) for command in proof),
+        bring_back=say(look.bring_back, 250) if key == "failed" else "",
+    )
+
+
+def _next_steps(groups: Iterable[Group], decision: str) -> Iterator[Step]:
+    """What a person should do now, most urgent first."""
+    by_key = {group.key: group for group in groups}
+    for line in by_key["waiting"].stories[:_MOST_STEPS]:
+        yield Step(f"Answer {line.id}: {line.reason}")
+    for line in by_key["review"].stories[:_MOST_STEPS]:
+        yield Step(f"Review {line.id}: {line.reason}", line.look)
+    for line in by_key["failed"].stories[:_MOST_STEPS]:
+        if line.bring_back:
+            words = f"{line.id} was set aside. To bring its unfinished work back:"
+            yield Step(words, line.bring_back)
+    if claimed := by_key["claimed"].count:
+        words = f"{counted(claimed, 'story')} {'is' if claimed == 1 else 'are'} only claimed"
+        yield Step(f"{words}: look at the change, and set checks.commands in ralph.toml.")
+    if ending := ENDINGS.get(decision):
+        yield Step(ending.advice, ending.command)
+
+
+# --- what happened ---------------------------------------------------------------------------
+
+
+class _Events:
+    """The few things only the event stream knows; it may be pruned, then they are missing."""
+
+    def __init__(self, told: Iterable[LoopEvent], say: Teller) -> None:
+        self.notes: list[Note] = []
+        self.first_circuit = ""
+        warnings: dict[str, None] = {}
+        for event in told:
+            match event.what:
+                case events.RunStarted(circuit=circuit) if not self.first_circuit:
+                    self.first_circuit = str(circuit)
+                case events.RunStarted():
+                    self.notes.append(Note("the run was continued", event.at))
+                case events.Preflight(warnings=said):
+                    warnings.update((say(words), None) for words in said)
+                case events.RequestAnswered() as what:
+                    who = "the agent" if what.by_agent else "a person"
+                    words = f"{who} asked: {what.kind}; {what.answer}"
+                    self.notes.append(Note(say(words), event.at))
+        self.warnings = tuple(warnings)[:MOST_DECISIONS]
+
+
+def _moves(night: Night, run: RunRecord, tally: Tally) -> list[Transition]:
+    """The circuit's changes during the run, resets and handing back included, in order."""
+    found = {(move.at, move.before, move.after): move for move in tally.moves}
+    for entry in night.circuit.history:
+        if entry.at is not None and run.started_at <= entry.at <= _last_sign(run):
+            found.setdefault((entry.at, entry.before, entry.after), entry)
+    return sorted((move for move in found.values() if not move.is_note), key=_at)
+
+
+def _decisions(
+    run: RunRecord, notes: list[Note], waits: list[Wait], moves: list[Transition], say: Teller
+) -> list[Note]:
+    """Every decision with its reason, in order."""
+    for move in moves:
+        words = f"circuit {move.before} → {move.after}: {move.reason}"
+        notes.append(Note(say(words), move.at))
+    notes += [Note(say(f"waited: {wait.reason}"), wait.started_at) for wait in waits]
+    notes.sort(key=_at)
+    if run.decision:
+        words = f"ended the run: {run.decision}{': ' + run.reason if run.reason else ''}"
+        notes.append(Note(say(words), run.ended_at))
+    return notes
+
+
+def _at(item: Note | Transition) -> float:
+    return item.at or 0.0
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+def _spending(night: Night, passes: int) -> Spending:
+    totals, most = night.totals, night.limits.max_cost_usd
+    return Spending(
+        totals=totals,
+        total_tokens=totals.total_tokens,
+        max_cost_usd=most,
+        cost_share=totals.cost_usd / most if most and not totals.unpriced else None,
+        max_iterations=night.limits.max_iterations,
+        cost_per_pass_usd=totals.cost_usd / passes if passes and not totals.unpriced else None,
+    )
+
+
+def _times(night: Night, tally: Tally) -> Times:
+    total, waiting = night.active_s, night.totals.waited_s
+    return Times(
+        working_s=tally.working_s,
+        checking_s=tally.checking_s,
+        waiting_s=waiting,
+        other_s=max(0.0, total - waiting - tally.working_s - tally.checking_s),
+        total_s=total,
+        max_s=night.limits.max_time,
+    )
+
+
+def _series(
+    tally: Tally, moves: list[Transition], waits: list[Wait], first_circuit: str, run: RunRecord
+) -> Series:
+    say, end = tally.say, _last_sign(run)
+    costs = [
+        Cost(say(story, 60) or "the prompt", spent.cost_usd, spent.tokens, spent.unpriced)
+        for story, spent in tally.stories.items()
+    ]
+    costs.sort(key=lambda cost: (-cost.cost_usd, -cost.tokens))
+    rest = costs[MOST_STORY_BARS:]
+    circuit = _spans(moves, first_circuit or "CLOSED", run.started_at, end, say)
+    return Series(
+        passed=thinned(tally.passes, MOST_POINTS),
+        # Neighbours summed up, so that a picture has no more bars than an eye can see.
+        iterations=tuple(_sum(_between(part), part) for part in _parts(tally.spent, MOST_BARS)),
+        stories=tuple(costs[:MOST_STORY_BARS]),
+        other_stories=_sum(f"{len(rest)} others", rest) if rest else None,
+        circuit=tuple(_worst(part) for part in _parts(circuit, MOST_SPANS)),
+        circuit_changes=len(moves),
+        waits=tuple(_wait(wait, end, say) for wait in waits),
+    )
+
+
+def _spans(
+    moves: list[Transition], first: str, start: float, end: float, say: Teller
+) -> list[Span]:
+    """The circuit's states one after the other."""
+    found: list[Span] = []
+    state, since, reason = first, start, "as it was when the run began"
+    for move in moves:
+        found.append(Span(state, reason, since, _at(move)))
+        state, since, reason = str(move.after), _at(move), say(move.reason)
+    return [*found, Span(state, reason, since, max(since, end))]
+
+
+def _worst(part: Sequence[Span]) -> Span:
+    """Neighbouring states as one."""
+    if len(part) == 1:
+        return part[0]
+    kind = max((span.kind for span in part), key=_WORST.index)
+    return Span(kind, f"the worst of {len(part)} states", part[0].start, part[-1].end)
+
+
+def _wait(wait: Wait, end: float, say: Teller) -> Span:
+    over = wait.ended_at if wait.ended_at is not None else max(end, wait.started_at)
+    return Span(wait.kind, say(wait.reason), wait.started_at, over)
+
+
+def _between(part: Sequence[Cost]) -> str:
+    return part[0].name if len(part) == 1 else f"{part[0].name}–{part[-1].name}"
+
+
+def _sum(name: str, costs: Sequence[Cost]) -> Cost:
+    return Cost(
+        name,
+        sum(cost.cost_usd for cost in costs),
+        sum(cost.tokens for cost in costs),
+        sum(cost.unpriced for cost in costs),
+    )
+
+
+def _parts(items: Sequence[_T], most: int) -> list[Sequence[_T]]:
+    """Neighbours in at most so many parts."""
+    size = -(-len(items) // most) or 1
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def thinned(items: Sequence[_T], most: int) -> tuple[_T, ...]:
+    """At most so many of them, evenly spread, the last one always among them."""
+    if len(items) <= most:
+        return tuple(items)
+    return tuple(items[(position + 1) * len(items) // most - 1] for position in range(most))
