@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from ralphloop.repo import set_aside as module
-from ralphloop.repo.measures import Snapshot
 from ralphloop.repo.set_aside import SetAside, ref_name, set_aside
-from ralphloop.repo.snapshot import Snapshotter
+from ralphloop.repo.snapshot import Snapshot, Snapshotter
 from tests.repo.sandbox import Sandbox
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from ralphloop.errors import RepositoryError
 from ralphloop.proc.run import Ended
-from ralphloop.repo import object_store, snapshot, sorting
-from ralphloop.repo.git import Git
-from ralphloop.repo.measures import Change, Changed, Snapshot, printable
+from ralphloop.repo import private_git, snapshot, sorting
+from ralphloop.repo.git import Git, printable
 from ralphloop.repo.own_files import never_progress
+from ralphloop.repo.snapshot import Change, Changed, Snapshot
 from tests.repo.sandbox import Sandbox, statuses
 
 MEGABYTE = 1024 * 1024
@@ -751,13 +751,13 @@ def test_pruning_keeps_what_named_snapshots_need(
         box.write("draft.py", f"throw away {number}\n")
         measure.tree()
     last = measure.tree()
-    count = len(object_store._listed(box.store)[0])
+    count = len(private_git.stored_files(box.store)[0])
     measure.prune([kept])
-    assert len(object_store._listed(box.store)[0]) == count
-    monkeypatch.setattr(object_store, "MAX_LOOSE_OBJECTS", 10)
+    assert len(private_git.stored_files(box.store)[0]) == count
+    monkeypatch.setattr(private_git, "MAX_LOOSE_OBJECTS", 10)
     for _ in range(2):
         measure.prune([kept, Snapshot(tree="f" * 40)])
-        loose, packs = object_store._listed(box.store)
+        loose, packs = private_git.stored_files(box.store)
         assert loose == []
         assert len([pack for pack in packs if pack.suffix == ".pack"]) == 1
         (change,) = measure.diff(kept, last).changes

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ralphloop.repo import tamper
 from ralphloop.repo.census import count
-from ralphloop.repo.measures import Change
+from ralphloop.repo.snapshot import Change
 from ralphloop.repo.tamper import Review, review
 from tests.repo.sandbox import Sandbox
 from tests.timing import assert_linear, repeated

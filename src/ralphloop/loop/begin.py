@@ -25,7 +25,7 @@ from ralphloop.loop.repair import read_settings
 from ralphloop.loop.runner import Runner
 from ralphloop.project import relative
 from ralphloop.prompts import Parts, Prompt, build_prompt
-from ralphloop.repo.measures import Snapshot
+from ralphloop.repo.snapshot import Snapshot
 from ralphloop.room import new_file, open_regular
 
 _PROGRESS_BYTES = 12_000

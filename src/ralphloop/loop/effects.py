@@ -36,8 +36,8 @@ from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
-from ralphloop.repo.measures import Snapshot
 from ralphloop.repo.own_files import never_committed, project_prefix
+from ralphloop.repo.snapshot import Snapshot
 from ralphloop.stories.source import load
 
 

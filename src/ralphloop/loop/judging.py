@@ -36,7 +36,7 @@ from ralphloop.loop.repair import (
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
 from ralphloop.repo.checks import compare
-from ralphloop.repo.measures import Snapshot
+from ralphloop.repo.snapshot import Snapshot
 
 _WAITING = {Standing.SET_ASIDE: StorySetAside, Standing.BLOCKED: StoryBlocked}
 

@@ -35,7 +35,7 @@ from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Checker, Runner, Sink, measure_of, nobody
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.proc.table import started_at
-from ralphloop.repo import object_store
+from ralphloop.repo import private_git
 from ralphloop.repo.git import Git
 from ralphloop.room import cannot_write, claim
 from ralphloop.text.durations import format_duration
@@ -104,7 +104,7 @@ def make_directory(directory: Path) -> None:
         )
     claim(directory)
     try:
-        object_store.prepare(directory / "objects")
+        private_git.prepare(directory / "objects")
     except OSError as error:
         raise cannot_write(directory, error) from None
 

@@ -36,10 +36,10 @@ from ralphloop.loop.prepare import PROMPT_NAME
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.project import CONFIG_NAME, agent_directories
-from ralphloop.repo import object_store
-from ralphloop.repo.measures import Snapshot
+from ralphloop.repo import private_git
 from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.preflight import disk_space
+from ralphloop.repo.snapshot import Snapshot
 from ralphloop.repo.work_tree import contains, has_again, keep_lost
 from ralphloop.room import claim, open_regular
 from ralphloop.stories.changes import compare
@@ -60,7 +60,7 @@ def put_back_own_files(runner: Runner) -> None:
     if runner.lock is not None:
         deleted = runner.lock.renew_if_deleted(runner.clock())
     if runner.journal.put_back_if_deleted() or deleted:
-        object_store.prepare(project.directory / "objects")
+        private_git.prepare(project.directory / "objects")
         gone = "the journal was put back, transcripts and reports are gone"
         runner.remarks = (*runner.remarks, f"{project.directory.name} was deleted: {gone}")
 

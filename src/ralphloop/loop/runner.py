@@ -37,8 +37,7 @@ from ralphloop.journal.views import (
 )
 from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
-from ralphloop.repo.measures import Snapshot
-from ralphloop.repo.snapshot import PlainSnapshotter, Snapshotter
+from ralphloop.repo.snapshot import PlainSnapshotter, Snapshot, Snapshotter
 from ralphloop.stories.source import StoryFile, load, read
 
 if TYPE_CHECKING:

@@ -40,8 +40,8 @@ from ralphloop.repo.git import (
     first_lines,
     literal_pathspecs,
     nul_ended,
+    printable,
 )
-from ralphloop.repo.measures import printable
 from ralphloop.repo.own_files import OwnFiles, never_committed
 from ralphloop.repo.work_tree import Repository, wait_for_locks
 from ralphloop.room import open_regular

@@ -17,6 +17,7 @@ decodes them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from ralphloop.proc.run import Ended, run_command
 
 READ_TIMEOUT_S = 120.0
 _SHOWN_LINES = 6
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 # Where git would look instead of the directory it runs in: what `git rev-parse --local-env-vars`
 # lists, but for configuration given by variables.
@@ -177,6 +179,12 @@ def first_lines(output: bytes) -> str:
     lines = output.decode("utf-8", "replace").splitlines()
     said = [line.rstrip() for line in lines if line.strip()][:_SHOWN_LINES]
     return "\n".join(line[:500] for line in said)
+
+
+def printable(path: str) -> str:
+    """A path as one line of text that any encoder takes."""
+    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def nul_ended(records: Iterable[bytes]) -> bytes:

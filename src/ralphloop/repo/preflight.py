@@ -12,11 +12,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from ralphloop.errors import Finding, Level, RepositoryError
-from ralphloop.repo import object_store
-from ralphloop.repo.git import first_lines, nul_ended
-from ralphloop.repo.measures import printable
+from ralphloop.repo import private_git
+from ralphloop.repo.git import first_lines, nul_ended, printable
 from ralphloop.repo.own_files import OwnFiles
-from ralphloop.repo.private_index import object_variables
+from ralphloop.repo.private_git import object_variables
 from ralphloop.repo.work_tree import Repository
 
 DISK_FLOOR = 200 * 1024**2
@@ -162,7 +161,7 @@ def _signing(repo: Repository, store: Path | None) -> list[Finding]:
 
 def _signing_problem(repo: Repository, store: Path) -> str:
     """Sign a commit that nobody will ever see."""
-    object_store.prepare(store)
+    private_git.prepare(store)
     git = repo.git.writing().adapted(env=object_variables(store, repo.objects))
     try:
         tree = git.line("hash-object", "-t", "tree", "-w", os.devnull)

@@ -25,13 +25,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ralphloop.core.model import Value
-from ralphloop.repo import object_store
+from ralphloop.repo import private_git
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
-from ralphloop.repo.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs, nul_ended
-from ralphloop.repo.measures import Change, Snapshot, printable
+from ralphloop.repo.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs, nul_ended, printable
 from ralphloop.repo.own_files import OwnFiles
-from ralphloop.repo.private_index import update_index
-from ralphloop.repo.snapshot import Snapshotter
+from ralphloop.repo.private_git import update_index
+from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
 from ralphloop.repo.sorting import LONGEST_STANDIN, is_placeholder
 from ralphloop.repo.work_tree import Repository, contains, wait_for_locks
 
@@ -127,8 +126,8 @@ class Aside:
     def _kept(self, names: Iterable[str]) -> frozenset[str]:
         """Contents that are really there, not just placeholders for them."""
         git = self.measure.git()
-        there = object_store.blobs_among(git, names)
-        small = object_store.contents(git, there, largest=LONGEST_STANDIN)
+        there = frozenset(private_git.sizes(git, "blob", names))
+        small = private_git.contents(git, there, largest=LONGEST_STANDIN)
         return there - {n for n, content in small.items() if is_placeholder(content)}
 
 

@@ -2,7 +2,8 @@
 
 One `git status` against our private index says what changed since the last look; if nothing did,
 that is the whole cost.  Otherwise the changed paths are hashed into `.ralph/objects` and a tree is
-written there, so that two moments can be compared and restored although nobody committed.
+written there, so that two moments can be compared and restored although nobody committed.  Equal
+hashes, equal content; what cannot be measured is said in `notes`.
 
 What is too large or too much to read is known by size and time, as `sorting` decides.  Tracked is
 what HEAD holds; a file that is ignored and merely staged does not count yet.
@@ -21,21 +22,15 @@ from pathlib import Path
 
 import msgspec
 
+from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
-from ralphloop.repo import object_store
-from ralphloop.repo.git import Git, StatusReport
-from ralphloop.repo.measures import (
-    MAX_CHANGES,
-    Change,
-    Changed,
-    Commits,
-    Snapshot,
-)
+from ralphloop.repo import private_git, sorting
+from ralphloop.repo.git import Git, StatusReport, printable
 from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
-from ralphloop.repo.private_index import PrivateIndex, object_variables
-from ralphloop.repo.sorting import Sorting, Work, store_blob
 from ralphloop.repo.work_tree import Repository
+from ralphloop.text.test_paths import is_test_path
 
+MAX_CHANGES = 10_000
 _MAX_COUNTED_LINES_IN = 2_000
 _MAX_SUBJECTS = 20
 _GENERATED = (
@@ -45,6 +40,49 @@ _GENERATED = (
 )  # fmt: skip
 _NO_GIT = "no git repository: commits cannot be seen, and nothing can be brought back"
 _RAW = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
+
+
+class Snapshot(Value, frozen=True, kw_only=True):
+    """The content of a work tree at one moment."""
+
+    tree: str
+    head: str | None = None  # None: no commit yet, or no git
+    branch: str | None = None  # None: detached, or no git
+    notes: tuple[str, ...] = ()  # what this measurement cannot see
+
+
+class Change(Value, frozen=True, kw_only=True):
+    """One path that differs between two snapshots."""
+
+    path: str  # bytes that are no UTF-8 are surrogates, as `os.fsencode` wants them
+    status: str  # A added, M modified, D deleted
+    before: str | None = None  # name of the content, for `contents`
+    after: str | None = None
+
+
+class Changed(Value, frozen=True, kw_only=True):
+    """What differs between two snapshots."""
+
+    count: int = 0
+    changes: tuple[Change, ...] = ()  # the first MAX_CHANGES of them
+    insertions: int | None = None  # None: too many to count, or no git
+    deletions: int | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(change.path for change in self.changes)
+
+    def work_files(self, limit: int = 500) -> tuple[str, ...]:
+        """Changed paths fit to be stored as text; source first, so that a cut never hides it."""
+        ordered = sorted(self.paths, key=is_test_path)
+        return tuple(printable(path) for path in ordered[:limit])
+
+
+class Commits(Value, frozen=True, kw_only=True):
+    """Commits that one head has and another has not."""
+
+    count: int = 0
+    subjects: tuple[str, ...] = ()  # newest first, bounded
 
 
 class Snapshotter:
@@ -61,7 +99,7 @@ class Snapshotter:
         self._store = store.resolve()  # git runs in the root, wherever we were started
         project = self._store.parent.parent
         self.own = own or never_progress(project_prefix(repo.root, project))
-        self._index = PrivateIndex(repo, self._store, self.own, kept=kept)
+        self._index = private_git.PrivateIndex(repo, self._store, self.own, kept=kept)
         self._root = os.fsencode(repo.root)
         left = self._index.take_up()
         self._indexed = left.tree if left else None  # tree of the private index as it stands
@@ -72,8 +110,19 @@ class Snapshotter:
     def tree(self) -> Snapshot:
         """The content as it is now."""
         try:
-            object_store.prepare(self._store)
-            return self._measure_or_rebuild()
+            private_git.prepare(self._store)
+            try:
+                return self._measure()
+            except RepositoryError:
+                place = self._repo.git_dir
+                if not place.exists():
+                    raise RepositoryError(
+                        f"the repository is gone: {place} was there when the run began",
+                        "Bring it back from a backup or a clone, then: ralph run --continue",
+                    ) from None
+                # A damaged private index, or a lock a killed git left: ours to rebuild, once.
+                self._index.discard()
+                return self._measure()
         except OSError as error:
             raise RepositoryError(
                 f"the work tree cannot be measured: {error}",
@@ -84,33 +133,36 @@ class Snapshotter:
         """What differs between two moments."""
         if before.tree == after.tree:
             return Changed(insertions=0, deletions=0)
-        # Counting lines takes long where very much has changed: looked at before, where likely.
-        likely_few = before.head == after.head and self._differing <= _MAX_COUNTED_LINES_IN
-        counted = self._counted(before.tree, after.tree) if likely_few else None
-        if counted is None:
-            before, changes = self._listed(before, after)
-            few = len(changes) <= _MAX_COUNTED_LINES_IN
-            counted = (self._counted(before.tree, after.tree) if few else None) or (changes, None)
-        changes, lines = counted
+        changes, counts = self._compared(before, after)
+        lines = [record.split(b"\t", 2) for record in counts or () if record]
+        plus, minus = (sum(int(n[side]) for n in lines if n[side] != b"-") for side in (0, 1))
         return Changed(
             count=len(changes),
             changes=tuple(changes[:MAX_CHANGES]),
-            insertions=lines[0] if lines else None,
-            deletions=lines[1] if lines else None,
+            insertions=None if counts is None else plus,
+            deletions=None if counts is None else minus,
         )
 
-    def _listed(self, before: Snapshot, after: Snapshot) -> tuple[Snapshot, list[Change]]:
-        try:
-            return before, self.changes(before.tree, after.tree)
-        except RepositoryError:
-            before = self.known(before)
-            return before, self.changes(before.tree, after.tree)
+    def _compared(
+        self, before: Snapshot, after: Snapshot
+    ) -> tuple[list[Change], list[bytes] | None]:
+        """Every path that differs, and git's count of lines for each where that is no long work."""
+        if self._differing <= _MAX_COUNTED_LINES_IN:
+            args = (*_RAW, "--numstat", "--no-ext-diff", "--no-textconv", before.tree, after.tree)
+            ended = self.git().attempt(*args, timeout_s=30)
+            if ended.returncode == 0 and not ended.timed_out and not ended.overflowed:
+                # All raw records come first, a path behind each; then one field for each path.
+                fields = ended.stdout.split(b"\0")
+                raw = 2 * sum(field.startswith(b":") for field in fields[0::2])
+                return _raw_changes(fields[:raw]), fields[raw:]
+        # Content that was never kept cannot be counted.
+        return self.changes(self.known(before).tree, after.tree), None
 
     def known(self, moment: Snapshot) -> Snapshot:
         """The same moment; where what we kept of it was deleted, the commit it stood on."""
-        if self._index.git().attempt("cat-file", "-e", moment.tree).returncode == 0:
+        if self.git().attempt("cat-file", "-e", moment.tree).returncode == 0:
             return moment
-        scratch = PrivateIndex(self._repo, self._store, self.own)
+        scratch = private_git.PrivateIndex(self._repo, self._store, self.own)
         try:
             return msgspec.structs.replace(moment, tree=scratch.tree_of(moment.head))
         finally:
@@ -118,7 +170,7 @@ class Snapshotter:
 
     def changes(self, before: str, after: str) -> list[Change]:
         """Every path in which two trees differ, however many there are."""
-        return _raw_changes(self._index.git().run(*_RAW, before, after).split(b"\0"))
+        return _raw_changes(self.git().run(*_RAW, before, after).split(b"\0"))
 
     def commits(self, before: str | None, after: str | None) -> Commits:
         """What was committed between two heads."""
@@ -133,7 +185,7 @@ class Snapshotter:
 
     def contents(self, names: Iterable[str]) -> dict[str, bytes]:
         """The contents behind a change, as far as they are kept and not too large."""
-        return object_store.contents(self._index.git(), names)
+        return private_git.contents(self.git(), names)
 
     def git(self) -> Git:
         """Git that sees everything measured and writes nothing of the user's."""
@@ -141,70 +193,52 @@ class Snapshotter:
 
     def object_variables(self) -> dict[str, str]:
         """Environment with which any git sees the objects of our snapshots."""
-        return object_variables(self._store, self._repo.objects)
+        return private_git.object_variables(self._store, self._repo.objects)
 
     def prune(self, keep: Iterable[Snapshot | str]) -> None:
         """Keep the store small: only what the given snapshots need stays, once it has grown."""
         trees = [item if isinstance(item, str) else item.tree for item in keep]
         if self._indexed is not None:
             trees.append(self._indexed)
-        object_store.prune(self._index.git(), self._store, trees)
-
-    def _measure_or_rebuild(self) -> Snapshot:
-        try:
-            return self._measure()
-        except RepositoryError:
-            if not self._repo.git_dir.exists():
-                raise RepositoryError(
-                    f"the repository is gone: {self._repo.git_dir} was there when the run began",
-                    "Bring it back from a backup or a clone, then: ralph run --continue",
-                ) from None
-            # A damaged private index, or a lock a killed git left: ours to rebuild, once.
-            self._index.discard()
-            return self._measure()
+        private_git.prune(self.git(), self._store, trees)
 
     def _measure(self) -> Snapshot:
         fresh = self._index.ensure()
         if fresh:
             self._indexed = None
         report = self._index.status()
-        work = self._work(report, self._dropped(report, fresh=fresh))
-        if work.touches_ignore_rules and not fresh:
+        dropped = self._dropped(report, fresh=fresh)
+        entries = [
+            entry
+            for entry in report.entries
+            if entry.path in dropped or os.fsdecode(entry.path) not in self.own
+        ]
+        work = sorting.sort(self._root, entries, dropped)
+        touched = [*work.add, *work.remove]
+        if not fresh and any(path.rpartition(b"/")[2] == b".gitignore" for path in touched):
             # Files taken in as untracked may be ignored now: look again from the start.
             self._index.discard()
             return self._measure()
-        if work.add or work.remove:
+        if touched:
             self._indexed = None
-            self._index.update(work.add, work.remove, keep_content=work.keep_content)
+            keep = work.keep_content
+            private_git.update_index(
+                self.git(), self._repo, work.add, work.remove, keep_content=keep
+            )
         if self._indexed is None:
             self._indexed = self._index.write_tree()
-        tree = self._tree_with(work.unread)
+        tree = self._tree_with(self._indexed, work.unread)
         self._head, self._differing = report.head, len(report.entries)
         self._index.leave(self._indexed, report.head)
         return Snapshot(tree=tree, head=report.head, branch=report.branch, notes=work.notes)
 
-    def _tree_with(self, unread: dict[bytes, bytes]) -> str:
-        assert self._indexed is not None  # noqa: S101 - for the type checker
-        if not unread:
-            return self._indexed
-        if self._finished is not None and self._finished[:2] == (self._indexed, unread):
-            return self._finished[2]
-        entries = {
-            path: store_blob(self._store, self._repo.object_format, content)
-            for path, content in unread.items()
-        }
-        tree = self._index.write_tree_with(entries)
-        self._finished = (self._indexed, unread, tree)
-        return tree
-
-    def _work(self, report: StatusReport, dropped: frozenset[bytes]) -> Work:
-        sorting = Sorting(self._root)
-        for entry in report.entries:
-            if entry.path in dropped:
-                sorting.drop(entry.path)
-            elif os.fsdecode(entry.path) not in self.own:
-                sorting.take(entry)
-        return sorting.work()
+    def _tree_with(self, indexed: str, unread: dict[bytes, bytes]) -> str:
+        """The tree of the index with placeholders for what was not read."""
+        if unread and (self._finished is None or self._finished[:2] != (indexed, unread)):
+            store, kind = self._store, self._repo.object_format
+            blobs = {p: private_git.store_blob(store, kind, text) for p, text in unread.items()}
+            self._finished = (indexed, unread, self._index.write_tree(blobs))
+        return self._finished[2] if unread and self._finished else indexed
 
     def _dropped(self, report: StatusReport, *, fresh: bool) -> frozenset[bytes]:
         """Ignored paths that our index still holds although HEAD does not."""
@@ -212,21 +246,6 @@ class Snapshotter:
             return frozenset()
         unknown_to_head = {entry.path for entry in report.entries if entry.staged == "A"}
         return self._index.ignored() & unknown_to_head if unknown_to_head else frozenset()
-
-    def _counted(
-        self, before: str, after: str
-    ) -> tuple[list[Change], tuple[int, int] | None] | None:
-        """What differs, with added and deleted lines, by one command; None where it fails."""
-        args = (*_RAW, "--numstat", "--no-ext-diff", "--no-textconv")
-        ended = self._index.git().attempt(*args, before, after, timeout_s=30)
-        if ended.returncode != 0 or ended.timed_out or ended.overflowed:
-            return None  # content that was never kept cannot be counted
-        # All raw records come first, a path behind each; then one field for each path.
-        fields = ended.stdout.split(b"\0")
-        raw = 2 * sum(field.startswith(b":") for field in fields[0::2])
-        changes = _raw_changes(fields[:raw])
-        few = len(changes) <= _MAX_COUNTED_LINES_IN
-        return changes, _changed_lines(fields[raw:]) if few else None
 
 
 class PlainSnapshotter(Snapshotter):
@@ -246,18 +265,12 @@ class PlainSnapshotter(Snapshotter):
         """The content as it is now; there is no history to stand on."""
         excludes = self._repo.git_dir / "info" / "exclude"
         if not excludes.exists():
-            object_store.prepare(self._store)
+            private_git.prepare(self._store)
             self._repo.git.run("init", "--quiet", "--template=")
             excludes.parent.mkdir(exist_ok=True)
             excludes.write_text("".join(f"{name}/\n" for name in _GENERATED), encoding="utf-8")
         seen = super().tree()
         return msgspec.structs.replace(seen, branch=None, notes=(_NO_GIT, *seen.notes))
-
-
-def _changed_lines(records: list[bytes]) -> tuple[int, int]:
-    counts = [record.split(b"\t", 2)[:2] for record in records if record]
-    numbers = [(int(plus), int(minus)) for plus, minus in counts if plus != b"-"]
-    return sum(n[0] for n in numbers), sum(n[1] for n in numbers)
 
 
 def _raw_changes(fields: list[bytes]) -> list[Change]:

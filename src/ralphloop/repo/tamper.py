@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ralphloop.core.model import Value
 from ralphloop.repo.census import Case, count, is_countable, suffix_of
 from ralphloop.repo.check_files import is_configuration, weakenings
-from ralphloop.repo.measures import Change, printable
+from ralphloop.repo.git import printable
+from ralphloop.repo.snapshot import Change
 from ralphloop.text.test_paths import is_test_path
 
 MAX_FILES = 1_000

@@ -1,14 +1,17 @@
-"""An index of our own, so that measuring never writes into the user's `.git`.
+"""An index and objects of our own, so that measuring never writes into the user's `.git`.
 
-It starts as a copy of the user's index (whose cached file times make the first look cheap), then
+The index starts as a copy of the user's (whose cached file times make the first look cheap), then
 lives its own life under `.ralph/`: after each measurement it holds exactly what the work tree
 holds, untracked files included.  The next `git status` against it therefore lists only what changed
-since, and nothing listed means nothing to do.  New blobs go to `.ralph/objects`, with the user's
-objects as alternates.
+since, and nothing listed means nothing to do.
 
 A run has an index as long as its process lives.  A session's loop is a new process every turn, so
 its index is `kept`: what is known of it lies beside it and is believed only while the index file is
 the very one that was left.
+
+New objects go to `.ralph/objects`, with the user's as alternates, so that none is stored twice.
+Every measurement may leave loose ones behind.  Once there are many, those that named trees still
+need are packed and the rest goes.
 
 Hooks, split indexes, lazy fetching and external clean filters (git-lfs writes into `.git/lfs`) are
 switched off; git's own conversions (line endings) are not.
@@ -16,8 +19,10 @@ switched off; git's own conversions (line endings) are not.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
+import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +35,11 @@ from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, nul_ended, parse_
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.work_tree import Repository
 
+MAX_TEXT = 1024 * 1024
+MAX_TEXTS = 32 * 1024 * 1024
+MAX_LOOSE_OBJECTS = 20_000
+MAX_STORE_BYTES = 256 * 1024 * 1024
+_PACK_TIMEOUT_S = 300.0
 _UPDATE_TIMEOUT_S = 600.0
 _CONFIG = (
     f"core.hooksPath={os.devnull}",
@@ -40,9 +50,7 @@ _CONFIG = (
     "core.protectNTFS=false",
     "core.protectHFS=false",
 )
-_GITLINK = b"160000 "
 _USERS_OWN = ("~/.gitconfig", "~/.config/git/config", "~/.config/git/ignore")
-
 
 _numbers = itertools.count()
 _Stamps = tuple[tuple[int, int, int] | None, ...]
@@ -90,10 +98,8 @@ class PrivateIndex:
             left = msgspec.json.decode(self._notes.read_bytes(), type=Left)
         except (OSError, msgspec.DecodeError):
             return None
-        mine = (self._own.patterns, self._premises())
-        if left.index is None or left.index != _stamp(str(self.path)):
-            return None
-        if (left.own, left.premises) != mine:
+        found = (_stamp(str(self.path)), self._premises(), self._own.patterns)
+        if left.index is None or (left.index, left.premises, left.own) != found:
             return None
         self._filters, self._has_submodules = left.filters, left.has_submodules
         self._seeded_for, self._git = left.premises, None
@@ -117,14 +123,8 @@ class PrivateIndex:
 
     def ensure(self) -> bool:
         """Start anew where there is no index or its premises changed; True if it did."""
-        premises = self._premises()
-        if self._seeded_for == premises and self.path.exists():
+        if self._seeded_for == self._premises() and self.path.exists():
             return False
-        self.seed()
-        return True
-
-    def seed(self) -> None:
-        """Begin with a copy of the user's index, without our own files."""
         self.discard()
         self._filters, self._git = self._switched_off_filters(), None
         users = self._repo.git_dir / "index"
@@ -133,6 +133,7 @@ class PrivateIndex:
             _copy(users, self.path)
         self._drop_own_files()
         self._seeded_for = self._premises()
+        return True
 
     def discard(self) -> None:
         """Forget the index and what a killed git may have left of it."""
@@ -152,27 +153,21 @@ class PrivateIndex:
         args = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
         return frozenset(path for path in self.git().run(*args).split(b"\0") if path)
 
-    def update(self, add: list[bytes], remove: list[bytes], *, keep_content: bool) -> None:
-        """Take over the work tree's state of some paths; without content only hashes are kept."""
-        update_index(self.git(), self._repo, add, remove, keep_content=keep_content)
-
-    def write_tree(self) -> str:
-        """The tree of what the index holds."""
-        return self.git().line("write-tree", "--missing-ok")
-
     def tree_of(self, commit: str | None) -> str:
         """The tree of a commit without our own files, which this index then holds."""
-        self.git().run("read-tree", *([commit] if commit else ["--empty"]))
+        self.git().run("read-tree", commit or "--empty")
         self._drop_own_files()
         return self.write_tree()
 
-    def write_tree_with(self, entries: dict[bytes, str]) -> str:
+    def write_tree(self, instead: dict[bytes, str] | None = None) -> str:
         """The tree of what the index holds, with some paths replaced by given blobs."""
+        if not instead:
+            return self.git().line("write-tree", "--missing-ok")
         copy = self.path.with_name(f"{self.path.name}.placeholders")
         if self.path.exists():
             _copy(self.path, copy)
         git = self._made(copy)
-        lines = [b"100644 %s\t%s" % (name.encode(), path) for path, name in entries.items()]
+        lines = [b"100644 %s\t%s" % (name.encode(), path) for path, name in instead.items()]
         git.run("update-index", "-z", "--add", "--replace", "--index-info", stdin=nul_ended(lines))
         tree = git.line("write-tree", "--missing-ok")
         copy.unlink(missing_ok=True)
@@ -203,11 +198,9 @@ class PrivateIndex:
 
     def _switched_off_filters(self) -> tuple[str, ...]:
         """Settings that turn every configured clean filter into no filter."""
-        listed = self._repo.git.run(
-            "config", "-z", "--name-only", "--get-regexp", r"^filter\.", ok=(0, 1)
-        )
-        keys = (os.fsdecode(key) for key in listed.split(b"\0") if key)
-        drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}
+        args = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
+        keys = os.fsdecode(self._repo.git.run(*args, ok=(0, 1))).split("\0")
+        drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key}
         return tuple(
             f"filter.{driver}.{setting}"
             for driver in sorted(drivers)
@@ -215,14 +208,11 @@ class PrivateIndex:
         )
 
     def _drop_own_files(self) -> None:
-        ours: list[bytes] = []
-        has_submodules = False
-        for record in self.git().run("ls-files", "-z", "--stage").split(b"\0"):
-            has_submodules |= record.startswith(_GITLINK)
-            path = record.partition(b"\t")[2]
-            if path and os.fsdecode(path) in self._own:
-                ours.append(path)
-        self._has_submodules, self._git = has_submodules, None
+        records = self.git().run("ls-files", "-z", "--stage").split(b"\0")
+        self._has_submodules = any(record.startswith(b"160000 ") for record in records)
+        self._git = None
+        paths = (record.partition(b"\t")[2] for record in records if record)
+        ours = [path for path in paths if os.fsdecode(path) in self._own]
         update_index(self.git(), self._repo, [], ours)
 
 
@@ -234,7 +224,7 @@ def update_index(
     *,
     keep_content: bool = True,
 ) -> None:
-    """Bring an index to the work tree's state of some paths."""
+    """Bring an index to the work tree's state of some paths; or keep only hashes of the content."""
     null = b"0" * (64 if repo.object_format == "sha256" else 40)
     if gone := nul_ended(b"0 %s\t%s" % (null, path) for path in remove):
         git.run("update-index", "-z", "--index-info", stdin=gone)
@@ -252,25 +242,98 @@ def _copy(source: Path, target: Path) -> None:
     os.utime(target, ns=(seen.st_atime_ns, seen.st_mtime_ns))
 
 
-def object_variables(store: Path, objects: Path) -> dict[str, str]:
-    """Environment that makes git write to a store and read from the repository as well."""
-    return {
-        "GIT_OBJECT_DIRECTORY": str(store),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(str(objects)),
-    }
-
-
-def _quoted(path: str) -> str:
-    """A path as one element of a colon-separated list that git unquotes like C."""
-    if ":" not in path and not path.startswith('"'):
-        return path
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def _stamp(path: str) -> tuple[int, int, int] | None:
     try:
         info = os.stat(path)  # noqa: PTH116 - asked before every measurement
     except OSError:
         return None
     return info.st_ino, info.st_size, info.st_mtime_ns
+
+
+# --- objects ---------------------------------------------------------------------------------
+
+
+def prepare(store: Path) -> None:
+    """Make the store, in a directory that git does not look into."""
+    if not store.is_dir():
+        store.mkdir(parents=True, exist_ok=True)
+    ignore = store.parent / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+
+
+def object_variables(store: Path, objects: Path) -> dict[str, str]:
+    """Environment that makes git write to a store and read from the repository as well."""
+    users = str(objects)
+    if ":" in users or users.startswith('"'):  # one element of a list that git unquotes like C
+        escaped = users.replace("\\", "\\\\").replace('"', '\\"')
+        users = f'"{escaped}"'
+    return {"GIT_OBJECT_DIRECTORY": str(store), "GIT_ALTERNATE_OBJECT_DIRECTORIES": users}
+
+
+def store_blob(store: Path, object_format: str, content: bytes) -> str:
+    """Write a loose blob; cheaper than a process for each."""
+    body = b"blob %d\0%s" % (len(content), content)
+    name = hashlib.new(object_format, body, usedforsecurity=False).hexdigest()
+    target = store / name[:2] / name[2:]
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f"tmp_{os.getpid()}_{name[2:10]}")
+        temporary.write_bytes(zlib.compress(body, 1))
+        temporary.replace(target)
+    return name
+
+
+def contents(git: Git, names: Iterable[str], largest: int = MAX_TEXT) -> dict[str, bytes]:
+    """Blobs by name; missing and large ones are left out."""
+    wanted: list[str] = []
+    total = 0
+    for name, size in sizes(git, "blob", names).items():
+        if size <= largest and total + size <= MAX_TEXTS:
+            total += size
+            wanted.append(name)
+    output = git.run("cat-file", "--batch", stdin=_lines(wanted)) if wanted else b""
+    found, at = {}, 0
+    while at < len(output):
+        start = output.index(b"\n", at) + 1
+        name, _, length = output[at : start - 1].decode().split(" ")
+        found[name] = output[start : start + int(length)]
+        at = start + int(length) + 1
+    return found
+
+
+def sizes(git: Git, kind: str, names: Iterable[str]) -> dict[str, int]:
+    """Those objects of a kind that are there, with their sizes."""
+    asked = _lines(sorted(set(names)))
+    said = git.run("cat-file", "--batch-check", stdin=asked).decode() if asked else ""
+    fields = (line.split(" ") for line in said.splitlines())
+    return {name: int(size[0]) for name, found, *size in fields if found == kind and size}
+
+
+def prune(git: Git, store: Path, keep: Iterable[str]) -> None:
+    """Once the store has grown too large, keep only what the given trees need."""
+    loose, packs = stored_files(store)
+    size = sum(file.stat().st_size for file in (*loose, *packs))
+    if len(loose) <= MAX_LOOSE_OBJECTS and size <= MAX_STORE_BYTES:
+        return
+    new = ""
+    if trees := sizes(git, "tree", keep):
+        (store / "pack").mkdir(exist_ok=True)
+        # --missing: content too plentiful to keep is named in trees without being there
+        args = ("pack-objects", "--quiet", "--revs", "--local", "--missing=allow-any")
+        packed = git.run(
+            *args, f"{store}/pack/pack", stdin=_lines(trees), timeout_s=_PACK_TIMEOUT_S
+        )
+        new = packed.decode().strip()
+    for file in (*loose, *packs):
+        if not new or new not in file.name:
+            file.unlink(missing_ok=True)
+
+
+def stored_files(store: Path) -> tuple[list[Path], list[Path]]:
+    """Loose objects, and packs with their companions."""
+    return list(store.glob("[0-9a-f][0-9a-f]/*")), list(store.glob("pack/*"))
+
+
+def _lines(names: Iterable[str]) -> bytes:
+    return b"".join(name.encode() + b"\n" for name in names)
