@@ -5,7 +5,7 @@ can still be continued keeps everything, and so does the newest one against the 
 in the morning finds the night complete.  Only what carries a run's name is ever touched, links are
 never followed, and the journal keeps what it knows.
 
-Choosing is pure (`to_remove`); `survey` and `remove` do the rest.
+Choosing is pure (`to_remove`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +26,7 @@ from ralphloop.project import Project
 
 KEEP_RUNS = 20
 MAX_BYTES = 2 * 1000**3
-_RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+_RUN = re.compile(r"([0-9]{8}-[0-9]{6}-[0-9a-f]{6})(?:\.|$)")
 _ROOMS = ("transcripts", "reports")
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(B|KB|MB|GB|TB)?", re.IGNORECASE | re.ASCII)
 _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
@@ -59,8 +61,10 @@ def tidy(
     dry_run: bool = False,
 ) -> Cleaned:
     """Remove what is beyond the bounds; `dry_run` only says what that would be."""
-    found = survey(project)
-    protected = _protected(project, journal)
+    found = _survey(project)
+    # Runs that go on or can be continued.
+    holder, unfinished = live_holder(project.directory, time.time()), journal.latest_unfinished()
+    protected = {holder.run if holder else None, unfinished.id if unfinished else None}
     going = to_remove(found, protected, keep_runs=keep_runs, max_bytes=max_bytes)
     problems = [] if dry_run else [words for each in going for words in _remove(each)]
     kept = tuple(each for each in found if each not in going)
@@ -68,31 +72,25 @@ def tidy(
 
 
 def to_remove(
-    found: Sequence[Leftovers],
-    protected: Collection[str],
-    *,
-    keep_runs: int = KEEP_RUNS,
-    max_bytes: int = MAX_BYTES,
+    found: Sequence[Leftovers], protected: Collection[str | None], *, keep_runs: int, max_bytes: int
 ) -> list[Leftovers]:
     """Which of these runs, newest first, are beyond the bounds."""
-    going: list[Leftovers] = []
-    total = 0
-    for position, each in enumerate(found):
-        total += each.bytes  # of this run and all newer ones
-        beyond = position >= keep_runs or (position > 0 and total > max_bytes)
-        if beyond and each.run not in protected:
-            going.append(each)
-    return going
+    totals = accumulate(each.bytes for each in found)  # of this run and all newer ones
+    return [
+        each
+        for position, (each, total) in enumerate(zip(found, totals, strict=True))
+        if (position >= keep_runs or (position > 0 and total > max_bytes))
+        and each.run not in protected
+    ]
 
 
-def survey(project: Project) -> list[Leftovers]:
+def _survey(project: Project) -> list[Leftovers]:
     """What is there, newest run first; names that are no run's are not ours."""
     found: dict[str, list[Path]] = {}
     for room in _ROOMS:
         for path in _entries(project.directory / room):
-            match = _RUN.match(path.name)
-            if match and path.name[match.end() :][:1] in ("", "."):
-                found.setdefault(match[0], []).append(path)
+            if match := _RUN.match(path.name):
+                found.setdefault(match[1], []).append(path)
     runs = sorted(found, reverse=True)
     return [Leftovers(run, tuple(found[run]), sum(map(_size, found[run]))) for run in runs]
 
@@ -103,13 +101,6 @@ def parse_size(text: str) -> int:
     if match is None:
         raise ValueError(f"not a size: {text[:40]!r}; write it like 500MB or 2GB")
     return int(float(match[1]) * _UNITS[(match[2] or "").upper()])
-
-
-def _protected(project: Project, journal: Queries) -> set[str]:
-    """Runs that go on or can be continued."""
-    holder = live_holder(project.directory, time.time())
-    unfinished = journal.latest_unfinished()
-    return {each for each in (holder and holder.run, unfinished and unfinished.id) if each}
 
 
 def _entries(directory: Path) -> Iterator[Path]:
@@ -125,17 +116,15 @@ def _entries(directory: Path) -> Iterator[Path]:
 
 def _size(path: Path) -> int:
     """Bytes of a file, or of everything in a directory."""
-    if not path.is_dir():
-        return _file_size(path)
-    walk = os.walk(path, followlinks=False)
-    return sum(_file_size(Path(folder) / name) for folder, _, names in walk for name in names)
-
-
-def _file_size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0  # gone in this very moment: a run goes on
+    files = [path]
+    if path.is_dir():
+        walk = os.walk(path, followlinks=False)
+        files = [Path(folder) / name for folder, _, names in walk for name in names]
+    total = 0
+    for file in files:
+        with suppress(OSError):  # gone in this very moment: a run goes on
+            total += file.lstat().st_size
+    return total
 
 
 def _remove(leftovers: Leftovers) -> Iterator[str]:

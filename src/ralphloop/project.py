@@ -42,14 +42,37 @@ class Project(NamedTuple):
 def find_project(start: Path | None = None) -> Project:
     """The nearest directory upwards with a mark of ours or of git; else `start`; default: here."""
     start = (start or Path.cwd()).resolve()
-    directory = _marked(start)
-    if directory is None or (directory != start and foreign_mark(directory)):
-        return Project(start)
-    mark = foreign_mark(directory)
+    directory, foreign = _marked(start)
+    if foreign is None or directory != start:
+        return Project(start if foreign else directory)
     # Who goes into a directory that is wholly somebody else's knows where they are.
-    if mark and mark.lstat().st_uid != directory.stat().st_uid:
-        raise RepositoryError(*_not_obeyed(mark))
+    if foreign.lstat().st_uid != directory.stat().st_uid:
+        raise RepositoryError(*_not_obeyed(foreign))
     return Project(directory)
+
+
+def passed_over(start: Path) -> tuple[str, str] | None:
+    """What stands above `start` and is not obeyed, with the way out; None where all is ours."""
+    start = start.resolve()
+    directory, foreign = _marked(start)
+    return _not_obeyed(foreign) if foreign and directory != start else None
+
+
+def _marked(start: Path) -> tuple[Path, Path | None]:
+    """The nearest directory upwards with a mark, and a mark in it of neither us nor root."""
+    me, sudo = os.geteuid(), os.environ.get("SUDO_UID", "")
+    owners = {0, me, int(sudo)} if me == 0 and sudo.isdecimal() else {0, me}
+    for directory in (start, *start.parents):
+        if marks := [directory / mark for mark in _MARKS if (directory / mark).exists()]:
+            return directory, next((m for m in marks if m.lstat().st_uid not in owners), None)
+    return start, None
+
+
+def _not_obeyed(mark: Path) -> tuple[str, str]:
+    return (
+        f"{mark} belongs to another user and is not obeyed",
+        f"If you trust it: `chown` it to yourself, or work in {mark.parent} as its owner.",
+    )
 
 
 def git_directory(start: Path) -> Path | None:
@@ -64,39 +87,6 @@ def git_directory(start: Path) -> Path | None:
         except (OSError, ValueError):
             return None  # git itself says what is wrong with it
     return None
-
-
-def passed_over(start: Path) -> tuple[str, str] | None:
-    """What stands above `start` and is not obeyed, with the way out; None where all is ours."""
-    start = start.resolve()
-    directory = _marked(start)
-    mark = foreign_mark(directory) if directory and directory != start else None
-    return _not_obeyed(mark) if mark else None
-
-
-def foreign_mark(directory: Path) -> Path | None:
-    """A mark in the directory that belongs to neither us nor root."""
-    marks = (directory / mark for mark in _MARKS)
-    return next((m for m in marks if m.exists() and m.lstat().st_uid not in _owners()), None)
-
-
-def _owners() -> set[int]:
-    me = os.geteuid()
-    sudo = os.environ.get("SUDO_UID", "")
-    return {0, me, int(sudo)} if me == 0 and sudo.isdecimal() else {0, me}
-
-
-def _marked(start: Path) -> Path | None:
-    """The nearest directory upwards with a mark, whoever put it there."""
-    places = (start, *start.parents)
-    return next((p for p in places if any((p / mark).exists() for mark in _MARKS)), None)
-
-
-def _not_obeyed(mark: Path) -> tuple[str, str]:
-    return (
-        f"{mark} belongs to another user and is not obeyed",
-        f"If you trust it: `chown` it to yourself, or work in {mark.parent} as its owner.",
-    )
 
 
 def agent_directories(root: Path) -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,7 +33,9 @@ def claim(directory: Path) -> None:
                 f"Look where it leads, then remove it: rm '{link}'",
             )
         directory.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-        _close(directory)
+        if stat.S_IMODE(directory.stat().st_mode) & ~_PRIVATE:
+            with suppress(PermissionError):  # somebody else's, who lets us in: theirs to close
+                directory.chmod(_PRIVATE)
     except OSError as error:
         raise cannot_write(directory, error) from None
 
@@ -64,15 +67,6 @@ def _links(path: Path, depth: int) -> Iterator[Path]:
             ours = [entry for entry in entries if entry.name != _OF_PEOPLE]
         for entry in ours:
             yield from _links(path / entry.name, depth - 1)
-
-
-def _close(directory: Path) -> None:
-    mode = stat.S_IMODE(directory.stat().st_mode)
-    if mode & ~_PRIVATE:
-        try:
-            directory.chmod(_PRIVATE)
-        except PermissionError:
-            pass  # somebody else's, who lets us in: theirs to close
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -16,8 +16,7 @@ import pytest
 from ralphloop.cli.init import ignoring
 from ralphloop.config.load import load_config
 from ralphloop.core.planning import ready
-from ralphloop.prompts import has_status_section
-from ralphloop.prompts.build import STATUS_SECTION
+from ralphloop.prompts import STATUS_SECTION, has_status_section
 from ralphloop.readers import read
 from ralphloop.stories.source import load
 from tests.conftest import RunRalph

@@ -16,7 +16,6 @@ from ralphloop.readers import reader_name
 
 CANNOT_BE_KEPT = "max_cost_usd cannot be kept: "
 
-_MILLION = 1_000_000
 _NAME_NO_COST = frozenset({"codex", "gemini"})
 _PLAIN_TEXT = "plain text names no price"
 
@@ -66,20 +65,15 @@ def _row_of(model: str) -> str:
 
 def priced(usage: Usage, model: str) -> Usage:
     """The usage with its cost estimated, where the agent did not say it, or only a part of it."""
-    if not model or (usage.cost_usd is not None and not usage.estimated):
+    said = usage.cost_usd is not None and not usage.estimated
+    if said or not model or not (row := _row_of(model)):
         return usage
-    if not (row := _row_of(model)):
-        return usage
-    dollars = _dollars(usage, price_table()[row])
-    return msgspec.structs.replace(
-        usage, cost_usd=max(dollars, usage.cost_usd or 0.0), estimated=True
-    )
-
-
-def _dollars(usage: Usage, price: Price) -> float:
-    return (
+    price = price_table()[row]
+    dollars = (
         usage.input_tokens * price.input
         + usage.cache_read_tokens * price.cache_read
         + usage.cache_write_tokens * price.cache_write
         + usage.output_tokens * price.output
-    ) / _MILLION
+    ) / 1_000_000
+    cost_usd = max(dollars, usage.cost_usd or 0.0)
+    return msgspec.structs.replace(usage, cost_usd=cost_usd, estimated=True)

@@ -33,6 +33,7 @@ from ralphloop.proc.table import Proc, name_of
 from ralphloop.proc.tree import (
     AT_ONCE,
     ProcessTree,
+    Stages,
     become_subreaper,
     children_now,
     gentle,
@@ -89,10 +90,10 @@ async def run_agent(
     except (OSError, ValueError) as error:
         return _never_started(launch, reader, sink, error)
     tree = ProcessTree(child.pid, launch.mark, strangers=strangers, adopting=adopting)
-    run = _Run(launch, child, tree, reader, sink, rules, on_event)
+    run = _Run(launch, child, tree, reader, sink, rules, stop, on_event)
     try:
         on_start(child.pid, tree.started)
-        await run.to_the_end(stop, StallWatch(run.clocks, tree.members, file_probe))
+        await run.to_the_end(StallWatch(run.clocks, tree.members, file_probe))
         return run.finished(time.monotonic() - began)
     finally:
         run.leave_nothing_behind()
@@ -119,22 +120,21 @@ class _Run:
         reader: Reader,
         sink: Transcript,
         rules: Rules,
+        stop: StopSignal,
         on_event: Callable[[AgentEvent], None],
     ) -> None:
+        now = time.monotonic()
         self.clocks = Clocks(
-            wall_s=rules.wall_s,
-            stall_s=rules.stall_s,
-            monotonic=time.monotonic(),
-            wall=time.time(),
+            wall_s=rules.wall_s, stall_s=rules.stall_s, monotonic=now, wall=time.time()
         )
         self._launch, self._child, self._tree = launch, child, tree
         self._reader, self._sink, self._rules = reader, sink, rules
-        self._on_event = on_event
+        self._stop, self._on_event = stop, on_event
         secrets = secret_values({**os.environ, **launch.env})
         self._clean_out, self._clean_err = Redactor(secrets), Redactor(secrets)
         self._stderr = BoundedText(head=8 * 1024, tail=56 * 1024)
         self._output_bytes = 0
-        self._last_step = time.monotonic()
+        self._last_step = now
         self._listening = True
         self._cause, self._words = Cause.NONE, ""
         self._leftovers: tuple[str, ...] = ()
@@ -144,33 +144,33 @@ class _Run:
 
     # --- the course of things ---
 
-    async def to_the_end(self, stop: StopSignal, stall: StallWatch) -> None:
+    async def to_the_end(self, stall: StallWatch) -> None:
         writer = asyncio.create_task(self._child.write_all(self._launch.stdin))
         self._readers = [
             asyncio.create_task(self._child.read("stdout", self._take_out)),
             asyncio.create_task(self._child.read("stderr", self._take_err)),
         ]
         try:
-            await self._watch(stop, stall)
+            await self._watch(stall)
             if self._cause is Cause.NONE:
-                await self._settle(stop)
+                await self._settle()
             else:
-                await self._stop_everything(stop)
+                await self._stop_everything()
             await self._hear_last_words()
         finally:
             await _cancel(writer, *self._readers)
 
-    async def _watch(self, stop: StopSignal, stall: StallWatch) -> None:
+    async def _watch(self, stall: StallWatch) -> None:
         """Until the agent exits or there is a reason to stop it."""
         exited = asyncio.create_task(self._child.exited())
-        asked = asyncio.create_task(stop.wait())
+        asked = asyncio.create_task(self._stop.wait())
         attending = asyncio.create_task(self._attend(stall))
         try:
             await asyncio.wait({exited, asked, attending}, return_when=asyncio.FIRST_COMPLETED)
             if attending.done():
                 attending.result()
             elif asked.done() and not exited.done():
-                self._decide(Cause.REQUESTED, stop.reason)
+                self._decide(Cause.REQUESTED, self._stop.reason)
         finally:
             await _cancel(exited, asked, attending)
 
@@ -207,29 +207,30 @@ class _Run:
 
     # --- the end ---
 
-    async def _settle(self, stop: StopSignal) -> None:
+    async def _settle(self) -> None:
         """After a normal exit: a moment for what it left running, then stop that too."""
         deadline = time.monotonic() + self._rules.exit_grace_s
         pause = 0.005
         while not self._tree.is_empty():
-            if time.monotonic() >= deadline or stop.requested:
+            if time.monotonic() >= deadline or self._stop.requested:
                 self._leftovers = _names(self._everybody())
                 patience = self._rules.stop_grace_s
-                stages = gentle(patience, min(patience, _LEFTOVER_FIRST_S))
-                await run_stopping(stopping(self._everybody, stages, lambda: stop.at_once))
+                await self._end_all(gentle(patience, min(patience, _LEFTOVER_FIRST_S)))
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.1)
         self._is_over = True
 
-    async def _stop_everything(self, stop: StopSignal) -> None:
+    async def _stop_everything(self) -> None:
         members = self._everybody()
         if self._cause is Cause.RESULT:
             self._leftovers = _names(proc for proc in members if proc.pid != self._child.pid)
-        stages = gentle(self._rules.stop_grace_s)
-        await run_stopping(stopping(self._everybody, stages, lambda: stop.at_once))
+        await self._end_all(gentle(self._rules.stop_grace_s))
         with suppress(TimeoutError):
             await asyncio.wait_for(self._child.exited(), 1.0)
+
+    async def _end_all(self, stages: Stages) -> None:
+        await run_stopping(stopping(self._everybody, stages, lambda: self._stop.at_once))
 
     async def _hear_last_words(self) -> None:
         """Read what is still in the pipes; whoever else holds them open is not waited for."""
@@ -286,12 +287,9 @@ class _Run:
         self._pass_err(self._clean_err.feed(chunk))
 
     def _pass_out(self, clean: bytes) -> None:
-        if not clean:
-            return
-        self._sink.out(clean)
-        if not self._listening:
-            return
-        for event in self._reader.feed(clean):
+        if clean:
+            self._sink.out(clean)
+        for event in self._reader.feed(clean) if clean and self._listening else ():
             self._last_step = time.monotonic()
             self._on_event(event)
 

@@ -41,7 +41,6 @@ Paths are inside the working directory.  Everything is checked before the first 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -90,8 +89,8 @@ class LimitFields(Value, forbid_unknown_fields=True):
 
 class Condition(Value, forbid_unknown_fields=True, rename={"otherwise": "else"}):
     contains: str
-    then: tuple[Step | Alone, ...] = ()
-    otherwise: tuple[Step | Alone, ...] = ()
+    then: tuple[AnyStep, ...] = ()
+    otherwise: tuple[AnyStep, ...] = ()
 
 
 class Step(Value, forbid_unknown_fields=True):
@@ -117,11 +116,18 @@ class Step(Value, forbid_unknown_fields=True):
     fatal: _Fatal | UnsetType | None = UNSET
     if_prompt: Condition | UnsetType = UNSET
 
+    def said(self) -> dict[str, object]:
+        """The words that are set."""
+        return {k: v for k, v in msgspec.structs.asdict(self).items() if v is not UNSET}
+
     def __post_init__(self) -> None:
         """What types do not say: one word, paths, durations, signals."""
-        if len(_said(self)) != 1:
+        if len(self.said()) != 1:
             raise ValueError("A step is one word, or one word with its value")
-        _inside((*(self.write or ()), *(self.append or ()), *(self.delete or ())))
+        for path in (*(self.write or ()), *(self.append or ()), *(self.delete or ())):
+            pure = PurePosixPath(path)
+            if pure.is_absolute() or ".." in pure.parts or not pure.parts or "\0" in path:
+                raise ValueError(f"{path!r} is not a path inside the working directory")
         if self.sleep is not UNSET:
             parse_duration(self.sleep)
         if self.crash:
@@ -129,6 +135,7 @@ class Step(Value, forbid_unknown_fields=True):
 
 
 Alone = Literal["deny", "exit", "crash", "hang", "usage_limit", "transient", "fatal"]
+AnyStep = Step | Alone
 
 _ALONE: dict[str, object] = {
     "deny": "Bash",
@@ -141,17 +148,13 @@ _ALONE: dict[str, object] = {
 }
 
 
-def deed(step: Step | Alone) -> tuple[str, Any]:
+def deed(step: AnyStep) -> tuple[str, Any]:
     """The word of a step and what it needs."""
-    [(word, value)] = _said(step).items() if isinstance(step, Step) else [(step, None)]
+    [(word, value)] = step.said().items() if isinstance(step, Step) else [(step, None)]
     return word, _ALONE[word] if value is None else value
 
 
-def _said(step: Step) -> dict[str, object]:
-    return {k: v for k, v in msgspec.structs.asdict(step).items() if v is not UNSET}
-
-
-_Starts = tuple[tuple[Step | Alone, ...], ...]
+_Starts = tuple[tuple[AnyStep, ...], ...]
 
 
 class Script(Value, forbid_unknown_fields=True):
@@ -165,7 +168,7 @@ class Script(Value, forbid_unknown_fields=True):
         if not self.stories and not self.starts:
             raise ValueError("The script says nothing: give it `stories` or `starts`")
 
-    def steps(self, story: str, earlier_starts: int) -> tuple[Step | Alone, ...] | None:
+    def steps(self, story: str, earlier_starts: int) -> tuple[AnyStep, ...] | None:
         """What to do at this start of this story; None where the script does not know it."""
         named = {str(name): starts for name, starts in self.stories.items()}
         starts = named.get(story) or self.starts
@@ -197,13 +200,6 @@ def _parse_yaml(data: bytes) -> object:
         return YAML(typ="safe", pure=True).load(data)
     except YAMLError as error:
         raise ValueError(str(error)) from error
-
-
-def _inside(paths: Iterable[str]) -> None:
-    for path in paths:
-        pure = PurePosixPath(path)
-        if pure.is_absolute() or ".." in pure.parts or not pure.parts or "\0" in path:
-            raise ValueError(f"{path!r} is not a path inside the working directory")
 
 
 def signal_named(name: str) -> signal.Signals:

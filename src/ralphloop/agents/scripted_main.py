@@ -20,17 +20,17 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 
 import msgspec
 
 from ralphloop.agents.script import (
     STATE_VARIABLE,
-    Alone,
+    AnyStep,
     Condition,
     LimitFields,
     SpawnFields,
     StatusFields,
-    Step,
     UsageFields,
     deed,
     load_script,
@@ -40,7 +40,7 @@ from ralphloop.errors import InputError, RalphError, UsageError
 from ralphloop.text.durations import parse_duration
 from ralphloop.text.status import render
 
-_COMMAND_PATIENCE_S = 600
+_PATIENCE_S = 600
 _FATAL = {
     "authentication_failed": ("Invalid API key · Please run /login", 401),
     "billing_error": ("Credit balance is too low", 400),
@@ -95,7 +95,7 @@ class Player:
         self._denials: list[dict[str, object]] = []
         self._began = time.monotonic()
 
-    def play(self, steps: Sequence[Step | Alone]) -> int:
+    def play(self, steps: Sequence[AnyStep]) -> int:
         """All steps, then the result; `SystemExit` where a step ends it."""
         try:
             model = {"model": "scripted", "cwd": ".", "tools": ["Bash", "Write"]}
@@ -108,7 +108,7 @@ class Player:
             return 130 if self._plain else 0
         return 0
 
-    def _take(self, steps: Sequence[Step | Alone]) -> None:
+    def _take(self, steps: Sequence[AnyStep]) -> None:
         for step in steps:
             word, value = deed(step)
             if word not in {"status", "if_prompt"}:
@@ -171,12 +171,7 @@ class Player:
     def do_run(self, argv: Sequence[str]) -> None:
         try:
             done = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=_COMMAND_PATIENCE_S,
-                check=False,
+                argv, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, timeout=_PATIENCE_S, check=False
             )
             output, code = done.stdout.decode("utf-8", "replace"), done.returncode
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -192,9 +187,9 @@ class Player:
                 os.waitpid(pid, 0)
                 return
             os.setsid()
-        output = None if spec.hold_output else subprocess.DEVNULL
+        output = None if spec.hold_output else DEVNULL
         env = {"PATH": os.environ.get("PATH", "")} if spec.clear_env else None
-        subprocess.Popen(spec.argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env)
+        subprocess.Popen(spec.argv, stdin=DEVNULL, stdout=output, stderr=output, env=env)
         if spec.daemon:
             os._exit(0)
 

@@ -34,7 +34,7 @@ from ralphloop.config.values import toml_value
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, InputError, RepositoryError, UsageError
 from ralphloop.project import CONFIG_NAME, agent_directories
-from ralphloop.prompts.build import DEFAULT_INSTRUCTIONS, STATUS_SECTION
+from ralphloop.prompts import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.repo.work_tree import Repository
 from ralphloop.stacks.detect import Detected, detect
 from ralphloop.stories.source import find_source, load

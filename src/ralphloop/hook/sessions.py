@@ -25,8 +25,7 @@ from ralphloop.loop.open import make_directory, open_runner, run_to_hold
 from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
-from ralphloop.prompts import Prompt
-from ralphloop.prompts.build import CHARS_PER_TOKEN
+from ralphloop.prompts import CHARS_PER_TOKEN, Prompt
 from ralphloop.text.durations import format_duration, is_expired
 
 MANY_STORIES = 10

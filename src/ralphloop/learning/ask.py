@@ -23,7 +23,7 @@ from ralphloop.errors import RalphError
 from ralphloop.learning.capturing import INVITATION, marked_lines
 from ralphloop.learning.model import Kind, Note, Source
 from ralphloop.proc.steps import StopSignal
-from ralphloop.prompts.build import fenced
+from ralphloop.prompts import fenced
 from ralphloop.readers import reader_for
 from ralphloop.text.plain import clean, one_line
 

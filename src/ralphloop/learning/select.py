@@ -23,7 +23,7 @@ from ralphloop.learning.model import Index, Pattern, Standing
 from ralphloop.learning.publish import block_read_by, generated_skills
 from ralphloop.learning.words import category_of, match_words
 from ralphloop.project import Project
-from ralphloop.prompts.build import CHARS_PER_TOKEN, fenced
+from ralphloop.prompts import CHARS_PER_TOKEN, fenced
 from ralphloop.text.plain import counted, one_line
 
 LEAST_SCORE = 0.15

@@ -33,7 +33,7 @@ from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.runner import Runner
-from ralphloop.prompts.build import ASK_FOR_STATUS
+from ralphloop.prompts import ASK_FOR_STATUS
 from ralphloop.readers import reader_for
 from ralphloop.repo.work_tree import Repository
 

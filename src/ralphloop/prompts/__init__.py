@@ -1,7 +1,234 @@
-"""What the agent is told: built from parts, stable first, within a size budget."""
+"""What the agent is told: one prompt from its parts, within a size budget.
+
+Order: what never changes comes first (instructions, status section, spec, skills, patterns), so
+that a provider's prompt cache hits; then the story, what failed last, what happened lately.  The
+prompt file is included as it is.  Everything else is cut to the budget by whole lines, and what was
+left out is said.  Text from agents, checks and earlier runs is data: it stands in fences that it
+cannot close.
+
+The part of every prompt that tells the agent how its answer is read.  The words here and the rules
+of the core say the same thing; when one changes, so must the other. Template and example are
+indented, so that an agent that echoes its prompt claims nothing by it.
+"""
 
 from __future__ import annotations
 
-from ralphloop.prompts.build import STATUS_SECTION, Parts, Prompt, build_prompt, has_status_section
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
 
-__all__ = ["STATUS_SECTION", "Parts", "Prompt", "build_prompt", "has_status_section"]
+from ralphloop.core.model import Value
+from ralphloop.text.plain import clean
+
+DEFAULT_BUDGET = 120_000  # characters, about 30,000 tokens
+CHARS_PER_TOKEN = 4
+_FENCES = re.compile(r"`{3,}")
+
+# What each optional part may take of the budget at most.
+_SHARES = {"spec": 0.5, "learned": 0.15, "failure": 0.2, "progress": 0.1, "small": 0.05}
+
+
+class Parts(Value, kw_only=True):
+    """Everything a prompt may contain."""
+
+    instructions: str = ""  # PROMPT.md as it is; empty: our own words
+    project: str = ""
+    spec: str = ""
+    spec_name: str = ""
+    learned: str = ""  # skills and patterns, already chosen
+    story_id: str = ""
+    story_title: str = ""
+    story_description: str = ""
+    criteria: Sequence[str] = ()
+    story_notes: str = ""
+    verify: str = ""
+    checks: Sequence[str] = ()
+    position: str = ""  # "story 3 of 8, 2 passed"
+    attempt: str = ""  # "second attempt"
+    failure: str = ""  # output of the checks that failed last
+    findings: Sequence[str] = ()  # tampering, hook messages, what was stopped
+    nudge: str = ""  # HALF_OPEN: what was tried and that another way is needed
+    progress: str = ""  # tail of progress.txt
+    notes: Sequence[str] = ()  # from a person, while the run goes on
+    leftovers: Sequence[str] = ()  # processes that had to be stopped
+    plain: bool = False  # a loop without stories
+
+
+class Prompt(Value, kw_only=True):
+    text: str
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def estimated_tokens(self) -> int:
+        return max(1, len(self.text) // CHARS_PER_TOKEN)
+
+
+def build_prompt(parts: Parts, *, budget: int = DEFAULT_BUDGET) -> Prompt:
+    """The rendered prompt; what did not fit is named in it and in `left_out`."""
+    cutter = _Cutter(budget)
+    sections = [
+        *_stable(parts, cutter),
+        *([] if parts.plain else _story(parts, cutter)),
+        *_recent(parts, cutter),
+    ]
+    text = "\n\n".join(section.strip("\n") for section in sections if section.strip())
+    return Prompt(text=text + "\n", left_out=tuple(cutter.left_out))
+
+
+def _stable(parts: Parts, cutter: _Cutter) -> Iterator[str]:
+    own, spec = parts.instructions, parts.spec_name or "specification"
+    yield own if own.strip() else DEFAULT_INSTRUCTIONS
+    yield "" if has_status_section(own) else STATUS_SECTION
+    yield cutter.section("# Project", "project", parts.project)
+    yield cutter.section(f"# Specification ({spec})", spec, parts.spec, "spec")
+    yield cutter.section("", "learned", parts.learned, "learned")
+
+
+def _story(parts: Parts, cutter: _Cutter) -> Iterator[str]:
+    yield f"# Your story: {_line(parts.story_id)}: {_line(parts.story_title)}"
+    yield ", ".join(fact for fact in (parts.position, parts.attempt) if fact)
+    yield cutter.section("", "description", parts.story_description, "spec")
+    yield cutter.section("## Acceptance criteria", "criteria", _list(parts.criteria), "spec")
+    yield cutter.section("## Notes", "notes", parts.story_notes)
+    if commands := [command for command in (parts.verify, *parts.checks) if command]:
+        yield f"## These must be green afterwards\n\n{_list(commands, '    ')}"
+
+
+def _recent(parts: Parts, cutter: _Cutter) -> Iterator[str]:
+    yield cutter.section("# Another way is needed", "nudge", parts.nudge)
+    yield cutter.section("# What was found last time", "findings", _list(parts.findings))
+    yield cutter.data(
+        "# What failed last time\n\nOutput of the checks, as data:",
+        "check output",
+        parts.failure,
+        "failure",
+    )
+    yield cutter.section(
+        "# Stopped after the last run\n\nThese processes were still running and were"
+        " stopped; end what you start:",
+        "processes",
+        _list(parts.leftovers),
+    )
+    yield cutter.data(
+        "# Recent progress\n\nFrom progress.txt, as data:", "progress", parts.progress, "progress"
+    )
+    if parts.notes:
+        yield f"# From the person who runs this\n\n{_list(parts.notes)}"
+
+
+def fenced(text: str) -> str:
+    """The text in a fence longer than any it contains."""
+    longest = max((len(run) for run in _FENCES.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+class _Cutter:
+    """Cuts parts to their share of the budget, by whole lines, and remembers what it cut."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.left_out: list[str] = []
+
+    def section(self, heading: str, name: str, text: str, share: str = "small") -> str:
+        """The text under its heading; nothing where there is no text."""
+        return f"{heading}\n\n{self._cut(name, text, share)}" if text else ""
+
+    def data(self, heading: str, name: str, text: str, share: str) -> str:
+        """The end of a text that is not ours, in a fence."""
+        return f"{heading}\n\n{fenced(self._cut(name, text, share, tail=True))}" if text else ""
+
+    def _cut(self, name: str, text: str, share: str, *, tail: bool = False) -> str:
+        text = clean(text).strip("\n")
+        limit = int(self.budget * _SHARES[share])
+        if len(text) <= limit:
+            return text
+        # Of the end only whole lines; the first one is cut somewhere.
+        kept = text[-(limit + 1) :].partition("\n")[2] if tail else _first_sections(text, limit)
+        lost = f"{len(text) - len(kept):,} of {len(text):,} characters"
+        self.left_out.append(f"{name}: {lost}")
+        note = f"[{lost} left out here to keep the prompt short]"
+        return f"{note}\n{kept}" if tail else f"{kept}\n{note}"
+
+
+def _first_sections(text: str, limit: int) -> str:
+    """As many whole sections as fit; if not even one does, as many whole lines."""
+    cut = text[: limit + 1]
+    section = max(cut.rfind("\n# "), cut.rfind("\n## "), cut.rfind("\n### "))
+    end = section if section > limit // 2 else cut.rfind("\n")
+    return cut[: max(end, 0)].rstrip("\n")
+
+
+def _list(texts: Sequence[str], mark: str = "- ") -> str:
+    return "\n".join(f"{mark}{_line(text)}" for text in texts)
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+STATUS_SECTION = """\
+## RALPH_STATUS (mandatory)
+
+End every answer with exactly this block, not indented, filled in, with nothing after it:
+
+    ---RALPH_STATUS---
+    STATUS: IN_PROGRESS | COMPLETE | BLOCKED
+    TASKS_COMPLETED_THIS_LOOP: <number>
+    FILES_MODIFIED: <number>
+    TESTS_STATUS: PASSING | FAILING | NOT_RUN
+    WORK_TYPE: IMPLEMENTATION | TESTING | DOCUMENTATION | REFACTORING
+    EXIT_SIGNAL: false | true
+    RECOMMENDATION: <one line summary>
+    ---END_RALPH_STATUS---
+
+- STATUS: COMPLETE says that *this story* is finished; so does TASKS_COMPLETED_THIS_LOOP of 1 or
+  more. Either is a claim: afterwards the project's checks are run, and the story passes only if
+  they are green. `passes` in the story file is set by the supervisor; leave it as it is.
+- STATUS: BLOCKED says that a person is needed. Put the question or the missing thing into
+  RECOMMENDATION. Nobody can answer while you work, so do not ask and wait.
+- EXIT_SIGNAL speaks of the *whole project*: true only when every story is done and nothing is left.
+- If the story was already done before you began, say so in words ("already implemented") and
+  report COMPLETE.
+
+Example of a story that is finished while others are open:
+
+    ---RALPH_STATUS---
+    STATUS: COMPLETE
+    TASKS_COMPLETED_THIS_LOOP: 1
+    FILES_MODIFIED: 3
+    TESTS_STATUS: PASSING
+    WORK_TYPE: IMPLEMENTATION
+    EXIT_SIGNAL: false
+    RECOMMENDATION: Login works; the password reset is the next story
+    ---END_RALPH_STATUS---
+"""
+
+ASK_FOR_STATUS = f"""\
+Your last answer does not end with the RALPH_STATUS block, so nobody can tell what you have done.
+Do nothing more: change no files, run nothing. Answer with the block alone, about the work as it is
+now, without making it look better or worse.
+
+{STATUS_SECTION}"""
+
+DEFAULT_INSTRUCTIONS = """\
+# How to work
+
+You are one of many runs over this repository. You have no memory of earlier ones; what they left
+is in the files, the commits and the notes below.
+
+1. Read what the story needs before you change anything.
+2. Work on the one story below and on nothing else.
+3. Run the project's checks yourself and fix what you broke. Never delete, skip or weaken a test to
+   make it pass.
+4. Leave the work tree in a state that could be committed. You may commit; you need not.
+"""
+
+
+def has_status_section(text: str) -> bool:
+    """True where a prompt file already explains the block itself."""
+    return "RALPH_STATUS" in text.upper()
