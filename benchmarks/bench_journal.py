@@ -15,9 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.core.effects import AddProgress
 from ralphloop.core.events import AgentStep, LoopEvent
-from ralphloop.core.iteration import Iteration
+from ralphloop.core.iteration import AddProgress, Iteration
 from ralphloop.core.totals import Spent
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
-from ralphloop.core.effects import AnyEffect
+from ralphloop.core.iteration import AnyEffect
 
 SOURCE = Path(__file__).parents[1] / "src" / "ralphloop"
 

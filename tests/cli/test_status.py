@@ -17,7 +17,7 @@ import pytest
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
-from ralphloop.core.session import Desk
+from ralphloop.core.run_state import Desk
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Spent
 from ralphloop.journal.lock import hook_turn

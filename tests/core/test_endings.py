@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import astuple
 
-from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import ExitDecision
+from ralphloop.core.planning import ENDINGS
 
 
 def test_no_ending_is_forgotten() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.core.limits import (
+from ralphloop.core.model import ExitDecision
+from ralphloop.core.policy import (
     HOUR,
     RESET_MARGIN_S,
     UNKNOWN_RESET_S,
@@ -17,7 +18,6 @@ from ralphloop.core.limits import (
     reached,
     time_left,
 )
-from ralphloop.core.model import ExitDecision
 from ralphloop.core.totals import Totals
 from ralphloop.readers.failures import JUST_PAST
 

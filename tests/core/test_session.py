@@ -9,8 +9,7 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.interventions import Reopened, intervene
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import RunState
-from ralphloop.core.session import Frozen, Session, first_state
+from ralphloop.core.run_state import Frozen, RunState, Session, first_state
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, StoryState
 

@@ -15,7 +15,7 @@ from ralphloop.core.model import (
     Response,
     Usage,
 )
-from ralphloop.core.spending import conversation, cost_of, spent, used
+from ralphloop.core.story_after import conversation, cost_of, spent, used
 from ralphloop.core.story_state import StoryState
 from ralphloop.core.totals import Amounts, Totals
 from ralphloop.text.status import StatusBlock

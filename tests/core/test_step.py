@@ -5,10 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ralphloop.core.effects import AddProgress, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.interventions import CommitRefused, StoryMoved, intervene
-from ralphloop.core.iteration import Result, Start
-from ralphloop.core.limits import Limits
+from ralphloop.core.iteration import (
+    AddProgress,
+    CommitStory,
+    MarkStory,
+    Result,
+    SaveLeftovers,
+    Start,
+)
 from ralphloop.core.model import (
     CheckResult,
     CheckStatus,
@@ -20,7 +25,7 @@ from ralphloop.core.model import (
     StoryFacts,
     Usage,
 )
-from ralphloop.core.policy import Policy
+from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.story import Story

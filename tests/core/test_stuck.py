@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.core.stuck import (
+from ralphloop.core.progress import (
     WindowEntry,
     detect_stuck_loop,
     normalise_reply,

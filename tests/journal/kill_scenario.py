@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from ralphloop.atomic import clean_leftovers, write_atomic
-from ralphloop.core.effects import AddProgress
 from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.interventions import CircuitReset
+from ralphloop.core.iteration import AddProgress
 from ralphloop.core.totals import Spent
 from ralphloop.journal import schema
 from ralphloop.journal.lock import RunLock

@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ralphloop.core.effects import AnyEffect, MarkStory
-from ralphloop.core.iteration import Iteration
+from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.model import Analysis
 from ralphloop.core.totals import Spent
 from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.core.effects import MarkStory
+from ralphloop.core.iteration import MarkStory
 from ralphloop.errors import ExitCode, JournalError
 from ralphloop.journal import database
 from ralphloop.journal.database import use_write_ahead_log

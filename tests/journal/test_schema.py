@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.core.effects import CommitStory
+from ralphloop.core.iteration import CommitStory
 from ralphloop.errors import JournalError
 from ralphloop.journal import schema
 from ralphloop.journal.queries import JournalReader

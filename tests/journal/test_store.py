@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralphloop.core.effects import CommitStory, MarkStory
 from ralphloop.core.events import AgentStep, IterationFinished, LoopEvent, StatusAsked, Unknown
-from ralphloop.core.iteration import Iteration
+from ralphloop.core.iteration import CommitStory, Iteration, MarkStory
 from ralphloop.core.model import Analysis
 from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError

@@ -91,8 +91,8 @@ MUTATIONS = (
     ),
     Mutation(
         "the warning of a decline",
-        "from ralphloop.core import stuck\n"
-        "stuck.output_decline = lambda chars, earlier, percent: None",
+        "from ralphloop.core import progress\n"
+        "progress.output_decline = lambda chars, earlier, percent: None",
         "shrinking output, strict",
     ),
     Mutation(

@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.effects import AnyEffect, SaveLeftovers
 from ralphloop.core.events import LoopEvent, event_of
-from ralphloop.core.iteration import Iteration
+from ralphloop.core.iteration import AnyEffect, Iteration, SaveLeftovers
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.totals import Spent
 from ralphloop.journal.holder import Holder

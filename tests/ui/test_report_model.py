@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.core.effects import SaveLeftovers
 from ralphloop.core.grading import Grade
+from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.journal.store import Journal
 from ralphloop.ui.report.assemble import ALWAYS, MOST_BARS, MOST_DECISIONS, thinned
 from ralphloop.ui.report.pictures import number

@@ -47,7 +47,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ralphloop.core.value import Value
+from ralphloop.core import Value
 from ralphloop.errors import InputError
 from ralphloop.text.durations import parse_duration
 from ralphloop.text.status import StatusBlock

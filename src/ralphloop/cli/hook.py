@@ -19,7 +19,7 @@ import msgspec
 
 from ralphloop.cli import output
 from ralphloop.cli.plugin import PREFIX, is_short_command
-from ralphloop.core.value import readable
+from ralphloop.core import readable
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer

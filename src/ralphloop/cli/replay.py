@@ -20,9 +20,8 @@ from ralphloop.config.model import (
     LimitsSection,
     policy_of,
 )
-from ralphloop.core.limits import Limits
 from ralphloop.core.model import Circuit, ExitDecision
-from ralphloop.core.policy import Mode
+from ralphloop.core.policy import Limits, Mode
 from ralphloop.errors import ExitCode, InputError, RepositoryError
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import JsonObject, RunRecord

@@ -14,7 +14,7 @@ import msgspec
 
 from ralphloop.cli import output
 from ralphloop.core.planning import choose
-from ralphloop.core.session import Frozen
+from ralphloop.core.run_state import Frozen
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.prepare import Options, Setup, prepare
@@ -225,7 +225,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
 
 def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
     """Write the report, tell the `on_end` command, tidy up, say what to do next."""
-    from ralphloop.core.endings import ENDINGS
+    from ralphloop.core.planning import ENDINGS
     from ralphloop.housekeeping import tidy
     from ralphloop.journal.queries import JournalReader
     from ralphloop.loop.ending import after_run

@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
-from ralphloop.core.limits import named
 from ralphloop.core.model import Circuit
+from ralphloop.core.policy import named
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import TOKENS, cost_words, money, spent_words

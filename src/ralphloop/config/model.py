@@ -17,8 +17,7 @@ from typing import Annotated, dataclass_transform
 
 import msgspec
 
-from ralphloop.core.limits import Limits
-from ralphloop.core.policy import ExitGate, Mode, OnUsageLimit, Policy, Preset
+from ralphloop.core.policy import ExitGate, Limits, Mode, OnUsageLimit, Policy, Preset
 
 
 class Form(StrEnum):

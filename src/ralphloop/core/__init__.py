@@ -1,0 +1,34 @@
+"""What all values are made of."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, TypeVar, dataclass_transform
+
+import msgspec
+
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Value(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Base of all values: immutable, compared by content, JSON without its defaults."""
+
+
+def readable(written: object, kind: type[_S]) -> _S:
+    """The value; of one that another version wrote, the parts that can be read."""
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(written, kind)
+    found, kept = written if isinstance(written, dict) else {}, {}
+    for field in msgspec.structs.fields(kind):
+        if field.name in found:
+            with suppress(msgspec.ValidationError):
+                kept[field.name] = _readable(found[field.name], field.type)
+    return kind(**kept)
+
+
+def _readable(written: object, kind: Any) -> object:
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    if is_struct and not any(field.required for field in msgspec.structs.fields(kind)):
+        return readable(written, kind)
+    return msgspec.convert(written, kind)

@@ -91,10 +91,8 @@ def note(
     state: BreakerState, reason: str, *, iteration: int, at: float | None = None
 ) -> BreakerState:
     """An entry in the history that changes nothing, such as a BLOCKED story."""
-    entry = Transition(
-        iteration=iteration, before=state.circuit, after=state.circuit, reason=reason, at=at
-    )
-    return msgspec.structs.replace(state, history=_append(state.history, entry))
+    moved = _move(state, state.circuit, reason, iteration=iteration, at=at)
+    return msgspec.structs.replace(state, history=moved.history)
 
 
 def moves(before: BreakerState, after: BreakerState) -> tuple[Transition, ...]:
@@ -154,9 +152,5 @@ def _move(
         reason=reason,
         since=at,
         opened_count=state.opened_count + opened,
-        history=_append(state.history, entry),
+        history=(*state.history, entry)[-MAX_HISTORY:],
     )
-
-
-def _append(history: tuple[Transition, ...], entry: Transition) -> tuple[Transition, ...]:
-    return (*history, entry)[-MAX_HISTORY:]

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ralphloop.core import Value, readable
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision
 from ralphloop.core.totals import Spent
-from ralphloop.core.value import Value, readable
 from ralphloop.text.durations import iso
 
 

@@ -7,15 +7,7 @@ except that after OPEN everything is circuit_open until a reset.
 
 from __future__ import annotations
 
-from ralphloop.core.model import (
-    Analysis,
-    Circuit,
-    Decision,
-    ExitDecision,
-    Indicators,
-    Outcome,
-    Value,
-)
+from ralphloop.core.model import Analysis, Circuit, Decision, ExitDecision, Outcome, Value
 from ralphloop.core.policy import (
     MIN_INDICATORS,
     PAID_FAILURES,
@@ -60,7 +52,7 @@ def decide(at: GateInput) -> Decision:
     for rule in (_error, _circuit, _blocked, _complete, _saturation, _limits):
         if decision := rule(at):
             return decision
-    return _continue(at)
+    return _decision(ExitDecision.CONTINUE, _why_go_on(at))
 
 
 def veto(at: GateInput) -> str | None:
@@ -93,16 +85,19 @@ def _error(at: GateInput) -> Decision | None:
 
 
 def _circuit(at: GateInput) -> Decision | None:
-    if at.circuit is not Circuit.OPEN:
-        return None
-    return _decision(ExitDecision.CIRCUIT_OPEN, at.circuit_reason)
+    is_open = at.circuit is Circuit.OPEN
+    return _decision(ExitDecision.CIRCUIT_OPEN, at.circuit_reason) if is_open else None
 
 
 def _blocked(at: GateInput) -> Decision | None:
     """No story can run any more; the run waits for a person, or for nothing."""
     if at.total is None:
         block = at.analysis.status
-        if block is None or block.status is not Status.BLOCKED or _is_infrastructure(at):
+        if (
+            block is None
+            or block.status is not Status.BLOCKED
+            or at.analysis.outcome.is_infrastructure
+        ):
             return None
         return _decision(ExitDecision.BLOCKED, block.recommendation or "the agent is blocked")
     if at.open_stories == 0 or at.runnable > 0 or at.may_end_run:
@@ -117,7 +112,7 @@ def _blocked(at: GateInput) -> Decision | None:
 
 
 def _complete(at: GateInput) -> Decision | None:
-    if _is_infrastructure(at) or veto(at):
+    if at.analysis.outcome.is_infrastructure or veto(at):
         return None
     if at.may_end_run:
         rest = f", {at.open_stories} stories stay open" if at.open_stories else ""
@@ -131,7 +126,7 @@ def _complete(at: GateInput) -> Decision | None:
         return None
     return _decision(
         ExitDecision.PROJECT_COMPLETE,
-        f"EXIT_SIGNAL is true and {count} indicators say done ({_named(at.analysis.indicators)})",
+        f"EXIT_SIGNAL is true and {count} indicators say done ({at.analysis.indicators.named})",
     )
 
 
@@ -155,13 +150,9 @@ def _limits(at: GateInput) -> Decision | None:
     return at.limit
 
 
-def _continue(at: GateInput) -> Decision:
-    return _decision(ExitDecision.CONTINUE, _why_go_on(at))
-
-
 def _why_go_on(at: GateInput) -> str:
     analysis, count = at.analysis, at.analysis.indicators.count
-    if _is_infrastructure(at):
+    if at.analysis.outcome.is_infrastructure:
         return f"the start ended {analysis.outcome}, which says nothing about the work"
     if analysis.exit_signal:
         if reason := veto(at):
@@ -169,23 +160,8 @@ def _why_go_on(at: GateInput) -> str:
         return f"EXIT_SIGNAL is true, but only {count} of {MIN_INDICATORS} needed indicators agree"
     who = "the agent set EXIT_SIGNAL false" if analysis.status else "there is no EXIT_SIGNAL"
     if count >= MIN_INDICATORS:
-        return f"{who}, although {count} indicators say done ({_named(analysis.indicators)})"
+        return f"{who}, although {count} indicators say done ({analysis.indicators.named})"
     return who
-
-
-def _named(indicators: Indicators) -> str:
-    names = {
-        "all tasks done": indicators.all_tasks_done,
-        "tests passing": indicators.tests_passing,
-        "no pending stories": indicators.no_pending_stories,
-        "STATUS is COMPLETE": indicators.status_complete,
-        "the text says done": indicators.text_says_done,
-    }
-    return ", ".join(name for name, fact in names.items() if fact)
-
-
-def _is_infrastructure(at: GateInput) -> bool:
-    return at.analysis.outcome.is_infrastructure
 
 
 def _decision(word: ExitDecision, reason: str) -> Decision:

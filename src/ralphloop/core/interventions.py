@@ -7,7 +7,7 @@ that a replay of the night meets it at the same place.
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from ralphloop.core import breaker
 from ralphloop.core.grading import Grade
@@ -117,83 +117,68 @@ def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunSt
     match change:
         case CircuitReset():
             cleared = breaker.reset(state.breaker, iteration=state.starts, at=change.at)
-            return msgspec.structs.replace(state, breaker=cleared, idle_set_asides=0)
+            return replace(state, breaker=cleared, idle_set_asides=0)
         case CooledDown():
             cooled = breaker.cool_down(
                 state.breaker, iteration=state.starts, at=change.at, policy=policy
             )
-            return msgspec.structs.replace(state, breaker=cooled)
+            return replace(state, breaker=cooled)
         case CommitRefused():
             return _refused(state, change, policy)
         case Committed():
-            state = msgspec.structs.replace(state, refused=0)
+            state = replace(state, refused=0)
     return state.with_stories(_stories(state, change))
 
 
 def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: PLR0911
     """The stories that a change moves, as they are after it."""
     match change:
-        case StoryMoved(story=story):
-            return {story: _moved(state.story(story), change.aside)}
+        case StoryMoved(story=story, aside=aside):
+            moved = {
+                "standing": Standing.SET_ASIDE if aside else Standing.OPEN,
+                "second_chance": bool(aside),
+            }
+            one = replace(state.story(story), **moved, reason=aside, attempts=0, saturated=False)
+            return {story: one}
         case MarkedByHand(marks=marks):
             return {story: _by_hand(state.story(story), mark) for story, mark in marks.items()}
         case SecondChance(story=story):
-            return {story: _given_a_chance(state.story(story))}
+            fresh = {"standing": Standing.OPEN, "attempts": 0, "saturated": False}
+            return {story: replace(state.story(story), **fresh, second_chance=True)}
         case Reopened():
             return {name: _reopened(one, change) for name, one in state.stories.items()}
         case PassTakenBack(reasons=reasons):
             return {story: _taken_back(state.story(story), why) for story, why in reasons.items()}
         case VerifyRan(story=story, seen=seen):
-            return {story: msgspec.structs.replace(state.story(story), verify_before=seen)}
+            return {story: replace(state.story(story), verify_before=seen)}
         case Committed(story=story):
-            return {story: _committed(state.story(story), change)}
+            one = state.story(story)
+            reason = "; ".join(filter(None, (one.reason, *change.notes)))
+            return {story: replace(one, reason=reason, commitless=change.commitless)}
         case Vouched(stories=stories):
-            return {
-                story: msgspec.structs.replace(state.story(story), commitless=True)
-                for story in stories
-            }
+            return {story: replace(state.story(story), commitless=True) for story in stories}
         case LeftoversSaved(story=story, ref=ref):
-            saved = msgspec.structs.replace(state.story(story), saved_ref=ref, start_tree="")
-            return {story: saved}
+            return {story: replace(state.story(story), saved_ref=ref, start_tree="")}
     return {}
 
 
-def _moved(state: StoryState, aside: str) -> StoryState:
-    return msgspec.structs.replace(
-        state,
-        standing=Standing.SET_ASIDE if aside else Standing.OPEN,
-        reason=aside,
-        attempts=0,
-        second_chance=bool(aside),
-        saturated=False,
-    )
-
-
 def _by_hand(state: StoryState, passes: bool) -> StoryState:
-    return msgspec.structs.replace(
-        state,
-        standing=Standing.PASSED if passes else Standing.OPEN,
-        grade=str(Grade.BY_HAND) if passes else "",
-        reason="marked by a person" if passes else "",
-    )
-
-
-def _given_a_chance(state: StoryState) -> StoryState:
-    return msgspec.structs.replace(
-        state, standing=Standing.OPEN, second_chance=True, attempts=0, saturated=False
-    )
+    if not passes:
+        return replace(state, standing=Standing.OPEN, grade="", reason="")
+    grade = str(Grade.BY_HAND)
+    return replace(state, standing=Standing.PASSED, grade=grade, reason="marked by a person")
 
 
 def _reopened(state: StoryState, change: Reopened) -> StoryState:
     if change.waiting_only and state.standing is Standing.SET_ASIDE:
         return state
-    state = msgspec.structs.replace(state, saturated=False)
+    state = replace(state, saturated=False)
     if state.standing is Standing.PASSED:
-        return msgspec.structs.replace(state, asked=())  # a person has seen what it took away
-    if state.standing not in (Standing.BLOCKED, Standing.SET_ASIDE):
+        return replace(state, asked=())  # a person has seen what it took away
+    if state.standing is Standing.OPEN:
         return state
     standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing
-    return msgspec.structs.replace(state, standing=standing, attempts=0, second_chance=False)
+    return replace(state, standing=standing, attempts=0, second_chance=False)
 
 
 def _taken_back(state: StoryState, reason: str) -> StoryState:
@@ -206,16 +191,12 @@ def _taken_back(state: StoryState, reason: str) -> StoryState:
     )
 
 
-def _committed(state: StoryState, change: Committed) -> StoryState:
-    reason = "; ".join(filter(None, (state.reason, *change.notes)))
-    return msgspec.structs.replace(state, reason=reason, commitless=change.commitless)
-
-
 def _refused(state: RunState, change: CommitRefused, policy: Policy) -> RunState:
+    """The story is open again; a second one in a row that is set aside for it opens the circuit."""
     story = state.story(change.story)
     if story.standing is not Standing.PASSED:
         return state  # a predecessor came this far
-    story = msgspec.structs.replace(
+    story = replace(
         story,
         standing=Standing.OPEN,
         grade="",
@@ -225,20 +206,14 @@ def _refused(state: RunState, change: CommitRefused, policy: Policy) -> RunState
         reason=one_line(change.failure, 160),
     )
     if 0 < policy.limits.max_attempts <= story.attempts:
-        story = story.put_aside(
-            f"{counted(story.attempts, 'attempt')} failed", others=change.others
-        )
+        words = f"{counted(story.attempts, 'attempt')} failed"
+        story = story.put_aside(words, others=change.others)
     state = state.with_stories({change.story: story})
-    return _open_if_always_refused(state, story, change.at)
-
-
-def _open_if_always_refused(state: RunState, story: StoryState, at: float | None) -> RunState:
-    """A second story in a row that cannot be committed: no third one could be, so stop paying."""
     if story.standing is not Standing.SET_ASIDE:
         return state
-    state = msgspec.structs.replace(state, refused=state.refused + 1)
+    state = replace(state, refused=state.refused + 1)
     if state.refused < MOST_REFUSED:
         return state
     words = f"two stories in a row could not be committed; the last: {story.reason}"
-    opened = breaker.open_now(state.breaker, words, iteration=state.starts, at=at)
-    return msgspec.structs.replace(state, breaker=opened)
+    opened = breaker.open_now(state.breaker, words, iteration=state.starts, at=change.at)
+    return replace(state, breaker=opened)  # no third one could be committed, so stop paying

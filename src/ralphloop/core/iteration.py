@@ -3,6 +3,9 @@
 `Start` is written ahead, `Result` is what the agent gave, `Evidence` (in `model`) what we measured;
 `Iteration` is all of it with the verdict.  The journal stores it as JSON without defaults, so what
 an older version wrote loads as well; keys are only ever added.  Texts are bounded.
+
+An `Effect` is what it owes to the user's repository, in the order in which it is done: written
+ahead with the iteration, so that a successor can do again whatever a crash cut off.
 """
 
 from __future__ import annotations
@@ -10,12 +13,10 @@ from __future__ import annotations
 import msgspec
 
 from ralphloop.core.grading import StoryVerdict
-from ralphloop.core.limits import Limits
 from ralphloop.core.model import (
     Analysis,
     ChangedFiles,
     Decision,
-    Denial,
     Evidence,
     ExitDecision,
     Outcome,
@@ -23,12 +24,55 @@ from ralphloop.core.model import (
     RateLimit,
     Response,
     ToolCall,
-    Usage,
     Value,
 )
+from ralphloop.core.policy import Limits, Policy
+from ralphloop.core.progress import Progress
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import StoryState
-from ralphloop.text.status import StatusBlock
+
+
+class Effect(Value, tag_field="kind"):
+    """One change outside of the journal; doing it twice does no harm."""
+
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+
+class MarkStory(Effect, kw_only=True, tag="mark"):
+    """The story's `passes` in the story file."""
+
+    story: str = ""
+
+
+class AddProgress(Effect, kw_only=True, tag="progress"):
+    """An entry in progress.txt."""
+
+    at: float = 0.0
+    task: str = ""
+    outcome: str = ""
+    summary: str = ""
+
+
+class SaveLeftovers(Effect, kw_only=True, tag="set_aside"):
+    """Save what the story left behind, and clean up after it."""
+
+    story: str = ""
+    tree: str = ""  # where it began
+    head: str = ""
+
+
+class CommitStory(Effect, kw_only=True, tag="commit"):
+    """The story's own commit."""
+
+    story: str = ""
+    title: str = ""
+    grade: str = ""
+
+
+AnyEffect = MarkStory | AddProgress | SaveLeftovers | CommitStory
+
 
 _KEPT_TEXT = 8_000
 _KEPT_TOOLS = 30
@@ -100,75 +144,60 @@ class Result(Value, kw_only=True):
         )
 
 
-class KeptAnswer(Value, kw_only=True):
+class Weighed(Value, kw_only=True):
+    """A start that has ended, with all that is known of it while it is judged."""
+
+    start: Start
+    result: Result
+    evidence: Evidence
+    policy: Policy
+    moved: Progress
+    verdict: StoryVerdict
+    analysis: Analysis
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.evidence.stories_passed)
+
+    @property
+    def infrastructure(self) -> bool:
+        return self.analysis.outcome.is_infrastructure
+
+
+class KeptAnswer(Response, kw_only=True):
     """What is kept of the agent's answer; the transcript has all of it."""
 
     reader: str = ""
     outcome: Outcome = Outcome.COMPLETED
-    reason: str = ""  # why it ended as it did
-    status: StatusBlock | None = None
-    status_is_final: bool = False
-    final_text: str = ""
+    final_text: str = ""  # the last words, whatever they stood in
     has_final_text: bool = True  # False: the stream ended without a result
     is_cut: bool = False  # the words were longer than what is kept
-    text_chars: int = 0
-    session_id: str | None = None
-    model: str | None = None
-    usage: Usage = Usage()
-    tool_calls: int = 0
-    tools: tuple[ToolCall, ...] = ()  # the last ones
-    denials: tuple[Denial, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = msgspec.field(default=(), name="tools")
+    tool_call_count: int = msgspec.field(default=0, name="tool_calls")
     resets_at: int | None = None
-    model_output: bool = False
-    retrying: bool = False
-    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, response: Response) -> KeptAnswer:
         words = response.final_text if response.final_text is not None else response.text
-        return cls(
-            reader=response.reader,
-            outcome=response.outcome,
-            reason=response.reason,
-            status=response.status,
-            status_is_final=response.status_is_final,
-            final_text=words[-_KEPT_TEXT:],
-            has_final_text=response.final_text is not None,
-            is_cut=len(words) > _KEPT_TEXT,
-            text_chars=response.text_chars,
-            session_id=response.session_id,
-            model=response.model,
-            usage=response.usage,
-            tool_calls=response.tool_call_count,
-            tools=response.tool_calls[-_KEPT_TOOLS:],
-            denials=response.denials[:_KEPT_DENIALS],
-            resets_at=response.rate_limit.resets_at if response.rate_limit else None,
-            model_output=response.model_output,
-            retrying=response.retrying,
-            warnings=response.warnings,
-        )
+        kept = {
+            "text": "",
+            "final_text": words[-_KEPT_TEXT:],
+            "has_final_text": response.final_text is not None,
+            "is_cut": len(words) > _KEPT_TEXT,
+            "tool_calls": response.tool_calls[-_KEPT_TOOLS:],
+            "denials": response.denials[:_KEPT_DENIALS],
+            "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
+            "rate_limit": None,
+        }
+        return cls(**(msgspec.structs.asdict(response) | kept))
 
     def response(self) -> Response:
         """The answer again, as far as it was kept."""
+        told = {name: getattr(self, name) for name in Response.__struct_fields__}
+        limit = RateLimit(resets_at=self.resets_at) if self.resets_at else None
+        final = self.final_text if self.has_final_text else None
         return Response(
-            reader=self.reader,
-            outcome=self.outcome,
-            reason=self.reason,
-            status=self.status,
-            status_is_final=self.status_is_final,
-            final_text=self.final_text if self.has_final_text else None,
-            text=self.final_text,
-            text_chars=self.text_chars,
-            session_id=self.session_id,
-            model=self.model,
-            usage=self.usage,
-            tool_calls=self.tools,
-            tool_call_count=self.tool_calls,
-            denials=self.denials,
-            rate_limit=RateLimit(resets_at=self.resets_at) if self.resets_at else None,
-            model_output=self.model_output,
-            retrying=self.retrying,
-            warnings=self.warnings,
+            **told | {"final_text": final, "text": self.final_text, "rate_limit": limit}
         )
 
 
@@ -200,18 +229,12 @@ class Iteration(Value, kw_only=True):
         return self.stopped_because or self.response.reason
 
 
-def kept(
-    start: Start,
-    result: Result,
-    evidence: Evidence,
-    *,
-    analysis: Analysis,
-    verdict: StoryVerdict,
-    decision: Decision,
-    findings: tuple[str, ...],
-    limits: Limits,
-) -> Iteration:
+def kept(one: Weighed, decision: Decision) -> Iteration:
     """The iteration as the journal keeps it."""
+    start, result, evidence, story = one.start, one.result, one.evidence, one.start.story
+    if story is not None:
+        short = {"title": story.title[:_KEPT_TITLE], "description": "", "criteria": (), "notes": ""}
+        story = msgspec.structs.replace(story, **short)
     return Iteration(
         agent=start.agent,
         response=KeptAnswer.of(result.response),
@@ -220,22 +243,15 @@ def kept(
         stopped_because=result.stopped_because,
         evidence=msgspec.structs.replace(evidence, changed=ChangedFiles()),
         changed=evidence.changed,
-        analysis=analysis,
-        verdict=verdict,
+        analysis=one.analysis,
+        verdict=one.verdict,
         decision=decision,
-        findings=findings,
+        findings=evidence.findings,
         tolerated=evidence.comparison.tolerated_failures,
         leftovers=result.leftovers,
         stderr_tail=result.stderr_tail[-_KEPT_STDERR:],
         prompt=start.prompt,
         learning=start.learning,
-        story=_in_short(start.story),
-        limits=limits,
+        story=story,
+        limits=one.policy.limits,
     )
-
-
-def _in_short(story: Story | None) -> Story | None:
-    if story is None:
-        return None
-    short = story.title[:_KEPT_TITLE]
-    return msgspec.structs.replace(story, title=short, description="", criteria=(), notes="")

@@ -16,11 +16,11 @@ from enum import StrEnum
 
 import msgspec
 
+from ralphloop.core import Value as Value  # noqa: PLC0414
 from ralphloop.core.story import Story
 from ralphloop.core.totals import TOKENS as TOKENS  # noqa: PLC0414 - a home for them too
 from ralphloop.core.totals import Totals
 from ralphloop.core.totals import Usage as Usage  # noqa: PLC0414
-from ralphloop.core.value import Value as Value  # noqa: PLC0414
 from ralphloop.text.status import Status, StatusBlock
 
 # --- words -----------------------------------------------------------------------------------
@@ -266,14 +266,20 @@ class Indicators(Value, kw_only=True):
 
     @property
     def count(self) -> int:
-        facts = (
-            self.all_tasks_done,
-            self.tests_passing,
-            self.no_pending_stories,
-            self.status_complete,
-            self.text_says_done,
+        return sum(fact is True for fact in msgspec.structs.astuple(self))
+
+    @property
+    def named(self) -> str:
+        """Those that say so, in words."""
+        words = (
+            "all tasks done",
+            "tests passing",
+            "no pending stories",
+            "STATUS is COMPLETE",
+            "the text says done",
         )
-        return sum(fact is True for fact in facts)
+        facts = msgspec.structs.astuple(self)
+        return ", ".join(name for name, fact in zip(words, facts, strict=True) if fact)
 
 
 class Transition(Value, kw_only=True):

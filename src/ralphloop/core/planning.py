@@ -3,11 +3,15 @@
 A story is ready when it is open, not unavailable (set aside, waiting for a person) and everything
 it depends on has passed.  Among the ready ones the lowest priority number comes first, stories
 without a number last, then file order.
+
+`ENDINGS` says each end in words: what there is to say, what to do about it, with which command.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+
+import msgspec
 
 from ralphloop.core.model import Decision, ExitDecision, StoryFacts, Value
 from ralphloop.core.story import Story, StoryList
@@ -51,44 +55,28 @@ def choose(stories: StoryList, states: States, *, only: str | None = None) -> Ch
 
     One that rewrote history answers for it first: its work must not go into another story's commit.
     """
-    fresh = [s for s in ready(stories, unavailable=_unavailable(states)) if _wanted(s, only)]
-    fresh.sort(key=lambda story: not (story.id in states and states[story.id].lost))
+    can_run = [story for story in _not_blocked(stories, states) if only in (None, story.id)]
+    fresh = [s for s in can_run if _state(states, s.id).standing is not Standing.SET_ASIDE]
     if fresh:
-        return Choice(story=fresh[0])
-    for story in ready(stories, unavailable=_blocked(states)):
-        state = states.get(story.id)
-        if state and _has_second_chance(state) and _wanted(story, only):
-            return Choice(story=story, second_chance=True)
-    return None
+        return Choice(story=min(fresh, key=lambda story: not _state(states, story.id).lost))
+    again = (story for story in can_run if not _state(states, story.id).second_chance)
+    return next((Choice(story=story, second_chance=True) for story in again), None)
 
 
 def runnable_besides(stories: StoryList, states: States, story_id: str | None) -> int:
     """How many other stories could be worked on now, second chances included."""
+    others = [one for one in _not_blocked(stories, states) if one.id != story_id]
+    known = [_state(states, story.id) for story in others]
     return sum(
-        story.id != story_id and ((state := states.get(story.id)) is None or _can_run(state))
-        for story in ready(stories, unavailable=_blocked(states))
+        state.standing is Standing.OPEN
+        or (state.standing is Standing.SET_ASIDE and not state.second_chance)
+        for state in known
     )
 
 
-def _can_run(state: StoryState) -> bool:
-    return state.standing is Standing.OPEN or _has_second_chance(state)
-
-
-def _has_second_chance(state: StoryState) -> bool:
-    return state.standing is Standing.SET_ASIDE and not state.second_chance
-
-
-def _unavailable(states: States) -> set[str]:
-    waiting = (Standing.BLOCKED, Standing.SET_ASIDE)
-    return {story for story, state in states.items() if state.standing in waiting}
-
-
-def _blocked(states: States) -> set[str]:
-    return {story for story, state in states.items() if state.standing is Standing.BLOCKED}
-
-
-def _wanted(story: Story, only: str | None) -> bool:
-    return only is None or story.id == only
+def _not_blocked(stories: StoryList, states: States) -> list[Story]:
+    blocked = {story for story, state in states.items() if state.standing is Standing.BLOCKED}
+    return ready(stories, unavailable=blocked)
 
 
 # --- when nothing can run --------------------------------------------------------------------
@@ -198,3 +186,46 @@ def _open(stories: StoryList, only: str | None) -> list[Story]:
 
 def _state(states: States, story: str) -> StoryState:
     return states.get(story, StoryState())
+
+
+_ON = "ralph run --continue"
+
+
+class Ending(msgspec.Struct, frozen=True):
+    words: str  # the end of a sentence that begins with the project
+    advice: str
+    command: str
+
+    @property
+    def next_step(self) -> str:
+        return f"{self.advice} {self.command}"
+
+
+ENDINGS: dict[str, Ending] = {
+    ExitDecision.PROJECT_COMPLETE: Ending("all done", "Look at it:", "git log --stat"),
+    ExitDecision.CIRCUIT_OPEN: Ending(
+        "the circuit is open", "Look at why the circuit opened, then:", f"{_ON} --reset-circuit"
+    ),
+    ExitDecision.TEST_SATURATION: Ending(
+        "only tests were written", "Look at the story, then:", _ON
+    ),
+    ExitDecision.BLOCKED: Ending(
+        "waits for you", "Give it what it asks for (ralph stories), then:", _ON
+    ),
+    ExitDecision.MAX_ITERATIONS: Ending(
+        "out of iterations", "To go on with more of them:", f"{_ON} --max-iterations N"
+    ),
+    ExitDecision.BUDGET_EXHAUSTED: Ending(
+        "out of budget", "To go on with more (or --max-time):", f"{_ON} --max-cost X"
+    ),
+    ExitDecision.USAGE_LIMIT: Ending(
+        "stopped by the usage limit", "Once the usage limit is lifted:", _ON
+    ),
+    ExitDecision.NO_RUNNABLE_STORY: Ending(
+        "nothing left that can run", "See ralph stories; a new run tries again:", "ralph run"
+    ),
+    ExitDecision.ERROR: Ending(
+        "ended by an error", "Find out what is wrong (ralph doctor), then:", _ON
+    ),
+    ExitDecision.INTERRUPTED: Ending("interrupted", "To go on:", _ON),
+}

@@ -2,14 +2,100 @@
 
 `standard` warns first and stops second; `strict` stops at the first sign.  Any threshold may be
 set on top of a preset.
+
+`Limits` are totals of the session: they survive restarts because what is left of them, and how long
+to wait, is computed from the journal.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from ralphloop.core.limits import Limits
-from ralphloop.core.model import Value
+import msgspec
+
+from ralphloop.core.model import Decision, ExitDecision, Value
+from ralphloop.core.totals import Totals
+from ralphloop.text.durations import format_duration
+
+BACKOFF_CEILING_S = 300.0
+UNKNOWN_RESET_S = 900.0  # a usage limit that does not say when it ends
+RESET_MARGIN_S = 1.0
+HOUR = 3600.0
+JUST_PAST_S = 3 * HOUR  # a reset so long ago is one that should have come by now
+
+
+class Limits(Value, kw_only=True):
+    """What a run may use; 0 switches a limit off."""
+
+    max_iterations: int = 0
+    max_cost_usd: float = 0.0
+    max_time: float = 0.0  # seconds of wall clock, waits included
+    max_attempts: int = 0  # failed ones per story, then it is set aside
+
+
+class Extra(Value, kw_only=True):
+    """What a person added to the budgets while the run went on."""
+
+    cost_usd: float = 0.0
+    time_s: float = 0.0
+    iterations: int = 0
+
+
+def raised(limits: Limits, extra: Extra) -> Limits:
+    """The limits with what a person added; one that is switched off stays so."""
+    return msgspec.structs.replace(
+        limits,
+        max_cost_usd=limits.max_cost_usd and limits.max_cost_usd + extra.cost_usd,
+        max_time=limits.max_time and limits.max_time + extra.time_s,
+        max_iterations=limits.max_iterations and limits.max_iterations + extra.iterations,
+    )
+
+
+def named(limits: Limits) -> dict[str, float]:
+    """The limits of a session as events and JSON name them; 0 means no limit."""
+    return {
+        "max_iterations": limits.max_iterations,
+        "max_cost_usd": limits.max_cost_usd,
+        "max_time_s": limits.max_time,
+    }
+
+
+def reached(limits: Limits, totals: Totals) -> Decision | None:
+    """The budget that is used up, if one is."""
+    if 0 < limits.max_cost_usd <= totals.cost_usd:
+        spent = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
+        return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(spent,))
+    if 0 < limits.max_time <= totals.active_s:
+        used = f"the run took {format_duration(totals.active_s)}, as long as it may"
+        return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(used,))
+    if 0 < limits.max_iterations <= totals.iterations:
+        all_used = f"{totals.iterations} iterations were allowed and are used"
+        return Decision(word=ExitDecision.MAX_ITERATIONS, reasons=(all_used,))
+    return None
+
+
+def money_left(limits: Limits, totals: Totals) -> float | None:
+    """Dollars left, or None without a limit."""
+    return max(0.0, limits.max_cost_usd - totals.cost_usd) if limits.max_cost_usd else None
+
+
+def time_left(limits: Limits, totals: Totals) -> float | None:
+    """Seconds left, or None without a limit."""
+    return max(0.0, limits.max_time - totals.active_s) if limits.max_time else None
+
+
+def backoff(outages: int, first: float) -> float:
+    """Exponential, with a ceiling."""
+    return float(min(BACKOFF_CEILING_S, first * 2 ** min(max(0, outages - 1), 20)))
+
+
+def quota_wait(resets_at: float | None, now: float, outages: int) -> float:
+    """Seconds until a usage limit is lifted; without a time, longer each time."""
+    if resets_at is None or resets_at <= now - JUST_PAST_S:
+        return float(min(HOUR, UNKNOWN_RESET_S * 2 ** min(max(0, outages - 1), 4)))
+    if resets_at <= now:  # soon, and less and less often: somebody's clock is wrong
+        return float(min(UNKNOWN_RESET_S, RESET_MARGIN_S * 4 ** min(max(1, outages), 6)))
+    return resets_at - now + RESET_MARGIN_S
 
 
 class ExitGate(StrEnum):

@@ -3,13 +3,28 @@
 Changed files in a tree not seen before, a check that turned green, a story that passed.  An empty
 commit, a tree seen before and a bare claim are none; the claim stands in only where nothing could
 be measured.
+
+Its opposite are named signs of going in circles, over a bounded window of the agent's iterations.
+Each says what it saw, so that the nudge and the report can repeat it.  Being stuck is a flag, never
+a decision; infrastructure endings are not in the window at all.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+
 import msgspec
 
-from ralphloop.core.model import CheckResult, CheckStatus, Evidence, Value
+from ralphloop.core.model import CheckResult, CheckStatus, Evidence, StuckPattern, Value
+from ralphloop.core.policy import (
+    DECLINE_HISTORY,
+    STUCK_ALTERNATION,
+    STUCK_ERRORS,
+    STUCK_REPLIES,
+    STUCK_REVISITS,
+)
 from ralphloop.text.status import StatusBlock
 
 MAX_TREES = 2_000
@@ -94,3 +109,107 @@ def _turned_green(evidence: Evidence, memory: Memory) -> tuple[str, ...]:
 def _last_states(memory: Memory, evidence: Evidence) -> dict[str, CheckStatus]:
     ran = {c.name: c.status for c in evidence.checks or () if c.status is not CheckStatus.NO_TESTS}
     return memory.checks | ran if ran else memory.checks
+
+
+WINDOW = 8
+MAX_LENGTHS = 50
+_REPLY_CHARS = 1_500
+_SIMILAR = 0.85
+_NOISE = re.compile(r"\d+|[^\w\s]+")
+
+
+class WindowEntry(Value, kw_only=True):
+    """What the window keeps of one iteration."""
+
+    error: str | None = None
+    reply: str = ""  # normalised, bounded
+    tree: str | None = None
+    progress: bool = False
+    revisited: bool = False
+
+
+def normalise_reply(prose: str) -> str:
+    """A reply without numbers, punctuation and case: what is left is what it says."""
+    head, tail = prose[:_REPLY_CHARS], prose[_REPLY_CHARS:][-_REPLY_CHARS:]
+    return " ".join(_NOISE.sub(" ", f"{head} {tail}").lower().split())
+
+
+def detect_stuck_loop(window: Sequence[WindowEntry]) -> tuple[StuckPattern, ...]:
+    """All patterns that the newest iterations show."""
+    patterns = (_same_error(window), _same_reply(window), _alternation(window), _revisit(window))
+    return tuple(pattern for pattern in patterns if pattern)
+
+
+def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPattern | None:
+    """A fall of the agent's own text by more than `percent` against the median before."""
+    if percent <= 0 or len(earlier) < DECLINE_HISTORY:
+        return None
+    from statistics import median  # costs as much as the rest of this room
+
+    usual = median(earlier)
+    if usual <= 0 or chars >= usual * (100 - percent) / 100:
+        return None
+    fall = 100 - 100 * chars / usual
+    return StuckPattern(
+        name="output_decline",
+        detail=f"output fell by {fall:.0f} %: {chars} characters, usually {usual:.0f}",
+    )
+
+
+def _same_error(window: Sequence[WindowEntry]) -> StuckPattern | None:
+    """Three iterations with the same error; progress in between does not excuse it."""
+    error = window[-1].error if window else None
+    row = list(takewhile(lambda entry: entry.error == error, reversed(window)))
+    if error is None or len(row) < STUCK_ERRORS:
+        return None
+    return StuckPattern(name="same_error", detail=f"the same error {len(row)} times: {error}")
+
+
+def _same_reply(window: Sequence[WindowEntry]) -> StuckPattern | None:
+    last = window[-STUCK_REPLIES:]
+    if len(last) < STUCK_REPLIES or any(g.progress or not g.reply for g in last):
+        return None
+    if not all(similar(last[-1].reply, entry.reply) for entry in last[:-1]):
+        return None
+    return StuckPattern(
+        name="same_reply", detail=f"nearly the same reply {len(last)} times: {last[-1].reply[:80]}"
+    )
+
+
+def _alternation(window: Sequence[WindowEntry]) -> StuckPattern | None:
+    """A B A B in trees, errors or replies, none of the four with progress."""
+    last = window[-STUCK_ALTERNATION:]
+    if len(last) < STUCK_ALTERNATION or any(entry.progress for entry in last):
+        return None
+    views: tuple[tuple[str, list[str | None]], ...] = (
+        ("states of the work tree", [g.tree for g in last]),
+        ("errors", [g.error for g in last]),
+        ("replies", [g.reply or None for g in last]),
+    )
+    for what, values in views:
+        if None not in values and values[0] == values[2] != values[1] == values[3]:
+            return StuckPattern(name="alternation", detail=f"to and fro between two {what}")
+    return None
+
+
+def _revisit(window: Sequence[WindowEntry]) -> StuckPattern | None:
+    last = window[-STUCK_REVISITS:]
+    if len(last) < STUCK_REVISITS or not all(g.revisited and not g.progress for g in last):
+        return None
+    return StuckPattern(
+        name="state_revisit", detail=f"{len(last)} times back to a work tree seen before"
+    )
+
+
+def similar(one: str, other: str) -> bool:
+    """Near-identical by their three-word sequences."""
+    if one == other:
+        return True
+    first, second = _shingles(one), _shingles(other)
+    union = len(first | second)
+    return bool(union) and len(first & second) / union >= _SIMILAR
+
+
+def _shingles(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return {tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))}

@@ -8,35 +8,41 @@ are owed.  Both are pure, so a night can be replayed, with other thresholds if o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
-import msgspec
+from msgspec.structs import replace
 
-from ralphloop.core import breaker, progress, stuck
+from ralphloop.core import breaker, progress
 from ralphloop.core.analyzer import Claim, analyze, claim_of, final_words, says_promise, settle
-from ralphloop.core.breaker import BreakerInput, BreakerState
-from ralphloop.core.effects import AddProgress, AnyEffect, CommitStory, MarkStory, SaveLeftovers
+from ralphloop.core.breaker import BreakerInput
 from ralphloop.core.exit_gate import GateInput, decide
 from ralphloop.core.grading import Proof, StoryVerdict, judge_story
-from ralphloop.core.iteration import Iteration, Result, Start, kept
-from ralphloop.core.limits import reached
-from ralphloop.core.model import (
-    Analysis,
-    Circuit,
-    Decision,
-    Evidence,
-    ExitDecision,
-    Outcome,
-    StuckPattern,
-    Value,
+from ralphloop.core.iteration import (
+    AddProgress,
+    AnyEffect,
+    CommitStory,
+    Iteration,
+    MarkStory,
+    Result,
+    SaveLeftovers,
+    Start,
+    Weighed,
+    kept,
 )
-from ralphloop.core.policy import UNANSWERED, Policy
-from ralphloop.core.progress import Progress
+from ralphloop.core.model import Analysis, Circuit, Decision, Evidence, ExitDecision, Outcome, Value
+from ralphloop.core.policy import UNANSWERED, Policy, reached
+from ralphloop.core.progress import WindowEntry
 from ralphloop.core.run_state import RunState
-from ralphloop.core.spending import cost_of, spent, used
-from ralphloop.core.story_after import entry_outcome, entry_summary, story_after
+from ralphloop.core.story_after import (
+    cost_of,
+    entry_outcome,
+    entry_summary,
+    spent,
+    story_after,
+    used,
+)
 from ralphloop.core.story_state import Standing, StoryState, verify_was
-from ralphloop.core.stuck import WindowEntry
 from ralphloop.core.totals import Spent, Totals
 from ralphloop.text.plain import counted
 from ralphloop.text.speech import speech
@@ -92,83 +98,76 @@ def _is_to_be_asked(
 ) -> bool:
     """A finished answer without a block, and asking for it is possible, new and within limits."""
     response = result.response
-    if (
-        settle(response, result.end, evidence) is not Outcome.COMPLETED
-        or response.status is not None
-    ):
+    is_missing = settle(response, result.end, evidence) is Outcome.COMPLETED and not response.status
+    is_new = result.asked is None and state.unanswered < UNANSWERED
+    if not (is_missing and is_new and result.can_be_asked and policy.ask_for_status):
         return False
-    if not result.can_be_asked or result.asked is not None or not policy.ask_for_status:
-        return False
-    paid = msgspec.structs.replace(
+    paid = replace(
         state,
         cost_usd=state.cost_usd + cost_of(response, start.state),
         active_s=state.active_s + result.end.duration_s,
     )
-    limit = reached(policy.limits, _used(paid, start, result, evidence))
-    return limit is None and state.unanswered < UNANSWERED
+    return reached(policy.limits, _used(paid, start, result, evidence)) is None
 
 
 def step(state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy) -> Step:
     """Fold one start into the run."""
-    response, before = result.heard, state
+    before, heard, key = state.breaker, result.heard, evidence.stories.current or ""
+    cooled = breaker.cool_down(before, iteration=state.starts, at=evidence.at, policy=policy)
+    one = _weighed(state, start, result, evidence, policy)
+    state, one = _look_back(state, one)
+    state = _counters(_circuit(state, one), one)
+    story = story_after(state.story(key), one)
+    state = state.with_stories(_entries(key, story, one))
+    changes = breaker.moves(before, state.breaker)
+    transition = changes[-1] if changes else None
+    told = replace(one.analysis, circuit=state.breaker.circuit, transition=transition)
+    one = replace(one, analysis=told)
+    decision = Decision(word=ExitDecision.INTERRUPTED, reasons=("a person stopped the run",))
+    if not result.end.interrupted:
+        decision = decide(_gate_input(state, story, one, was_open=cooled.circuit is Circuit.OPEN))
+    state, story = _quarantined(state, key, one, decision)
+    return Step(
+        state=state,
+        iteration=kept(one, decision),
+        decision=decision,
+        effects=tuple(_effects(story, one)),
+        story=key,
+        spent=spent(used(heard, start.state, result.asked), heard, one.analysis, one.evidence),
+    )
+
+
+def _weighed(
+    state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy
+) -> Weighed:
+    """The start by itself: what is claimed, what is proven, what moved."""
+    response = result.heard
     claim = claim_of(response, passes_set=evidence.passes_set)
     outcome = settle(response, result.end, evidence)
     verdict = _verdict(start, claim, outcome, evidence)
     if evidence.stories_passed is None:
-        evidence = msgspec.structs.replace(evidence, stories_passed=int(verdict.passed))
+        evidence = replace(evidence, stories_passed=int(verdict.passed))
     moved = progress.assess(evidence, response.status, state.memory)
-    analysis = analyze(
-        response, evidence, claim, iteration=state.starts + 1, outcome=outcome, progress=moved
-    )
-    key = evidence.stories.current or ""
-    was_open = _is_open(state, evidence, policy)
-    state, analysis = _look_back(state, analysis, result, evidence, moved, policy)
-    state = _circuit(state, analysis, evidence, moved, policy)
-    state = _counters(state, analysis, result, start)
-    story = story_after(
-        state.story(key), start, result, evidence, analysis=analysis, verdict=verdict, policy=policy
-    )
-    state = state.with_stories(_entries(key, story, analysis, evidence))
-    analysis = msgspec.structs.replace(
-        analysis,
-        circuit=state.breaker.circuit,
-        transition=next(reversed(breaker.moves(before.breaker, state.breaker)), None),
-    )
-    decision = _interrupted(result) or decide(
-        _gate_input(state, story, analysis, start, result, evidence, policy, was_open=was_open)
-    )
-    state, story = _quarantined(state, key, analysis, decision, evidence, policy)
-    iteration = kept(
-        start,
-        result,
-        evidence,
-        analysis=analysis,
+    return Weighed(
+        start=start,
+        result=result,
+        evidence=evidence,
+        policy=policy,
+        moved=moved,
         verdict=verdict,
-        decision=decision,
-        findings=evidence.findings,
-        limits=policy.limits,
-    )
-    return Step(
-        state=state,
-        iteration=iteration,
-        decision=decision,
-        effects=_effects(start, story, iteration, result, evidence, policy),
-        story=key,
-        spent=spent(used(response, start.state, result.asked), response, analysis, evidence),
+        analysis=analyze(
+            response, evidence, claim, iteration=state.starts + 1, outcome=outcome, progress=moved
+        ),
     )
 
 
-def _entries(
-    key: str, story: StoryState, analysis: Analysis, evidence: Evidence
-) -> dict[str, StoryState]:
+def _entries(key: str, story: StoryState, one: Weighed) -> dict[str, StoryState]:
     """Where the story is kept.  In a list without names each one that drops out is another."""
     is_apart = story.saturated or story.standing is Standing.BLOCKED
-    if key or evidence.stories.total is None or not is_apart:
+    if key or one.evidence.stories.total is None or not is_apart:
         return {key: story}
-    open_again = msgspec.structs.replace(
-        story, standing=Standing.OPEN, saturated=False, test_row=0, attempts=0
-    )
-    return {"": open_again, f"#{analysis.iteration}": story}
+    open_again = replace(story, standing=Standing.OPEN, saturated=False, test_row=0, attempts=0)
+    return {"": open_again, f"#{one.analysis.iteration}": story}
 
 
 # --- the verdict -----------------------------------------------------------------------------
@@ -181,7 +180,7 @@ def _verdict(start: Start, claim: Claim, outcome: Outcome, evidence: Evidence) -
     if evidence.unfinished and claim.story:
         return StoryVerdict(reasons=(evidence.unfinished,))
     if evidence.stories_passed is not None:  # somebody else judged it
-        proof = _proof(start, msgspec.structs.replace(claim, story=True), evidence)
+        proof = _proof(start, replace(claim, story=True), evidence)
         return judge_story(proof) if evidence.stories_passed else StoryVerdict()
     if start.story is None or evidence.checks_cut:
         return StoryVerdict()
@@ -209,90 +208,73 @@ def _proof(start: Start, claim: Claim, evidence: Evidence) -> Proof:
 # --- what history shows ----------------------------------------------------------------------
 
 
-def _is_open(state: RunState, evidence: Evidence, policy: Policy) -> bool:
-    cooled = breaker.cool_down(state.breaker, iteration=state.starts, at=evidence.at, policy=policy)
-    return cooled.circuit is Circuit.OPEN
-
-
-def _look_back(
-    state: RunState,
-    analysis: Analysis,
-    result: Result,
-    evidence: Evidence,
-    moved: Progress,
-    policy: Policy,
-) -> tuple[RunState, Analysis]:
+def _look_back(state: RunState, one: Weighed) -> tuple[RunState, Weighed]:
     """Add what only history shows: stuck patterns and output decline."""
-    memory = progress.remember(state.memory, evidence, moved)
-    state = msgspec.structs.replace(state, memory=memory)
-    if analysis.outcome.is_infrastructure:
-        return state, analysis
+    moved, analysis, response = one.moved, one.analysis, one.result.response
+    state = replace(state, memory=progress.remember(state.memory, one.evidence, moved))
+    if one.infrastructure:
+        return state, one
     entry = WindowEntry(
         error=analysis.error_signature,
-        reply=stuck.normalise_reply(speech(final_words(result.response))),
-        tree=evidence.tree,
+        reply=progress.normalise_reply(speech(final_words(response))),
+        tree=one.evidence.tree,
         progress=moved.made,
         revisited=moved.revisited,
     )
-    window = (*state.window, entry)[-stuck.WINDOW :]
-    chars, declined = result.response.text_chars, None
+    window = (*state.window, entry)[-progress.WINDOW :]
+    chars, percent, declined = response.text_chars, one.policy.output_decline_percent, None
     if not moved.made:
-        declined = stuck.output_decline(chars, state.lengths, policy.output_decline_percent)
-    analysis = msgspec.structs.replace(
+        declined = progress.output_decline(chars, state.lengths, percent)
+    analysis = replace(
         analysis,
-        stuck=stuck.detect_stuck_loop(window),
+        stuck=progress.detect_stuck_loop(window),
         decline=declined,
         warnings=(*analysis.warnings, *((declined.detail,) if declined else ())),
     )
-    lengths = (*state.lengths, chars)[-stuck.MAX_LENGTHS :]
-    return msgspec.structs.replace(state, window=window, lengths=lengths), analysis
+    lengths = (*state.lengths, chars)[-progress.MAX_LENGTHS :]
+    return replace(state, window=window, lengths=lengths), replace(one, analysis=analysis)
 
 
-def _circuit(
-    state: RunState, analysis: Analysis, evidence: Evidence, moved: Progress, policy: Policy
-) -> RunState:
+def _circuit(state: RunState, one: Weighed) -> RunState:
+    analysis, evidence, moved = one.analysis, one.evidence, one.moved
     seen = BreakerInput(
         iteration=analysis.iteration,
         progress=moved.made,
-        infrastructure=analysis.outcome.is_infrastructure,
+        infrastructure=one.infrastructure,
         waits=analysis.is_blocked and evidence.stories.total is not None,
         error=analysis.error_signature,
-        relieved=bool(moved.turned_green or (evidence.stories_passed or 0) > 0),
-        output_declined=_detail(analysis.decline),
+        relieved=bool(moved.turned_green or one.passed),
+        output_declined=analysis.decline.detail if analysis.decline else None,
         at=evidence.at,
     )
-    circuit = breaker.step(state.breaker, seen, policy)
+    circuit = breaker.step(state.breaker, seen, one.policy)
     if analysis.is_blocked:
         words = f"{evidence.stories.current or 'the work'} is BLOCKED"
         circuit = breaker.note(circuit, words, iteration=analysis.iteration, at=evidence.at)
     idle = 0 if moved.made else state.idle_set_asides
-    return msgspec.structs.replace(state, breaker=circuit, idle_set_asides=idle)
+    return replace(state, breaker=circuit, idle_set_asides=idle)
 
 
-def _detail(pattern: StuckPattern | None) -> str | None:
-    return pattern.detail if pattern else None
-
-
-def _counters(state: RunState, analysis: Analysis, result: Result, start: Start) -> RunState:
-    infrastructure = analysis.outcome.is_infrastructure
-    paid = result.response.model_output
-    startup, failures = state.startup_errors, state.paid_failures
-    if not infrastructure:
-        startup = failures = 0
-    else:
-        if analysis.outcome is Outcome.STARTUP_ERROR:
-            startup += 1
-        elif paid:
-            startup = 0
-        if analysis.progress:
-            failures = 0
-        elif paid:
-            failures += 1
-    return msgspec.structs.replace(
+def _counters(state: RunState, one: Weighed) -> RunState:
+    result, infrastructure = one.result, one.infrastructure
+    startup, failures, paid = (
+        state.startup_errors,
+        state.paid_failures,
+        result.response.model_output,
+    )
+    if one.analysis.outcome is Outcome.STARTUP_ERROR:
+        startup += 1
+    elif paid or not infrastructure:
+        startup = 0
+    if one.analysis.progress or not infrastructure:
+        failures = 0
+    elif paid:
+        failures += 1
+    return replace(
         state,
         starts=state.starts + 1,
         iterations=state.iterations + (paid or not infrastructure),
-        cost_usd=state.cost_usd + cost_of(result.response, start.state, result.asked),
+        cost_usd=state.cost_usd + cost_of(result.response, one.start.state, result.asked),
         active_s=state.active_s + result.end.duration_s,
         startup_errors=startup,
         paid_failures=failures,
@@ -304,22 +286,13 @@ def _counters(state: RunState, analysis: Analysis, result: Result, start: Start)
 # --- the decision ----------------------------------------------------------------------------
 
 
-def _gate_input(
-    state: RunState,
-    story: StoryState,
-    analysis: Analysis,
-    start: Start,
-    result: Result,
-    evidence: Evidence,
-    policy: Policy,
-    *,
-    was_open: bool,
-) -> GateInput:
-    passed, facts = evidence.stories_passed or 0, evidence.stories
+def _gate_input(state: RunState, story: StoryState, one: Weighed, *, was_open: bool) -> GateInput:
+    evidence, facts, response = one.evidence, one.evidence.stories, one.result.response
+    passed = evidence.stories_passed or 0
     open_stories = 0 if facts.total is None else max(0, facts.total - facts.passed - passed)
     return GateInput(
-        analysis=analysis,
-        policy=policy,
+        analysis=one.analysis,
+        policy=one.policy,
         was_open=was_open,
         circuit=state.breaker.circuit,
         circuit_reason=state.breaker.reason,
@@ -328,15 +301,15 @@ def _gate_input(
         runnable=_runnable(state, story, evidence, open_stories),
         waiting=state.count(Standing.BLOCKED),
         saturated=story.saturated,
-        may_end_run=facts.exit_signal and analysis.story_claimed and passed > 0,
-        promise=says_promise(result.response),
+        may_end_run=facts.exit_signal and one.analysis.story_claimed and passed > 0,
+        promise=says_promise(response),
         checks_failed=bool(progress.failed_checks(evidence)),
         checks_ran=bool(evidence.checks),
         startup_errors=state.startup_errors,
         paid_failures=state.paid_failures,
         iterations=state.iterations,
-        fatal_reason=result.response.reason,
-        limit=reached(policy.limits, _used(state, start, result, evidence)),
+        fatal_reason=response.reason,
+        limit=reached(one.policy.limits, _used(state, one.start, one.result, evidence)),
         fallback=evidence.fallback,
     )
 
@@ -346,16 +319,15 @@ def _used(state: RunState, start: Start, result: Result, evidence: Evidence) -> 
     if evidence.used is None:
         return Totals(cost_usd=state.cost_usd, active_s=state.active_s)
     cost = evidence.used.cost_usd + cost_of(result.response, start.state, result.asked)
-    return msgspec.structs.replace(evidence.used, cost_usd=cost)
+    return replace(evidence.used, cost_usd=cost)
 
 
 def _runnable(state: RunState, story: StoryState, evidence: Evidence, open_stories: int) -> int:
     """Open stories that may still be worked on after this iteration."""
-    facts, passed = evidence.stories, bool(evidence.stories_passed)
+    facts = evidence.stories
     if facts.others is None:
-        apart = sum(_is_apart(one) for one in state.stories.values())
-        return max(0, open_stories - apart)
-    if passed:
+        return max(0, open_stories - sum(_is_apart(one) for one in state.stories.values()))
+    if evidence.stories_passed:
         return facts.others_if_passed
     return facts.others + (not _is_apart(story))
 
@@ -364,101 +336,66 @@ def _is_apart(story: StoryState) -> bool:
     return story.saturated or story.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
 
 
-def _interrupted(result: Result) -> Decision | None:
-    if not result.end.interrupted:
-        return None
-    return Decision(word=ExitDecision.INTERRUPTED, reasons=("a person stopped the run",))
-
-
 # --- quarantine ------------------------------------------------------------------------------
 
 
 def _quarantined(
-    state: RunState,
-    key: str,
-    analysis: Analysis,
-    decision: Decision,
-    evidence: Evidence,
-    policy: Policy,
+    state: RunState, key: str, one: Weighed, decision: Decision
 ) -> tuple[RunState, StoryState]:
     """Set a story aside after too many failed attempts; a last one has its second chance first."""
-    story = state.story(key)
-    if not _is_worn_out(state, story, decision, evidence, policy):
+    story, facts = state.story(key), one.evidence.stories
+    if decision.word is not ExitDecision.CONTINUE or not _is_worn_out(state, story, one):
         return state, story
-    others = _others_can_run(state, key, evidence)
-    if not others and not analysis.story_claimed:
+    apart = sum(_is_apart(other) for name, other in state.stories.items() if name != key)
+    others = (facts.total or 0) - facts.passed - apart > 1
+    if facts.others is not None:
+        others = facts.others > 0
+    if not others and not one.analysis.story_claimed:
         return state, story  # a last story that goes nowhere is the breaker's business
-    words = (
-        "only tests were written"
-        if story.saturated
-        else f"{counted(story.attempts, 'attempt')} failed"
-    )
+    failed = f"{counted(story.attempts, 'attempt')} failed"
+    words = "only tests were written" if story.saturated else failed
     story = story.put_aside(words, others=others)
     state = state.with_stories({key: story})
-    if story.standing is Standing.SET_ASIDE:
-        named = f"{key or 'the work'} was set aside"
-        state = set_aside(state, named, at=evidence.at)
-    return state, story
+    if story.standing is not Standing.SET_ASIDE:
+        return state, story
+    return set_aside(state, f"{key or 'the work'} was set aside", at=one.evidence.at), story
 
 
-def _is_worn_out(
-    state: RunState, story: StoryState, decision: Decision, evidence: Evidence, policy: Policy
-) -> bool:
-    if evidence.stories.total is None or evidence.stories.current is None:
+def _is_worn_out(state: RunState, story: StoryState, one: Weighed) -> bool:
+    facts = one.evidence.stories
+    if facts.total is None or facts.current is None or story.standing is not Standing.OPEN:
         return False
-    if story.standing is not Standing.OPEN or decision.word is not ExitDecision.CONTINUE:
-        return False
-    worn_out = 0 < policy.limits.max_attempts <= story.attempts
+    worn_out = 0 < one.policy.limits.max_attempts <= story.attempts
     return (story.saturated or worn_out) and state.breaker.circuit is not Circuit.OPEN
-
-
-def _others_can_run(state: RunState, key: str, evidence: Evidence) -> bool:
-    facts = evidence.stories
-    if facts.others is not None:
-        return facts.others > 0
-    apart = sum(_is_apart(story) for name, story in state.stories.items() if name != key)
-    return (facts.total or 0) - facts.passed - apart > 1
 
 
 def set_aside(state: RunState, reason: str, *, at: float | None = None) -> RunState:
     """A story was quarantined: the next one starts CLOSED, unless nothing moves at all."""
     idle = state.idle_set_asides + 1
-    circuit: BreakerState
     if idle >= 2:
         words = "two stories in a row were set aside without any progress"
         circuit = breaker.open_now(state.breaker, words, iteration=state.starts, at=at)
     else:
         circuit = breaker.reset(state.breaker, iteration=state.starts, at=at, reason=reason)
-    return msgspec.structs.replace(state, breaker=circuit, idle_set_asides=idle)
+    return replace(state, breaker=circuit, idle_set_asides=idle)
 
 
 # --- effects ---------------------------------------------------------------------------------
 
 
-def _effects(
-    start: Start,
-    story: StoryState,
-    iteration: Iteration,
-    result: Result,
-    evidence: Evidence,
-    policy: Policy,
-) -> tuple[AnyEffect, ...]:
+def _effects(story: StoryState, one: Weighed) -> Iterator[AnyEffect]:
     """What has to be done in the user's repository, in order."""
-    passed, named = iteration.verdict.passed, start.story
-    owed: list[AnyEffect] = []
+    passed, named = one.verdict.passed, one.start.story
     if named is not None and passed:
-        owed.append(MarkStory(story=named.id))
-    if result.response.model_output or iteration.analysis.leaves_a_trace:
-        owed.append(
-            AddProgress(
-                at=evidence.at or 0.0,
-                task=f"{named.id}: {named.title}" if named else "the prompt",
-                outcome=entry_outcome(iteration),
-                summary=entry_summary(iteration, story.grade),
-            )
+        yield MarkStory(story=named.id)
+    if one.result.response.model_output or one.analysis.leaves_a_trace:
+        yield AddProgress(
+            at=one.evidence.at or 0.0,
+            task=f"{named.id}: {named.title}" if named else "the prompt",
+            outcome=entry_outcome(one),
+            summary=entry_summary(one, story.grade),
         )
     if named is not None and story.standing is Standing.SET_ASIDE:
-        owed.append(SaveLeftovers(story=named.id, tree=story.start_tree, head=story.start_head))
-    if named is not None and passed and policy.commits:
-        owed.append(CommitStory(story=named.id, title=named.title, grade=story.grade))
-    return tuple(owed)
+        yield SaveLeftovers(story=named.id, tree=story.start_tree, head=story.start_head)
+    if named is not None and passed and one.policy.commits:
+        yield CommitStory(story=named.id, title=named.title, grade=story.grade)

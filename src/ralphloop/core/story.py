@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from ralphloop.core.value import Value
+from ralphloop.core import Value
 
 Kind = Literal["prd", "tasks"]
 

@@ -1,70 +1,68 @@
 """What a start makes of its story: standing, grade, attempts, and what the next prompt needs.
 
 `entry_outcome` and `entry_summary` are what progress.txt says of it.
+
+Here a start is counted, too.  Some agents count a resumed conversation as a whole; then what was
+known of it is taken off.  What no result reports is estimated from the stream by the reader.  An
+agent that was asked for its status block has answered twice in one start, and both count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from msgspec.structs import replace
 
-import msgspec
-
-from ralphloop.core.grading import UNCHANGED, StoryVerdict
-from ralphloop.core.iteration import Iteration, Result, Start
-from ralphloop.core.model import Analysis, CheckResult, CheckStatus, Evidence, Outcome
-from ralphloop.core.policy import Policy
-from ralphloop.core.spending import conversation, cost_of, is_unpriced
-from ralphloop.core.story_state import (
-    MAX_FAILURE_CHARS,
-    Standing,
-    StoryState,
-    is_failed_attempt,
+from ralphloop.core.grading import UNCHANGED
+from ralphloop.core.iteration import Result, Weighed
+from ralphloop.core.model import (
+    TOKENS,
+    Analysis,
+    CheckResult,
+    CheckStatus,
+    Evidence,
+    Outcome,
+    Response,
+    Usage,
 )
+from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
+from ralphloop.core.totals import Spent
 from ralphloop.text.plain import one_line
+from ralphloop.text.status import StatusBlock
 
 _KEPT_CHALLENGES = 20
 
 
-def story_after(
-    now: StoryState,
-    start: Start,
-    result: Result,
-    evidence: Evidence,
-    *,
-    analysis: Analysis,
-    verdict: StoryVerdict,
-    policy: Policy,
-) -> StoryState:
+def story_after(now: StoryState, one: Weighed) -> StoryState:
     """The story after a start; `now` holds what a person asked of it while the agent ran."""
-    passed = bool(evidence.stories_passed)
-    state = _worked_on(_meanwhile(start.state, now), start, result, evidence, analysis)
-    if analysis.outcome.is_infrastructure:
+    evidence, analysis, verdict = one.evidence, one.analysis, one.verdict
+    state, passed = _worked_on(now, one), one.passed
+    if one.infrastructure:
         return state
     findings = evidence.findings
+    unchanged = f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
     row = state.test_row + 1 if analysis.test_only and not passed else 0
-    saturated = 0 < policy.test_saturation <= row
-    state = msgspec.structs.replace(
+    saturated = 0 < one.policy.test_saturation <= row
+    state = replace(
         state,
         failure=failure_text(evidence.checks or (), MAX_FAILURE_CHARS),
-        findings=(*findings, *_advice(verdict)),
-        challenged=(*start.state.challenged, *findings)[-_KEPT_CHALLENGES:],
+        findings=(*findings, *((unchanged,) if UNCHANGED in verdict.reasons else ())),
+        challenged=(*one.start.state.challenged, *findings)[-_KEPT_CHALLENGES:],
         reason="; ".join(verdict.reasons),
         test_row=0 if saturated else row,
         saturated=saturated,
     )
     if passed:
-        return _passed(state, verdict)
+        proven = {"standing": Standing.PASSED, "grade": str(verdict.grade or "")}
+        return replace(state, **proven, failure="", findings=(), lost={}, commitless=False)
     if now.standing is Standing.SET_ASIDE:
-        return msgspec.structs.replace(state, reason=now.reason)
-    if analysis.is_blocked and analysis.status is not None:
-        return _blocked(state, analysis.status.recommendation)
-    failed = is_failed_attempt(analysis, passed=False)
-    return msgspec.structs.replace(
-        state,
-        attempts=state.attempts + failed,
-        failed=state.failed + failed,
-        standing=Standing.OPEN if state.standing is Standing.BLOCKED else state.standing,
-    )
+        return replace(state, reason=now.reason)
+    waits, failed = analysis.is_blocked, is_failed_attempt(analysis, passed=False)
+    if waits and analysis.status is not None:
+        reason = analysis.status.recommendation or "the agent gave no reason"
+        state = replace(state, standing=Standing.BLOCKED, reason=reason)
+    elif state.standing is Standing.BLOCKED:
+        state = replace(state, standing=Standing.OPEN)
+    more = int(waits or failed)
+    return replace(state, attempts=state.attempts + more, failed=state.failed + more)
 
 
 def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
@@ -74,9 +72,10 @@ def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
     return "\n\n".join(f"$ {check.name}\n{check.output_tail[-share:]}" for check in failed)
 
 
-def _meanwhile(before: StoryState, now: StoryState) -> StoryState:
-    """The state the start found, with what a person asked of the story since."""
-    return msgspec.structs.replace(
+def _worked_on(now: StoryState, one: Weighed) -> StoryState:
+    """The state the start found, with what it used and what a person asked of the story since."""
+    before, result = one.start.state, one.result
+    return replace(
         before,
         standing=now.standing,
         reason=now.reason,
@@ -84,27 +83,18 @@ def _meanwhile(before: StoryState, now: StoryState) -> StoryState:
         second_chance=now.second_chance,
         test_row=now.test_row,
         saturated=now.saturated,
-    )
-
-
-def _worked_on(
-    state: StoryState, start: Start, result: Result, evidence: Evidence, analysis: Analysis
-) -> StoryState:
-    before, response = start.state, result.response
-    return msgspec.structs.replace(
-        state,
         iterations=before.iterations + 1,
-        start_tree=before.start_tree or start.tree,
-        start_head=before.start_head or start.head,
-        end_head=evidence.head,
-        cost_usd=before.cost_usd + cost_of(response, before, result.asked),
-        unpriced=before.unpriced + is_unpriced(response),
-        session_id=_session_id(before, result, analysis),
-        session_agent=start.agent,
-        session_usage=conversation(response, before, result.asked),
+        start_tree=before.start_tree or one.start.tree,
+        start_head=before.start_head or one.start.head,
+        end_head=one.evidence.head,
+        cost_usd=before.cost_usd + cost_of(result.response, before, result.asked),
+        unpriced=before.unpriced + is_unpriced(result.response),
+        session_id=_session_id(before, result, one.analysis),
+        session_agent=one.start.agent,
+        session_usage=conversation(result.response, before, result.asked),
         leftovers=result.leftovers,
-        asked=evidence.asked,
-        lost=evidence.lost,
+        asked=one.evidence.asked,
+        lost=one.evidence.lost,
     )
 
 
@@ -115,42 +105,14 @@ def _session_id(before: StoryState, result: Result, analysis: Analysis) -> str:
     return result.response.session_id or before.session_id
 
 
-def _advice(verdict: StoryVerdict) -> Iterator[str]:
-    """What the next prompt says about a claim that nothing shows."""
-    if UNCHANGED in verdict.reasons:
-        yield f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
-
-
-def _passed(state: StoryState, verdict: StoryVerdict) -> StoryState:
-    return msgspec.structs.replace(
-        state,
-        standing=Standing.PASSED,
-        grade=str(verdict.grade or ""),
-        failure="",
-        findings=(),
-        lost={},
-        commitless=False,
-    )
-
-
-def _blocked(state: StoryState, recommendation: str) -> StoryState:
-    return msgspec.structs.replace(
-        state,
-        standing=Standing.BLOCKED,
-        attempts=state.attempts + 1,
-        failed=state.failed + 1,
-        reason=recommendation or "the agent gave no reason",
-    )
-
-
 _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENIED)
 _LONGEST = 300
 
 
-def entry_outcome(iteration: Iteration) -> str:
+def entry_outcome(one: Weighed) -> str:
     """The word for how it went."""
-    analysis = iteration.analysis
-    if iteration.verdict.passed:
+    analysis = one.analysis
+    if one.verdict.passed:
         return "passed"
     if analysis.outcome.is_infrastructure:
         return "interrupted"
@@ -161,9 +123,9 @@ def entry_outcome(iteration: Iteration) -> str:
     return "in_progress" if analysis.progress else "no_progress"
 
 
-def entry_summary(iteration: Iteration, grade: str) -> str:
+def entry_summary(one: Weighed, grade: str) -> str:
     """One line: the grade, the agent's own words, and what contradicts them."""
-    analysis, verdict = iteration.analysis, iteration.verdict
+    analysis, verdict = one.analysis, one.verdict
     said = analysis.status.recommendation if analysis.status else ""
     parts = [f"{grade}:" if verdict.passed else "", said]
     if not verdict.passed and analysis.story_claimed:
@@ -171,3 +133,63 @@ def entry_summary(iteration: Iteration, grade: str) -> str:
     if analysis.outcome is not Outcome.COMPLETED:
         parts.append(f"[{analysis.outcome}]")
     return one_line(" ".join(part for part in parts if part) or "no summary was given", _LONGEST)
+
+
+def used(response: Response, before: StoryState, asked: Response | None = None) -> Usage:
+    """What this start alone used."""
+    own = _alone(response, before)
+    return own + _alone(asked, _answered(response, before)) if asked else own
+
+
+def _alone(response: Response, before: StoryState) -> Usage:
+    usage, known = response.usage, before.session_usage
+    resumed = bool(before.session_id) and response.session_id == before.session_id
+    if not (usage.cumulative and resumed):
+        return usage
+    tokens = {name: max(0, getattr(usage, name) - getattr(known, name)) for name in TOKENS}
+    cost = usage.cost_usd
+    if cost is not None:
+        cost = max(0.0, cost - (known.cost_usd or 0.0))
+    return replace(usage, **tokens, cost_usd=cost)
+
+
+def _answered(response: Response, before: StoryState) -> StoryState:
+    """The story between the answer and what came when its block was asked for."""
+    known, named = conversation(response, before), response.session_id or before.session_id
+    return replace(before, session_id=named, session_usage=known)
+
+
+def conversation(response: Response, before: StoryState, asked: Response | None = None) -> Usage:
+    """What the conversation reported up to here; a start that names no total only adds to it."""
+    if asked is not None:
+        return conversation(asked, _answered(response, before))
+    resumed = bool(before.session_id) and response.session_id in (None, before.session_id)
+    if response.usage.cumulative or not resumed:
+        return response.usage
+    return before.session_usage + response.usage
+
+
+def cost_of(response: Response, before: StoryState, asked: Response | None = None) -> float:
+    """Dollars this start added."""
+    return max(0.0, used(response, before, asked).cost_usd or 0.0)
+
+
+def is_unpriced(response: Response) -> bool:
+    """True where the model was reached and nobody says what that cost."""
+    reached = response.model_output or response.usage.total_tokens > 0
+    return reached and response.usage.cost_usd is None
+
+
+def spent(usage: Usage, response: Response, analysis: Analysis, evidence: Evidence) -> Spent:
+    """What the start adds to the totals."""
+    block = response.status or StatusBlock()
+    return Spent(
+        counted=response.model_output or not analysis.outcome.is_infrastructure,
+        cost_usd=max(0.0, usage.cost_usd or 0.0),
+        cost_estimated=usage.estimated,
+        unpriced=int(is_unpriced(response)),
+        tasks_completed=evidence.stories_passed or 0,
+        files_modified=evidence.files_changed or block.files_modified or 0,
+        commits=evidence.commits or 0,
+        **{name: getattr(usage, name) for name in TOKENS},
+    )

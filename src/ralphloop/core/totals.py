@@ -7,68 +7,49 @@ from __future__ import annotations
 
 import msgspec
 
-from ralphloop.core.value import Value
 from ralphloop.text.plain import counted
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-class Usage(Value, kw_only=True):
-    """Tokens and money of one start; `cost_usd` is None where the agent names no price."""
-
+class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
-    cost_usd: float | None = None
-    estimated: bool = False  # summed from the stream because no result reported it
-    cumulative: bool = False  # cost covers the whole resumed conversation, not this start alone
 
     @property
     def total_tokens(self) -> int:
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.cache_read_tokens
-            + self.cache_write_tokens
-        )
+        return sum(getattr(self, name) for name in TOKENS)
+
+
+class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True):
+    """Tokens and money of one start; `cost_usd` is None where the agent names no price."""
+
+    cost_usd: float | None = None
+    estimated: bool = False  # summed from the stream because no result reported it
+    cumulative: bool = False  # cost covers the whole resumed conversation, not this start alone
 
     def __add__(self, other: Usage) -> Usage:
         """Both together; the price is unknown only where neither names one."""
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             cost_usd=sum(costs) if costs else None,
             estimated=self.estimated or other.estimated,
             cumulative=self.cumulative or other.cumulative,
+            **{name: getattr(self, name) + getattr(other, name) for name in TOKENS},
         )
 
 
-class Amounts(msgspec.Struct, frozen=True, kw_only=True):
+class Amounts(Tokens, frozen=True, kw_only=True):
     """What is summed up: money, tokens and work."""
 
     cost_usd: float = 0.0
     cost_estimated: bool = False  # at least a part of the cost is an estimate
     unpriced: int = 0  # starts that reached the model and whose cost nobody knows
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
     tasks_completed: int = 0
     files_modified: int = 0
     commits: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.cache_read_tokens
-            + self.cache_write_tokens
-        )
 
 
 class Spent(Amounts, frozen=True, kw_only=True):

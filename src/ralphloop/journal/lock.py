@@ -8,11 +8,19 @@ other, because the file is written only by whoever has the kernel's lock.
 Lock and file are in two places: in the project's own directory, where everybody looks, and in
 git's directory of the work tree.  Projects that share a work tree share its commits and its
 clean-ups: two runs at once would take each other's half-written files along, or away.
+
+The lock is `flock` on `.ralph/lock`, kept open, and ends with its process, however that dies: there
+is no stale lock to judge, and the file is never removed, so there is no race about its name.  Where
+the file system refuses kernel locks, a file in the machine's temporary directory, named by the
+repository's path, is locked instead; `note` then says that other machines are not kept out.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +28,96 @@ from pathlib import Path
 from typing import Self
 
 from ralphloop.atomic import write_atomic
-from ralphloop.errors import LockedError
+from ralphloop.errors import LockedError, RepositoryError
 from ralphloop.journal.holder import HOLDER_NAME, Holder, encode_holder, read_holder
-from ralphloop.journal.kernel_lock import KernelLock
 from ralphloop.project import git_directory
 from ralphloop.text.durations import iso
+
+LOCK_NAME = "lock"
+_REFUSALS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+_NOTE = (
+    "This file system refuses kernel locks; the run is locked on this machine only. "
+    "Do not start another one from a second machine."
+)
+
+
+class KernelLock:
+    """An open file with the kernel's exclusive lock on it; children do not inherit it."""
+
+    def __init__(self, path: Path, descriptor: int, note: str = "") -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self.note = note
+
+    @classmethod
+    def attempt(cls, directory: Path) -> Self | None:
+        """The lock, or None where another process has it."""
+        try:
+            return cls._lock_file(directory / LOCK_NAME)
+        except OSError as error:
+            if error.errno not in _REFUSALS:
+                raise _cannot_lock(directory, error) from error
+        try:
+            return cls._lock_file(_local_path(directory), _NOTE)
+        except OSError as error:
+            raise _cannot_lock(directory, error) from error
+
+    @classmethod
+    def _lock_file(cls, path: Path, note: str = "") -> Self | None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            lock = cls(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), note)
+            try:
+                fcntl.flock(lock._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.release()
+                return None
+            except BaseException:  # whatever it was goes on; the descriptor must not
+                lock.release()
+                raise
+            if lock.is_in_place():
+                return lock
+            lock.release()  # the file was removed between opening and locking: once more
+
+    @property
+    def is_open(self) -> bool:
+        return self._descriptor >= 0
+
+    def is_in_place(self) -> bool:
+        """True while the path still names the file we have locked."""
+        if not self.is_open:
+            return False
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Give the lock back; doing it twice changes nothing."""
+        if self.is_open:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _local_path(directory: Path) -> Path:
+    import hashlib
+    import tempfile
+
+    room = Path(tempfile.gettempdir()) / f"ralph-locks-{os.getuid()}"
+    room.mkdir(mode=0o700, exist_ok=True)
+    status = room.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise OSError(errno.EPERM, f"{room} belongs to somebody else")
+    digest = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()
+    return room / f"{digest[:32]}.lock"
+
+
+def _cannot_lock(directory: Path, error: OSError) -> RepositoryError:
+    return RepositoryError(
+        f"cannot lock the project at {directory / LOCK_NAME}: {error.strerror or error}",
+        "Give yourself write permission to that directory, then try again.",
+    )
+
 
 _HOOK_PATIENCE_S = 2.0
 _NAMING_PATIENCE_S = 0.3

@@ -19,12 +19,11 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from ralphloop.core.effects import AnyEffect
+from ralphloop.core import readable
 from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.interventions import AnyIntervention
-from ralphloop.core.iteration import Iteration
+from ralphloop.core.iteration import AnyEffect, Iteration
 from ralphloop.core.totals import Totals
-from ralphloop.core.value import readable
 from ralphloop.journal.database import Database, empty, open_for_reading
 from ralphloop.journal.records import (
     InterventionRecord,

@@ -18,10 +18,9 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.effects import AnyEffect
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import AnyIntervention
-from ralphloop.core.iteration import Iteration
+from ralphloop.core.iteration import AnyEffect, Iteration
 from ralphloop.core.model import CheckResult
 from ralphloop.core.totals import Spent, Totals
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
+from ralphloop.core import readable
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.run_state import RunState
-from ralphloop.core.session import Desk, Frozen, Session, first_state
+from ralphloop.core.run_state import Desk, Frozen, RunState, Session, first_state
 from ralphloop.core.story_state import StoryState
-from ralphloop.core.value import readable
 from ralphloop.errors import JournalError
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.store import Journal

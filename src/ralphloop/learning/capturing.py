@@ -18,8 +18,7 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.core.effects import SaveLeftovers
-from ralphloop.core.iteration import Iteration
+from ralphloop.core.iteration import Iteration, SaveLeftovers
 from ralphloop.core.model import CheckResult, CheckStatus, Outcome
 from ralphloop.core.story import Story
 from ralphloop.journal.queries import Queries
@@ -252,7 +251,7 @@ def _fixed(earlier: Sequence[Iteration], files: tuple[str, ...]) -> Iterator[Not
 def _commands(record: Iteration, files: tuple[str, ...]) -> Iterator[Note]:
     """Build and test commands that ended well, other than the checks themselves."""
     known = {check.name for check in record.evidence.checks or ()}
-    worked = dict.fromkeys(call.summary for call in record.response.tools if call.ok)
+    worked = dict.fromkeys(call.summary for call in record.response.tool_calls if call.ok)
     new = [run for run in worked if run not in known and _RUNNER.fullmatch(run)]
     for run in new[:_MAX_COMMANDS]:
         text, category = f"`{run}` works here", category_of(files, run)

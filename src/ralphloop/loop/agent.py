@@ -25,10 +25,10 @@ from ralphloop.agents.process import run_agent as run_process
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.events import AgentStep, StatusAsked
 from ralphloop.core.iteration import Carried, Result
-from ralphloop.core.limits import HOUR, money_left
 from ralphloop.core.model import AgentEvent, Evidence, Outcome, Response, Value
-from ralphloop.core.spending import cost_of
+from ralphloop.core.policy import HOUR, money_left
 from ralphloop.core.step import Need, needs
+from ralphloop.core.story_after import cost_of
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.begin import Begun

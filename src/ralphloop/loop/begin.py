@@ -14,7 +14,7 @@ from ralphloop.config.model import Context
 from ralphloop.core.events import IterationStarted
 from ralphloop.core.iteration import Carried, LearningShare, PromptSize, Start
 from ralphloop.core.model import Circuit, Value
-from ralphloop.core.session import Session
+from ralphloop.core.run_state import Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import InputError

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 from ralphloop.atomic import kill_point
-from ralphloop.core.effects import AddProgress, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.events import StoryReopened
 from ralphloop.core.grading import Grade
 from ralphloop.core.interventions import (
@@ -26,6 +25,7 @@ from ralphloop.core.interventions import (
     PassTakenBack,
     Vouched,
 )
+from ralphloop.core.iteration import AddProgress, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.planning import facts_of
 from ralphloop.core.story import Story
 from ralphloop.core.story_after import failure_text

@@ -13,9 +13,9 @@ import msgspec
 
 from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
 from ralphloop.core.iteration import Result
-from ralphloop.core.limits import quota_wait
 from ralphloop.core.model import ChangedFiles, Evidence, Outcome, Usage, Value
 from ralphloop.core.planning import facts_of
+from ralphloop.core.policy import quota_wait
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.story import StoryList

@@ -11,9 +11,9 @@ import msgspec
 
 from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside
 from ralphloop.core.interventions import CooledDown, MarkedByHand, SecondChance, VerifyRan
-from ralphloop.core.limits import reached
 from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.planning import choose, ending, marked_by_hand, nothing_to_run
+from ralphloop.core.policy import reached
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError

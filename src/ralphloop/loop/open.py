@@ -11,12 +11,11 @@ from pathlib import Path
 from ralphloop.atomic import clean_leftovers
 from ralphloop.config.values import storable
 from ralphloop.core import breaker
-from ralphloop.core.endings import ENDINGS
 from ralphloop.core.events import RunStarted
 from ralphloop.core.interventions import CircuitReset, Reopened
 from ralphloop.core.model import Circuit, Decision, ExitDecision
-from ralphloop.core.planning import unless_taken_away
-from ralphloop.core.session import Session, first_state
+from ralphloop.core.planning import ENDINGS, unless_taken_away
+from ralphloop.core.run_state import Session, first_state
 from ralphloop.core.story_state import load_states
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import CircuitOpen, RalphError, RepositoryError

@@ -17,7 +17,7 @@ from ralphloop.agents.prices import cost_problems
 from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.core.events import Preflight
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.session import Frozen
+from ralphloop.core.run_state import Frozen
 from ralphloop.errors import AgentUnavailable, Finding, Level, RalphError, RepositoryError
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps

@@ -9,8 +9,8 @@ import msgspec
 
 from ralphloop.core.events import RequestAnswered
 from ralphloop.core.interventions import CircuitReset, StoryMoved
-from ralphloop.core.limits import Extra, named
-from ralphloop.core.session import Desk
+from ralphloop.core.policy import Extra, named
+from ralphloop.core.run_state import Desk
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import BY, Request
 from ralphloop.journal.session import save_desk

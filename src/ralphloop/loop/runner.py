@@ -16,9 +16,8 @@ from ralphloop.config.model import Config, limits_of
 from ralphloop.core.breaker import BreakerState, moves
 from ralphloop.core.events import CircuitChanged, Event, LoopEvent
 from ralphloop.core.interventions import AnyIntervention, intervene
-from ralphloop.core.limits import HOUR, Limits, raised
-from ralphloop.core.policy import Policy
-from ralphloop.core.session import Session
+from ralphloop.core.policy import HOUR, Limits, Policy, raised
+from ralphloop.core.run_state import Session
 from ralphloop.core.step import VERIFY
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing

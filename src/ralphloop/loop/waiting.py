@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from ralphloop.core.events import Waiting
-from ralphloop.core.limits import HOUR, backoff, reached, time_left
 from ralphloop.core.model import Decision, ExitDecision, Outcome
+from ralphloop.core.policy import HOUR, backoff, reached, time_left
 from ralphloop.loop.prepare import at_work, next_back
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from ralphloop.config.load import check_config
 from ralphloop.config.model import Config
-from ralphloop.core.limits import HOUR
+from ralphloop.core import readable
+from ralphloop.core.policy import HOUR
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, StoryState
-from ralphloop.core.value import readable
 from ralphloop.errors import RalphError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder

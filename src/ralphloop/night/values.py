@@ -10,12 +10,11 @@ from enum import StrEnum
 
 from ralphloop.config.model import Config, limits_of, policy_of
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.endings import ENDINGS
 from ralphloop.core.grading import Grade
-from ralphloop.core.limits import Limits, raised
 from ralphloop.core.model import CheckResult, Circuit, ExitDecision
-from ralphloop.core.policy import Policy
-from ralphloop.core.session import Session
+from ralphloop.core.planning import ENDINGS
+from ralphloop.core.policy import Limits, Policy, raised
+from ralphloop.core.run_state import Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.core.totals import Totals

@@ -24,8 +24,7 @@ from ralphloop.config.model import Config
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.events import KINDS, AgentStep, LoopEvent
 from ralphloop.core.model import Usage
-from ralphloop.core.run_state import RunState
-from ralphloop.core.session import Desk, Frozen
+from ralphloop.core.run_state import Desk, Frozen, RunState
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import RalphError
 from ralphloop.journal.holder import Holder

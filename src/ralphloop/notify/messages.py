@@ -11,10 +11,10 @@ from __future__ import annotations
 import msgspec
 
 from ralphloop.core import events
-from ralphloop.core.endings import ENDINGS
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, ExitDecision, Value
+from ralphloop.core.planning import ENDINGS
 from ralphloop.core.totals import spent_words
 from ralphloop.text.durations import format_duration, iso
 from ralphloop.text.plain import one_line

@@ -21,8 +21,8 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
-from ralphloop.core.limits import JUST_PAST_S
 from ralphloop.core.model import Outcome
+from ralphloop.core.policy import JUST_PAST_S
 from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.text.plain import clean, one_line
 

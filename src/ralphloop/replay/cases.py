@@ -23,7 +23,6 @@ import msgspec
 
 from ralphloop.core.interventions import CircuitReset, SecondChance, intervene
 from ralphloop.core.iteration import Result, Start
-from ralphloop.core.limits import Limits
 from ralphloop.core.model import (
     CheckResult,
     CheckStatus,
@@ -35,7 +34,7 @@ from ralphloop.core.model import (
     StoryFacts,
     Value,
 )
-from ralphloop.core.policy import Policy
+from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.story_state import Standing

@@ -19,7 +19,6 @@ import msgspec
 
 from ralphloop.core.interventions import AnyIntervention, SecondChance, intervene
 from ralphloop.core.iteration import Iteration, KeptAnswer, Result, Start
-from ralphloop.core.limits import Limits
 from ralphloop.core.model import (
     CheckStatus,
     Decision,
@@ -28,7 +27,7 @@ from ralphloop.core.model import (
     Outcome,
     Value,
 )
-from ralphloop.core.policy import Policy
+from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
 from ralphloop.core.story_state import Standing, StoryState, load_states

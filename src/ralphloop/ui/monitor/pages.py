@@ -239,7 +239,7 @@ def _spent(record: IterationRecord) -> Iterator[Line]:
     )
     tokens = f"{number(record.input_tokens)} in, {number(record.output_tokens)} out"
     yield from _field("tokens", f"{tokens}, {number(record.cache_read_tokens)} read from cache")
-    yield from _field("tool calls", record.record.response.tool_calls or None)
+    yield from _field("tool calls", record.record.response.tool_call_count or None)
     if characters := record.record.prompt.characters:
         yield from _field("prompt", f"{characters} characters")
     yield from _listed("left out", record.record.prompt.left_out, Tone.WARN)

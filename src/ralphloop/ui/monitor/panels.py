@@ -12,8 +12,8 @@ from datetime import tzinfo
 from functools import cached_property
 from typing import NamedTuple
 
-from ralphloop.core.endings import ENDINGS
 from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.planning import ENDINGS
 from ralphloop.core.totals import cost_words, money, spent_words
 from ralphloop.journal.records import RunStatus
 from ralphloop.night.values import Night

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from ralphloop.core import events
-from ralphloop.core.endings import ENDINGS
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import Circuit, ExitDecision, Transition
+from ralphloop.core.planning import ENDINGS
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
 from ralphloop.night.past import Record

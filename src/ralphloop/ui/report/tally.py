@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ralphloop.core.effects import SaveLeftovers
+from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.story_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
