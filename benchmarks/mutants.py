@@ -49,7 +49,7 @@ OTHERS = {
     "*/*error*": ["tests/*/test_error*.py"],
     "*/signatures*": ["tests/*/test_error*.py"],
     "*/planning*": ["tests/stories/test_order.py"],
-    "*/speech*": ["tests/text/test_claims.py", "tests/text/test_lines.py"],
+    "*/lines*": ["tests/text/test_claims.py"],
     "*/lazy_regex*": ["tests/text/test_claims.py"],
     "*/status*": ["tests/text/test_which_block.py"],
 }

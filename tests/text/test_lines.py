@@ -16,7 +16,7 @@ from ralphloop.text.claims import (
     says_already_done,
     says_done,
 )
-from ralphloop.text.speech import last_paragraph, speech
+from ralphloop.text.lines import last_paragraph, speech
 from tests.timing import assert_linear, repeated
 
 PROMISE = "<promise>COMPLETE</promise>"

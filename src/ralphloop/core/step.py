@@ -44,8 +44,8 @@ from ralphloop.core.story_after import (
 )
 from ralphloop.core.story_state import Standing, StoryState, verify_was
 from ralphloop.core.totals import Spent, Totals
+from ralphloop.text.lines import speech
 from ralphloop.text.plain import counted
-from ralphloop.text.speech import speech
 
 VERIFY = "verify"  # the name of the check that is a story's own command
 

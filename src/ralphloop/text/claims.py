@@ -17,9 +17,8 @@ have green tests.
 from __future__ import annotations
 
 from ralphloop.text.lazy_regex import LazyRegex
-from ralphloop.text.lines import own_lines
+from ralphloop.text.lines import EXHIBIT, STORY, last_paragraph, own_lines
 from ralphloop.text.plain import clean, one_line
-from ralphloop.text.speech import EXHIBIT, STORY, last_paragraph
 
 PROMISE = "<promise>COMPLETE</promise>"
 _SHOWN = 300  # characters of a sentence that are handed back
