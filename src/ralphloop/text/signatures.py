@@ -30,50 +30,33 @@ _SOURCE = (
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _IN_PATH = r"[\w.@+~/\\-]"
 _ROOT = r"(?:~?/(?!/)|[A-Za-z]:\\)"
-_NOISE = LazyRegex(
+_NOISE = LazyRegex(  # a group is named after what stands for it, or after how it is replaced
     r"(?P<quoted>(?<!\w)[`'\"‘“](?P<inner>[^`'\"’”]{0,300})[`'\"’”](?!\w))"
     r"|(?P<url>\b[a-z][a-z+]{1,10}://[^\s'\"`<>)\]]+)"
-    r"|(?P<email>[\w.+-]{1,64}@[\w-]{1,63}\.[A-Za-z][\w.-]{1,80})"
-    r"|(?P<uuid>\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b)"
+    r"|(?P<id>\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b)"
     r"|(?P<time>\b\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?"
-    r"(?:Z|[+-]\d\d:?\d\d)?\b"
-    r"|\b\d\d?:\d\d:\d\d(?:[.,]\d+)?"
+    r"(?:Z|[+-]\d\d:?\d\d)?\b|\b\d\d?:\d\d:\d\d(?:[.,]\d+)?"
     rf"|\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?(?:\d\d? {_MONTH}|{_MONTH} \d\d?)\b(?:,? \d{{4}})?"
-    r"(?: \d\d:\d\d:\d\d)?)"
-    r"|(?P<file>[\w.@+-]+(?=, line \d))"
-    rf"|(?P<place>(?:[A-Za-z]:)?{_IN_PATH}*(?:[/\\]{_IN_PATH}*|\.{_SOURCE}):\d+(?::\d+)?"
-    rf"|{_IN_PATH}+\.{_SOURCE}\(\d+(?:,\d+)*\))"
-    rf"|(?P<spot>(?<=\bin |\bat ){_ROOT}[^\s'\"`<>,;:()\[\]]+)"
-    rf"|(?P<path>(?<![\w.<>/~]){_ROOT}[^\s'\"`<>,;:()\[\]{{}}]+)"
+    r"(?: \d\d:\d\d:\d\d)?"
+    r"|\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|secs?|seconds?|s|mins?|minutes?|m|hours?|h)\b)"
+    r"|(?P<path>[\w.@+-]+(?=, line \d)"
+    rf"|(?:[A-Za-z]:)?{_IN_PATH}*(?:[/\\]{_IN_PATH}*|\.{_SOURCE}):\d+(?::\d+)?"
+    rf"|{_IN_PATH}+\.{_SOURCE}\(\d+(?:,\d+)*\)|(?<=\bin |\bat ){_ROOT}[^\s'\"`<>,;:()\[\]]+)"
+    rf"|(?P<absolute>(?<![\w.<>/~]){_ROOT}[^\s'\"`<>,;:()\[\]{{}}]+)"
     r"|(?P<relative>(?<![\w.<>/~-])(?:\.{1,2}/)*[\w.@+-]*[A-Za-z][\w.@+-]*(?:/[\w.@+-]+)+)"
-    r"|(?P<address>\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)"
-    r"|(?P<hex>\b0[xX][0-9a-fA-F]+)"
-    r"|(?P<duration>\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|secs?|seconds?|s|mins?|minutes?|m|hours?|h)\b)"
-    r"|(?P<size>\b\d+(?:\.\d+)? ?(?:[KMGT]i?B|kB|bytes)\b)"
-    r"|(?P<status>(?<!exit )\b(?:status(?: code)?|HTTP(?:/[\d.]+)?)[ :=]+[1-5]\d\d\b)"
-    r"|(?P<number>(?<![\w-])[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?(?![A-Za-z0-9]))"
+    r"|(?P<address>\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)|(?P<hex>\b0[xX][0-9a-fA-F]+)"
+    r"|(?P<kept>(?<!exit )\b(?:status(?: code)?|HTTP(?:/[\d.]+)?)[ :=]+[1-5]\d\d\b)"
+    r"|(?P<n>(?<![\w-])[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?"
+    r"(?: ?(?:[KMGT]i?B|kB|bytes)\b|(?![A-Za-z0-9])))"
     r"|(?P<token>[A-Za-z0-9]*\d[A-Za-z0-9]*)"
 )
-_PLACEHOLDER = {
-    "email": "<email>",
-    "uuid": "<id>",
-    "time": "<time>",
-    "file": "<path>",
-    "place": "<path>",
-    "spot": "<path>",
-    "address": "<address>",
-    "hex": "<hex>",
-    "duration": "<time>",
-    "size": "<size>",
-    "number": "<n>",
-}
 _TEMPORARY = LazyRegex(
     r"(?i:[/\\](?:tmp(?:[-_.\d]\w*|\w{6,})?|temp(?:[-_.\d]\w*)?|var[/\\]folders|pytest-(?:of-)?\w+)"
     r"(?:[/\\]|$))"
 )
 _ERROR_CODE = LazyRegex(r"[A-Z]{1,6}\d{3,5}$")  # E0382, TS2345, CS0103
 _HEX = LazyRegex(
-    r"(?=\d*[a-fA-F])(?:[0-9a-fA-F]{7,}"
+    r"(?=.*\d)(?=\d*[a-fA-F])(?:[0-9a-fA-F]{7,}"
     r"|(?=\w*\d[a-fA-F]+\d|\w*[a-fA-F]\d+[a-fA-F])[0-9a-fA-F]{4,})$"
 )
 _ALTERNATION = LazyRegex(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)")
@@ -153,21 +136,18 @@ def _failing_test(match: re.Match[str]) -> str:
 
 def _replaced(match: re.Match[str]) -> str:
     """What stands in a signature for one piece of noise."""
-    kind, found = match.lastgroup or "", match[0]
-    if kind == "token" and _ERROR_CODE.match(found):
-        return found
-    return _replaced_in_quotes(match)
+    is_code = match.lastgroup == "token" and _ERROR_CODE.match(match[0])
+    return match[0] if is_code else _replaced_in_quotes(match)
 
 
 def _replaced_in_quotes(match: re.Match[str]) -> str:
     kind, found = match.lastgroup or "", match[0]
-    if kind in _PLACEHOLDER:
-        return _PLACEHOLDER[kind]
     if kind == "quoted":
         return _quoted(match["inner"])
-    if kind == "status":
+    if kind == "kept":
         return found
-    return {"path": _path, "relative": _relative, "url": _url, "token": _token}[kind](found)
+    named = {"absolute": _path, "relative": _relative, "url": _url, "token": _token}.get(kind)
+    return named(found) if named else f"<{kind}>"
 
 
 def _quoted(inner: str) -> str:
@@ -215,11 +195,7 @@ def _tokens(text: str) -> str:
 
 def _token(token: str) -> str:
     """A word with digits in it: a hash, a random id, or a name with a number."""
-    if not _DIGITS.search(token):
-        return token
-    if _HEX.match(token):
-        return "<id>"
-    alternations = len(_ALTERNATION.findall(token))
-    if (alternations >= 3 and len(token) >= 8) or (alternations >= 2 and len(token) >= 16):
+    turns = len(_ALTERNATION.findall(token))
+    if _HEX.match(token) or (turns >= 3 and len(token) >= 8) or (turns >= 2 and len(token) >= 16):
         return "<id>"
     return _DIGITS.sub("<n>", token)
