@@ -162,7 +162,7 @@ def test_deep_nesting_is_noise() -> None:
 
 def test_a_line_too_long_to_hold_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit a line is noise, and the next one is read again."""
-    monkeypatch.setattr("ralphloop.readers.framing.MAX_LINE", 200_000)
+    monkeypatch.setattr("ralphloop.readers.stream.MAX_LINE", 200_000)
     output = lines(init(), said(text("x" * 3_000_000)), *STREAM[1:])
     got = read(output, agent="claude")
     assert got.final_text == ANSWER
@@ -172,7 +172,7 @@ def test_a_line_too_long_to_hold_is_skipped(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_document_too_long_to_hold_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """An object that never ends is given up at the limit; nothing of the text is lost."""
-    monkeypatch.setattr("ralphloop.readers.framing.MAX_DOCUMENT", 10_000)
+    monkeypatch.setattr("ralphloop.readers.stream.MAX_DOCUMENT", 10_000)
     output = b"{\n" + b'  "key": "value",\n' * 2_000 + FALSE_BLOCK.encode()
     got = read(output, agent="auto")
     assert got.text_chars == len(output)

@@ -41,8 +41,8 @@ from ralphloop.proc.tree import (
     run_stopping_blocking,
     stopping,
 )
-from ralphloop.readers.base import Reader
 from ralphloop.readers.own_words import BoundedText
+from ralphloop.readers.stream import Reader
 from ralphloop.redaction import Redactor, secret_values
 from ralphloop.text.durations import format_duration
 

@@ -22,7 +22,7 @@ from ralphloop.journal.records import JsonObject
 from ralphloop.night.look import look
 from ralphloop.project import find_project
 from ralphloop.readers import reader_for
-from ralphloop.readers.base import Reader
+from ralphloop.readers.stream import Reader
 from ralphloop.text.durations import iso
 from ralphloop.text.status import StatusBlock
 

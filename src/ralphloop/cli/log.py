@@ -26,7 +26,7 @@ from ralphloop.journal.records import IterationRecord, RunRecord, Wait
 from ralphloop.night.past import find_run, is_live, reading
 from ralphloop.project import Project, find_project
 from ralphloop.readers import reader_for, reader_name
-from ralphloop.readers.base import Reader
+from ralphloop.readers.stream import Reader
 from ralphloop.stories.names import label
 from ralphloop.text.durations import elapsed, format_duration, iso
 from ralphloop.text.plain import clean, counted, one_line

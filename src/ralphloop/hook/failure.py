@@ -16,9 +16,7 @@ from ralphloop.hook.answer import Answer
 from ralphloop.hook.stop import count_usage, finish, let_go
 from ralphloop.hook.turn import Call, Turn
 from ralphloop.loop.loop import not_again
-from ralphloop.readers.base import End
-from ralphloop.readers.claude import Claude
-from ralphloop.readers.claude_outcome import Facts, verdict_on
+from ralphloop.readers.claude_outcome import Facts, failed_request
 from ralphloop.readers.failures import Verdict, limit_kind, reset_time
 
 _OWN_LIMITS = frozenset({"max_output_tokens"})
@@ -59,10 +57,7 @@ def _verdict(call: Call) -> Verdict:
     words = call.text("last_assistant_message") or call.text("error_details") or error
     if error in _OWN_LIMITS:
         return Verdict(Outcome.LIMIT, words)
-    message = {"content": [{"type": "text", "text": words}]}
-    request: dict[str, object] = {"error": error or "unknown", "message": message}
-    facts = Facts(result=None, api_error=request, retry_error="", limit_rejected=False)
-    verdict = verdict_on(facts, Claude(), End(1, "", None))
+    verdict = failed_request(Facts(None, {"error": error or "unknown"}), words[:2_000])
     if verdict.outcome is Outcome.ERROR and error in ("", "unknown"):
         return Verdict(Outcome.TRANSIENT, verdict.reason)  # nobody knows: try again
     return verdict

@@ -35,7 +35,7 @@ from ralphloop.night.look import Listed, config_of, listed, look_at, story_file
 from ralphloop.night.values import Night
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
-from ralphloop.readers.base import Reader
+from ralphloop.readers.stream import Reader
 from ralphloop.text.plain import one_line
 
 EVENTS_READ = 2_000

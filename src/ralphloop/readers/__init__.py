@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ralphloop.core.model import Response
-    from ralphloop.readers.base import Dialect, Reader
+    from ralphloop.readers.base import Dialect
+    from ralphloop.readers.stream import Reader
 
 NAMES = ("auto", "text", "claude", "codex", "gemini", "opencode")
 _CHUNK = 1 << 20
@@ -26,17 +27,17 @@ def reader_name(agent: object, form: object = None) -> str:
 
 def reader_for(name: str) -> Reader:
     """A fresh reader; `auto` settles on one by the first event it recognises."""
-    from ralphloop.readers.stream import StreamReader, Text, TextReader
+    from ralphloop.readers.stream import Reader, Text
 
     if name == "text":
-        return TextReader()
+        return Reader("text", (), Text())
     dialects = _dialects()
     if name == "auto":
-        return StreamReader("auto", tuple(dialects.values()), Text())
+        return Reader("auto", tuple(dialects.values()), Text())
     dialect = dialects.get(name)
     if dialect is None:
         raise ValueError(f"unknown reader {name!r}; known are {', '.join(NAMES)}")
-    return StreamReader(name, (dialect,), dialect())
+    return Reader(name, (dialect,), dialect())
 
 
 def read(

@@ -1,20 +1,31 @@
-"""What a reader is, and what every dialect shares.
+"""What every dialect shares: how a process ended, tool calls, refusals, verdicts.
 
-A **reader** turns the bytes of one agent start into a `Response`.  A **dialect** knows the events
-of one CLI: it is shown the decoded documents in order, collects what they say, and gives a verdict
-when the process has ended.  Splitting, detection and plain text are not its business (`stream.py`).
+A **reader** (`stream`) turns the bytes of one agent start into a `Response`.  A **dialect** knows
+the events of one CLI: it is shown the decoded documents in order, collects what they say, and gives
+a verdict when the process has ended.  Splitting, detection and plain text are not its business.
+
+Tool calls and their results come as separate events tied by an id; calls may overlap.  Only the
+last calls are kept, their number is not lost.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from datetime import datetime
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from ralphloop.core.model import AgentEvent, Outcome, OutputFormat, RateLimit, Response, Usage
+from ralphloop.core.model import (
+    AgentEvent,
+    Denial,
+    Outcome,
+    OutputFormat,
+    RateLimit,
+    Response,
+    ToolCall,
+    Usage,
+)
 from ralphloop.readers.failures import (
     Verdict,
     failure_verdict,
@@ -23,9 +34,8 @@ from ralphloop.readers.failures import (
     sentence_verdict,
 )
 from ralphloop.readers.own_words import OwnWords
-from ralphloop.readers.tools import Denials, ToolLog
-from ralphloop.readers.values import Bytes, Document, brief
-from ralphloop.text.plain import clean, one_line
+from ralphloop.readers.values import Bytes, Document, brief, documents_at, text_at
+from ralphloop.text.plain import clean, counted, one_line
 
 _SIGNALS = {129: 1, 130: 2, 137: 9, 143: 15}  # how a shell reports a signal
 # Outcomes whose plain text was written by the CLI, not by the model.
@@ -40,34 +50,16 @@ _STDERR_NOISE = (
     *("Warning:", "WARNING:", "(node:", "Reading additional input", "YOLO mode"),
     *("Approval mode overridden", "Ripgrep is not available"),
 )
+MAX_CALLS = 50
+MAX_DENIALS = 100
+_SUMMARY = 160
+_ID = 200
 
-
-class Reader(Protocol):
-    """Reads one start of an agent, in pieces."""
-
-    @property
-    def name(self) -> str:
-        """`text`, `claude`, `codex`, `gemini`, `opencode`, or `auto` until it is known."""
-
-    def feed(self, chunk: bytes) -> Sequence[AgentEvent]:
-        """Take the next bytes, cut anywhere; returns the visible steps they contained."""
-
-    @property
-    def result_seen(self) -> bool:
-        """The agent said that it is through; its process may still hang on."""
-
-    @property
-    def fatal_hint(self) -> str | None:
-        """Why going on waiting for this process is pointless, if it is."""
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens and money as far as they are known."""
-
-    def finish(
-        self, *, exit_code: int | None, stderr: str = "", now: datetime | None = None
-    ) -> Response:
-        """The whole start in one value."""
+# The argument that says most about a call, best first; names differ between the CLIs.
+_TELLING = (
+    *("file_path", "filePath", "notebook_path", "command", "cmd", "pattern", "path", "query"),
+    *("url", "skill", "description", "prompt", "tool", "name"),
+)
 
 
 class End(NamedTuple):
@@ -136,6 +128,79 @@ def plain_verdict(text: str, end: End) -> Verdict:
     return sentence_verdict(complaint) or Verdict(
         Outcome.STARTUP_ERROR, complaint or f"exit code {end.exit_code} without any output"
     )
+
+
+def summarise(arguments: Document) -> str:
+    """The one argument a person wants to see: file, command or pattern."""
+    for key in _TELLING:
+        if value := text_at(arguments, key):
+            return brief(value, _SUMMARY)
+    changed = [text_at(change, "path") for change in documents_at(arguments, "changes")]
+    return brief(", ".join(filter(None, changed[:5])), _SUMMARY)
+
+
+class ToolLog:
+    """The last tool calls, and how many there were."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._calls: dict[str, ToolCall] = {}
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(self._calls.values())
+
+    def known(self, call_id: str) -> ToolCall:
+        """The call of that id, nameless where it is not known (any more)."""
+        return self._calls.get(call_id[:_ID]) or ToolCall(name="")
+
+    def start(self, call_id: str, name: str, arguments: Document) -> AgentEvent:
+        """Note that a call was made."""
+        self.count += 1
+        name, summary = brief(name, 80), summarise(arguments)
+        self._calls[call_id[:_ID] or f"#{self.count}"] = ToolCall(name=name, summary=summary)
+        if len(self._calls) > MAX_CALLS:
+            del self._calls[next(iter(self._calls))]
+        return AgentEvent(kind="tool", summary=brief(f"{name} {summary}"))
+
+    def finish(self, call_id: str, *, ok: bool) -> AgentEvent | None:
+        """Note how a call ended; None if it is not known (any more)."""
+        call = self._calls.get(call_id[:_ID])
+        if call is None:
+            return None
+        self._calls[call_id[:_ID]] = ToolCall(name=call.name, summary=call.summary, ok=ok)
+        return AgentEvent(kind="tool_result", summary=call.name, ok=ok)
+
+
+class Denials:
+    """Refused calls, each counted once however often it is reported."""
+
+    def __init__(self) -> None:
+        self._denials: dict[str, Denial] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._denials)
+
+    @property
+    def all(self) -> tuple[Denial, ...]:
+        return tuple(self._denials.values())
+
+    def add(self, call_id: str, tool: str, summary: str) -> None:
+        """Note a refusal; a later report of the same call may add what the first lacked."""
+        key = call_id[:_ID] or f"#{len(self._denials)}"
+        known = self._denials.get(key)
+        if known is not None and known.summary:
+            return
+        if known is not None or len(self._denials) < MAX_DENIALS:
+            denial = Denial(tool=brief(tool, 80), summary=brief(summary, _SUMMARY))
+            self._denials[key] = denial
+
+    def sentence(self) -> str:
+        """How many calls of which tools were refused."""
+        names = sorted({denial.tool for denial in self._denials.values() if denial.tool})
+        were = "was" if len(self._denials) == 1 else "were"
+        calls = f"{counted(len(self._denials), 'tool call')} {were} refused"
+        return brief(f"{calls}: {', '.join(names)}" if names else calls)
 
 
 class Dialect(ABC):

@@ -16,23 +16,24 @@ from __future__ import annotations
 import msgspec
 
 from ralphloop.core.model import RateLimit, Usage
-from ralphloop.readers.base import Dialect, End
-from ralphloop.readers.claude_outcome import FATAL_ERRORS, Facts, verdict_on
+from ralphloop.readers.base import Dialect, End, summarise
+from ralphloop.readers.claude_outcome import FATAL_ERRORS, Facts, is_error, verdict_on
 from ralphloop.readers.claude_usage import ClaudeUsage
 from ralphloop.readers.failures import Verdict
-from ralphloop.readers.tools import summarise
 from ralphloop.readers.values import (
     DAMAGES,
     Bytes,
     Document,
-    count_of,
+    count_at,
+    document_at,
     document_of,
-    documents_of,
-    list_of,
+    documents_at,
     share_of,
     short_text_of,
     status_code_of,
+    text_at,
     text_of,
+    texts_at,
 )
 from ralphloop.text.plain import one_line
 
@@ -115,7 +116,7 @@ class Claude(Dialect):
         session = document.get("session_id")
         if session != self.session_id:
             self.session_id = short_text_of(session) or self.session_id
-        kind = text_of(document.get("type"))
+        kind = text_at(document, "type")
         if kind == "stream_event":
             self._stream_event(document)
         elif kind == "assistant":
@@ -125,7 +126,7 @@ class Claude(Dialect):
         elif kind == "system":
             self._system(document)
         elif kind == "rate_limit_event":
-            self._limit(document_of(document.get("rate_limit_info")))
+            self._limit(document_at(document, "rate_limit_info"))
         elif kind == "result" or (not kind and "result" in document):
             self._end_of_turn(document)
 
@@ -133,29 +134,29 @@ class Claude(Dialect):
         facts = Facts(
             result=self._result,
             api_error=self._api_error,
-            retry_error=text_of(self._retry.get("error")) if self.retrying else "",
+            retry_error=text_at(self._retry, "error") if self.retrying else "",
             limit_rejected=bool(self.rate_limit and self.rate_limit.rejected),
         )
         return verdict_on(facts, self, end)
 
     def _stream_event(self, document: Document) -> None:
-        event = document_of(document.get("event"))
-        kind = text_of(event.get("type"))
+        event = document_at(document, "event")
+        kind = text_at(event, "type")
         if kind in _GROWING:
             self._working()
         elif kind == "message_start":
-            message = document_of(event.get("message"))
-            self._usage.streamed(text_of(message.get("id")), document_of(message.get("usage")))
+            message = document_at(event, "message")
+            self._usage.streamed(text_at(message, "id"), document_at(message, "usage"))
         elif kind == "message_delta":
-            message_id = text_of(document.get("api_message_id"))
-            self._usage.streamed(message_id, document_of(event.get("usage")))
+            message_id = text_at(document, "api_message_id")
+            self._usage.streamed(message_id, document_at(event, "usage"))
 
     def _working(self) -> None:
         self.answered()
         self.result_seen = False
 
     def _assistant(self, document: Document) -> None:
-        message = document_of(document.get("message"))
+        message = document_at(document, "message")
         if document.get("is_api_error_message"):
             self._failed(document)
             return
@@ -163,38 +164,38 @@ class Claude(Dialect):
             return
         self._working()
         self._api_error = {}
-        self._usage.streamed(text_of(message.get("id")), document_of(message.get("usage")))
+        self._usage.streamed(text_at(message, "id"), document_at(message, "usage"))
         own = not (document.get("parent_tool_use_id") or document.get("agent_id"))
         if own and (model := short_text_of(message.get("model"))):
             self.model = model
-        for block in documents_of(message.get("content")):
+        for block in documents_at(message, "content"):
             self._block(block, own=own)
 
     def _block(self, block: Document, *, own: bool) -> None:
         kind = block.get("type")
-        text = text_of(block.get("text"))
+        text = text_at(block, "text")
         if kind == "text" and text and own:
             self.words.say(text)
             self.step("text", text)
         elif kind == "tool_use":
-            arguments = document_of(block.get("input"))
-            call_id, name = text_of(block.get("id")), text_of(block.get("name"))
+            arguments = document_at(block, "input")
+            call_id, name = text_at(block, "id"), text_at(block, "name")
             self.call_began(call_id, name, arguments)
 
     def _failed(self, document: Document) -> None:
         """The CLI speaks: a request failed for good."""
         self._api_error = document
         self.retrying = False
-        parameters = document_of(document.get("api_error_params"))
-        if info := document_of(parameters.get("rate_limit_info")):
+        parameters = document_at(document, "api_error_params")
+        if info := document_at(parameters, "rate_limit_info"):
             self._limit(info)
 
     def _user(self, document: Document) -> None:
         self.retrying = False
-        for block in documents_of(document_of(document.get("message")).get("content")):
+        for block in documents_at(document, "message", "content"):
             if block.get("type") == "tool_result":
                 ok = block.get("is_error") is not True
-                self.call_ended(text_of(block.get("tool_use_id")), ok=ok)
+                self.call_ended(text_at(block, "tool_use_id"), ok=ok)
 
     def _system(self, document: Document) -> None:
         kind = document.get("subtype")
@@ -212,35 +213,35 @@ class Claude(Dialect):
     def _init(self, document: Document) -> None:
         self.result_seen = False
         self.model = short_text_of(document.get("model")) or self.model
-        skills = list_of(document.get("skills"))[:_MOST_SKILLS]
-        self.skills = tuple(one_line(skill, 100) for skill in skills if isinstance(skill, str))
-        problems = documents_of(document.get("plugin_errors"))[:_MOST_PLUGIN_ERRORS]
+        skills = texts_at(document, "skills")[:_MOST_SKILLS]
+        self.skills = tuple(one_line(skill, 100) for skill in skills)
+        problems = documents_at(document, "plugin_errors")[:_MOST_PLUGIN_ERRORS]
         self.plugin_errors = tuple(_plugin_error(problem) for problem in problems)
 
     def _retried(self, document: Document) -> None:
         self._retry = document
         self.retrying = True
-        error = text_of(document.get("error"))
+        error = text_at(document, "error")
         status = status_code_of(document.get("error_status"))
         what = f"{error or 'unknown'} ({status})" if status else error or "unknown"
         if error in FATAL_ERRORS:
             self.fatal_hint = one_line(what)
-        attempt, most = count_of(document.get("attempt")), count_of(document.get("max_retries"))
+        attempt, most = count_at(document, "attempt"), count_at(document, "max_retries")
         self.step("retry", f"API: {what}, attempt {attempt} of {most}", ok=False)
 
     def _denied(self, document: Document) -> None:
-        call_id, tool = text_of(document.get("tool_use_id")), text_of(document.get("tool_name"))
-        self.denials.add(call_id, tool, self.tools.summary_of(call_id))
+        call_id, tool = text_at(document, "tool_use_id"), text_at(document, "tool_name")
+        self.denials.add(call_id, tool, self.tools.known(call_id).summary)
         self.step("tool_result", f"{tool} refused: {text_of(document.get('message'))}", ok=False)
 
     def _limit(self, info: Document) -> None:
-        kind = text_of(info.get("rateLimitType"))[:40]
-        window = document_of(document_of(info.get("unifiedWindows")).get(kind))
+        kind = text_at(info, "rateLimitType")[:40]
+        window = document_of(document_at(info, "unifiedWindows").get(kind))
         share = share_of(info.get("utilization"))
-        status = text_of(info.get("status"))
+        status = text_at(info, "status")
         self.rate_limit = RateLimit(
             rejected=status == "rejected" and info.get("isUsingOverage") is not True,
-            resets_at=count_of(info.get("resetsAt")) or None,
+            resets_at=count_at(info, "resetsAt") or None,
             kind=kind,
             utilization=share if share is not None else share_of(window.get("utilization")),
         )
@@ -251,9 +252,9 @@ class Claude(Dialect):
         self._result = {key: value for key, value in document.items() if key != "result"}
         self.result_seen, self.retrying = True, False
         self._usage.reported(document)
-        if count_of(document_of(document.get("usage")).get("output_tokens")):
+        if count_at(document, "usage", "output_tokens"):
             self.model_output = True
-        for denial in documents_of(document.get("permission_denials")):
+        for denial in documents_at(document, "permission_denials"):
             self._denied_in_result(denial)
         text = document.get("result")
         good = not is_error(document)
@@ -263,19 +264,13 @@ class Claude(Dialect):
             self.words.finish_with(text)
         else:
             self.words.finish_with_foreign(text)
-        self.step("result", text_of(text) or text_of(document.get("subtype")), ok=good)
+        self.step("result", text_of(text) or text_at(document, "subtype"), ok=good)
 
     def _denied_in_result(self, denial: Document) -> None:
-        summary = summarise(document_of(denial.get("tool_input")))
-        self.denials.add(
-            text_of(denial.get("tool_use_id")), text_of(denial.get("tool_name")), summary
-        )
-
-
-def is_error(result: Document) -> bool:
-    return bool(result.get("is_error")) or text_of(result.get("subtype")).startswith("error")
+        summary = summarise(document_at(denial, "tool_input"))
+        self.denials.add(text_at(denial, "tool_use_id"), text_at(denial, "tool_name"), summary)
 
 
 def _plugin_error(problem: Document) -> str:
-    plugin, message = text_of(problem.get("plugin")), text_of(problem.get("message"))
+    plugin, message = text_at(problem, "plugin"), text_at(problem, "message")
     return one_line(f"{plugin}: {message or text_of(problem.get('type'))}")

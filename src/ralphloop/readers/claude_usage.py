@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.core.totals import TOKENS, Usage
-from ralphloop.readers.values import Document, count_of, document_of, money_of
+from ralphloop.readers.values import Document, count_of, document_at, document_of, money_of
 
 _OPEN_MESSAGES = 64  # messages that may still grow: subagents answer side by side
 
@@ -90,9 +90,9 @@ def _unreported(streamed: Usage, told: Usage) -> Usage:
 
 def _running_total(result: Document) -> Usage:
     """Without increments the newest running total is all there is."""
-    told = _of_models(document_of(result.get("modelUsage")))
+    told = _of_models(document_at(result, "modelUsage"))
     if not told.total_tokens:
-        tokens = _tokens(document_of(result.get("usage")), _STREAM_KEYS)
+        tokens = _tokens(document_at(result, "usage"), _STREAM_KEYS)
         told = msgspec.structs.replace(tokens, cost_usd=told.cost_usd)
     total = money_of(result.get("total_cost_usd"))
     return msgspec.structs.replace(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ralphloop.core.model import Outcome, Usage
 from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.failures import Verdict, failure_verdict
-from ralphloop.readers.values import Document, count_of, document_of, short_text_of, text_of
+from ralphloop.readers.values import Document, count_at, document_at, short_text_of, text_at
 
 _RECONNECTING = "Reconnecting"
 _TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_search"})
@@ -31,26 +31,26 @@ class Codex(Dialect):
 
     @staticmethod
     def knows(document: Document) -> bool:
-        kind = text_of(document.get("type"))
+        kind = text_at(document, "type")
         if kind.startswith(("thread.", "turn.", "item.")):
             return True
         only_message = "severity" not in document and "sessionID" not in document
         return kind == "error" and isinstance(document.get("message"), str) and only_message
 
     def see(self, document: Document) -> None:
-        kind = text_of(document.get("type"))
+        kind = text_at(document, "type")
         if kind.startswith("item."):
-            self._item(kind, document_of(document.get("item")))
+            self._item(kind, document_at(document, "item"))
         elif kind == "thread.started":
             self.session_id = short_text_of(document.get("thread_id")) or self.session_id
         elif kind == "turn.started":
             self._turn_started, self.result_seen, self._turn_failed = True, False, False
         elif kind == "turn.completed":
-            self._completed(document_of(document.get("usage")))
+            self._completed(document_at(document, "usage"))
         elif kind == "turn.failed":
-            self._failed(text_of(document_of(document.get("error")).get("message"))[:4_000])
+            self._failed(text_at(document, "error", "message")[:4_000])
         elif kind == "error":
-            self._error(text_of(document.get("message"))[:4_000])
+            self._error(text_at(document, "message")[:4_000])
 
     def verdict(self, end: End) -> Verdict:
         if self.result_seen and not self._turn_failed:
@@ -65,36 +65,36 @@ class Codex(Dialect):
         return self.no_end(end, "turn.completed")
 
     def _item(self, kind: str, item: Document) -> None:
-        what = text_of(item.get("type"))
+        what = text_at(item, "type")
         if what in _NOT_THE_MODEL:
             return
         self.answered()
         self.result_seen, self._failure = False, None
         if what == "agent_message" and kind == "item.completed":
-            if text := text_of(item.get("text")):
+            if text := text_at(item, "text"):
                 self.words.say(text)
                 self.step("text", text)
         elif what in _TOOLS:
             self._tool(kind, what, item)
 
     def _tool(self, kind: str, what: str, item: Document) -> None:
-        call_id = text_of(item.get("id"))
-        if not self.tools.knows(call_id):
-            self.call_began(call_id, text_of(item.get("tool")) or what, item)
+        call_id = text_at(item, "id")
+        if not self.tools.known(call_id).name:
+            self.call_began(call_id, text_at(item, "tool") or what, item)
         if kind != "item.completed":
             return
-        status = text_of(item.get("status"))
+        status = text_at(item, "status")
         if status == "declined":
-            self.denials.add(call_id, what, self.tools.summary_of(call_id))
+            self.denials.add(call_id, what, self.tools.known(call_id).summary)
         self.call_ended(call_id, ok=status in ("completed", ""))
 
     def _completed(self, usage: Document) -> None:
-        cached = count_of(usage.get("cached_input_tokens"))
-        written = count_of(usage.get("cache_write_input_tokens"))
-        fresh = max(0, count_of(usage.get("input_tokens")) - cached - written)
+        cached = count_at(usage, "cached_input_tokens")
+        written = count_at(usage, "cache_write_input_tokens")
+        fresh = max(0, count_at(usage, "input_tokens") - cached - written)
         self.used += Usage(
             input_tokens=fresh,
-            output_tokens=count_of(usage.get("output_tokens")),
+            output_tokens=count_at(usage, "output_tokens"),
             cache_read_tokens=cached,
             cache_write_tokens=written,
             cumulative=True,  # after `resume` a turn counts the whole conversation

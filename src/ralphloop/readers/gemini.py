@@ -14,10 +14,12 @@ from ralphloop.readers.base import Dialect, End, first_complaint, plain_verdict
 from ralphloop.readers.failures import Verdict, failure_verdict
 from ralphloop.readers.values import (
     Document,
-    count_of,
+    count_at,
+    document_at,
     document_of,
     short_text_of,
     status_code_of,
+    text_at,
     text_of,
 )
 from ralphloop.text.plain import clean, one_line
@@ -74,7 +76,7 @@ class Gemini(Dialect):
         return needed is not None and needed in document and "subtype" not in document
 
     def see(self, document: Document) -> None:
-        kind = text_of(document.get("type"))
+        kind = text_at(document, "type")
         if kind == "message":
             self._message(document)
             return
@@ -88,7 +90,7 @@ class Gemini(Dialect):
         elif kind == "result":
             self._end(document)
         elif kind == "error":
-            self.step("status", text_of(document.get("message")))
+            self.step("status", text_at(document, "message"))
         elif not kind:
             self._whole_answer(document)
 
@@ -103,7 +105,7 @@ class Gemini(Dialect):
             return by_code
         if self._result is None:
             return self.no_end(end, "a result")
-        named = _ERROR_TYPES.get(text_of(document_of(self._result.get("error")).get("type")))
+        named = _ERROR_TYPES.get(text_of(document_at(self._result, "error").get("type")))
         by_words = failure_verdict(_plain(message), _code_in(message))
         return Verdict(named, by_words.reason) if named else by_words
 
@@ -133,7 +135,7 @@ class Gemini(Dialect):
         self.answered()
         if not document.get("delta"):
             self._end_message()
-        if text := text_of(document.get("content")):
+        if text := text_at(document, "content"):
             self.words.add(text)
 
     def _end_message(self) -> None:
@@ -143,32 +145,32 @@ class Gemini(Dialect):
     def _tool_use(self, document: Document) -> None:
         self.answered()
         self.words.forget_last()
-        arguments = document_of(document.get("parameters"))
-        call_id, name = text_of(document.get("tool_id")), text_of(document.get("tool_name"))
+        arguments = document_at(document, "parameters")
+        call_id, name = text_at(document, "tool_id"), text_at(document, "tool_name")
         self.call_began(call_id, name, arguments)
 
     def _tool_result(self, document: Document) -> None:
-        call_id = text_of(document.get("tool_id"))
-        name = self.tools.name_of(call_id)
-        problem = text_of(document_of(document.get("error")).get("type"))
+        call_id = text_at(document, "tool_id")
+        name = self.tools.known(call_id).name
+        problem = text_at(document, "error", "type")
         if problem in _REFUSED or (problem == "tool_not_registered" and name in _GUARDED):
-            self.denials.add(call_id, name, self.tools.summary_of(call_id))
+            self.denials.add(call_id, name, self.tools.known(call_id).summary)
         self.call_ended(call_id, ok=document.get("status") == "success")
 
     def _end(self, document: Document) -> None:
         self._result = document
         self.result_seen = True
-        self.used = _of_stats(document_of(document.get("stats")))
+        self.used = _of_stats(document_at(document, "stats"))
         if self._succeeded():
             self.words.last_is_final()
-        self.step("result", text_of(document.get("status")), ok=self._succeeded())
+        self.step("result", text_at(document, "status"), ok=self._succeeded())
 
     def _whole_answer(self, document: Document) -> None:
         self._start(document)
         self._result = document
         self.result_seen = True
-        stats = document_of(document.get("stats"))
-        models = document_of(stats.get("models"))
+        stats = document_at(document, "stats")
+        models = document_at(stats, "models")
         self.model = short_text_of(next(iter(models), None))
         self.used = _of_models(models)
         if isinstance(answer := document.get("response"), str):
@@ -206,12 +208,12 @@ def _plain(message: str) -> str:
 
 def _of_stats(stats: Document) -> Usage:
     """`input` is what was not cached; the total also has the thoughts, billed as output."""
-    prompt, cached = count_of(stats.get("input_tokens")), count_of(stats.get("cached"))
-    fresh = count_of(stats.get("input")) if "input" in stats else max(0, prompt - cached)
-    output = count_of(stats.get("output_tokens"))
+    prompt, cached = count_at(stats, "input_tokens"), count_at(stats, "cached")
+    fresh = count_at(stats, "input") if "input" in stats else max(0, prompt - cached)
+    output = count_at(stats, "output_tokens")
     return Usage(
         input_tokens=fresh,
-        output_tokens=max(output, count_of(stats.get("total_tokens")) - prompt),
+        output_tokens=max(output, count_at(stats, "total_tokens") - prompt),
         cache_read_tokens=cached,
     )
 
@@ -220,8 +222,8 @@ def _of_models(models: Document) -> Usage:
     fresh = output = cached = 0
     for model in models.values():
         tokens = document_of(document_of(model).get("tokens"))
-        hits = count_of(tokens.get("cached"))
+        hits = count_at(tokens, "cached")
         cached += hits
-        fresh += max(0, count_of(tokens.get("prompt")) - hits) + count_of(tokens.get("tool"))
-        output += count_of(tokens.get("candidates")) + count_of(tokens.get("thoughts"))
+        fresh += max(0, count_at(tokens, "prompt") - hits) + count_at(tokens, "tool")
+        output += count_at(tokens, "candidates") + count_at(tokens, "thoughts")
     return Usage(input_tokens=fresh, output_tokens=output, cache_read_tokens=cached)

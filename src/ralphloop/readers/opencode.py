@@ -12,12 +12,13 @@ from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.failures import Verdict, failure_verdict
 from ralphloop.readers.values import (
     Document,
+    count_at,
     count_of,
-    document_of,
+    document_at,
     money_of,
     short_text_of,
     status_code_of,
-    text_of,
+    text_at,
 )
 
 _TYPES = frozenset({"step_start", "step_finish", "text", "tool_use", "error", "reasoning"})
@@ -46,24 +47,24 @@ class Opencode(Dialect):
 
     @staticmethod
     def knows(document: Document) -> bool:
-        return text_of(document.get("type")) in _TYPES and "sessionID" in document
+        return text_at(document, "type") in _TYPES and "sessionID" in document
 
     def see(self, document: Document) -> None:
         session = short_text_of(document.get("sessionID"))
         self.session_id = self.session_id or session
         if session != self.session_id:
             return  # a subagent's
-        kind, part = text_of(document.get("type")), document_of(document.get("part"))
+        kind, part = text_at(document, "type"), document_at(document, "part")
         if kind == "step_start":
             self._step_start()
         elif kind == "text":
-            self._text(text_of(part.get("text")))
+            self._text(text_at(part, "text"))
         elif kind == "tool_use":
             self._tool_use(part)
         elif kind == "step_finish":
             self._step_finish(part)
         elif kind == "error":
-            self._failed(document_of(document.get("error")))
+            self._failed(document_at(document, "error"))
 
     def verdict(self, end: End) -> Verdict:
         if self._error:
@@ -94,20 +95,20 @@ class Opencode(Dialect):
 
     def _tool_use(self, part: Document) -> None:
         self.answered()
-        state, call_id = document_of(part.get("state")), text_of(part.get("callID"))
-        arguments = document_of(state.get("input"))
-        name = text_of(part.get("tool"))
-        wanted = text_of(arguments.get("tool")) if name == "invalid" else ""
+        state, call_id = document_at(part, "state"), text_at(part, "callID")
+        arguments = document_at(state, "input")
+        name = text_at(part, "tool")
+        wanted = text_at(arguments, "tool") if name == "invalid" else ""
         self.call_began(call_id, wanted or name, arguments)
-        rejected = any(words in text_of(state.get("error")) for words in _REJECTED)
+        rejected = any(words in text_at(state, "error") for words in _REJECTED)
         if rejected or wanted in _GUARDED:
-            self.denials.add(call_id, wanted or name, self.tools.summary_of(call_id))
-        code = document_of(state.get("metadata")).get("exit")
+            self.denials.add(call_id, wanted or name, self.tools.known(call_id).summary)
+        code = document_at(state, "metadata").get("exit")
         ok = state.get("status") == "completed" and not wanted and not count_of(code)
         self.call_ended(call_id, ok=ok)
 
     def _step_finish(self, part: Document) -> None:
-        self._reason = text_of(part.get("reason"))
+        self._reason = text_at(part, "reason")
         self.used += _of_step(part)
         self.words.end()
         if self._reason == "stop":
@@ -123,7 +124,7 @@ class Opencode(Dialect):
         self.step("result", _message(self._error), ok=False)
 
     def _verdict_on_error(self, end: End) -> Verdict:
-        name, data = text_of(self._error.get("name")), document_of(self._error.get("data"))
+        name, data = text_at(self._error, "name"), document_at(self._error, "data")
         message = _message(self._error)
         if name in _NAMED_ERRORS:
             return Verdict(_NAMED_ERRORS[name], message)
@@ -133,7 +134,7 @@ class Opencode(Dialect):
         if name == "UnknownError" and status is None:
             return self._verdict_on_unknown(message, end)
         # The provider's code in the body ("insufficient_quota") says more than its sentence.
-        body = text_of(data.get("responseBody"))[:1_000]
+        body = text_at(data, "responseBody")[:1_000]
         return Verdict(failure_verdict(f"{message} {body}", status).outcome, message)
 
     def _verdict_on_unknown(self, message: str, end: End) -> Verdict:
@@ -145,8 +146,8 @@ class Opencode(Dialect):
 
 
 def _message(error: Document) -> str:
-    data = document_of(error.get("data"))
-    return (text_of(data.get("message")) or text_of(error.get("name")))[:2_000]
+    data = document_at(error, "data")
+    return (text_at(data, "message") or text_at(error, "name"))[:2_000]
 
 
 def _was_rejected(stderr: str) -> bool:
@@ -155,13 +156,13 @@ def _was_rejected(stderr: str) -> bool:
 
 def _of_step(part: Document) -> Usage:
     """One step's own; what the total has beyond input and cache is output, thoughts included."""
-    tokens = document_of(part.get("tokens"))
-    cache = document_of(tokens.get("cache"))
-    fresh, read = count_of(tokens.get("input")), count_of(cache.get("read"))
-    written = count_of(cache.get("write"))
-    output = count_of(tokens.get("output"))
-    beyond = count_of(tokens.get("total")) - fresh - read - written
-    thoughts = count_of(tokens.get("reasoning"))
+    tokens = document_at(part, "tokens")
+    cache = document_at(tokens, "cache")
+    fresh, read = count_at(tokens, "input"), count_at(cache, "read")
+    written = count_at(cache, "write")
+    output = count_at(tokens, "output")
+    beyond = count_at(tokens, "total") - fresh - read - written
+    thoughts = count_at(tokens, "reasoning")
     return Usage(
         input_tokens=fresh,
         output_tokens=beyond if beyond > 0 else output + thoughts,

@@ -1,132 +1,297 @@
-"""One reader for every dialect: splitting, detection, and the way back to plain text.
+"""From the bytes of one agent start to its `Response`.
 
-Output is framed into documents and text.  The first document that one of the possible dialects
-knows settles the dialect and makes all text noise; if none ever comes, the text is the answer.
+Output is cut into lines.  A line that is a JSON object is offered to the reader; so is each object
+of a JSON array, and an object or array printed over several lines.  All the rest is text: the
+whole answer of an agent in text mode, or noise (warnings, banners, half lines) around documents.
 
-`TextReader` is for an agent that prints its answer and nothing else.
+* Until a document was accepted, text may turn out to be the answer, so it is handed on byte for
+  byte.  A document inside a code fence is part of such an answer, never an event; so is one
+  behind text that any program could have printed: `{"result": "ok"}` names no session.
+* Afterwards text is noise, and a JSON line that cannot be read is counted as malformed.
+* A line is held only while it looks like JSON, and only up to a limit.
+
+The first document that one of the possible dialects knows settles the dialect; if none ever comes,
+the text is the answer.  Without dialects it is, whatever it looks like.
 """
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from datetime import datetime
+
+import msgspec
 
 from ralphloop.core.model import AgentEvent, OutputFormat, Response, Usage
 from ralphloop.readers.base import Dialect, End, Wire, plain_verdict
 from ralphloop.readers.failures import Verdict
-from ralphloop.readers.framing import Framer
 from ralphloop.readers.own_words import OwnWords
-from ralphloop.readers.values import Bytes, Document
-from ralphloop.text.plain import one_line
+from ralphloop.readers.values import (
+    BLANK,
+    DAMAGES,
+    Bytes,
+    Document,
+    Unreadable,
+    decode,
+    documents_of,
+    opens_document,
+)
+from ralphloop.text.plain import counted, one_line
 
+MAX_LINE = 64 * 1024 * 1024
+MAX_DOCUMENT = 16 * 1024 * 1024  # printed over several lines
+_MAX_ATTEMPTS = 3  # at closing such a document; more would be quadratic
+_LONG = 1 << 16
+_SLICE = 1 << 20
 
-class StreamReader:
-    """Reads the output of any of the given dialects."""
-
-    def __init__(self, name: str, dialects: Sequence[type[Dialect]], fallback: Dialect) -> None:
-        self._name = name
-        self._dialects = dialects
-        self._dialect = fallback
-        self._settled = False
-        self._plain = PlainText()
-        self._framer = Framer(self._accept, self._take_text)
-
-    @property
-    def name(self) -> str:
-        return self._dialect.name if self._settled else self._name
-
-    @property
-    def result_seen(self) -> bool:
-        return self._dialect.result_seen
-
-    @property
-    def fatal_hint(self) -> str | None:
-        return self._dialect.fatal_hint
-
-    @property
-    def usage(self) -> Usage:
-        return self._dialect.usage
-
-    def feed(self, chunk: bytes) -> Sequence[AgentEvent]:
-        """Take the next bytes, cut anywhere; returns the visible steps they contained."""
-        self._framer.feed(chunk)
-        return self._take_steps()
-
-    def finish(
-        self, *, exit_code: int | None, stderr: str = "", now: datetime | None = None
-    ) -> Response:
-        """The whole start in one value."""
-        self._framer.finish()
-        end = End(exit_code, stderr, now)
-        wire = Wire(self._format(), self._warnings(), self._framer.broken)
-        if self._framer.accepted:
-            return self._dialect.response(end, wire)
-        return self._dialect.plain_response(self._plain.finish(), end, wire)
-
-    def _accept(self, document: Document) -> bool:
-        if not self._settled:
-            known = next((each for each in self._dialects if each.knows(document)), None)
-            if known is None:
-                return False
-            self._settle(known)
-        self._dialect.see(document)
-        return True
-
-    def _settle(self, dialect: type[Dialect]) -> None:
-        self._settled = True
-        if dialect is not type(self._dialect):
-            self._dialect = dialect()
-        chosen = self._dialect
-        self._framer.settle(chosen.see, chosen.glance, chosen.glanceable)
-
-    def _take_text(self, data: Bytes) -> None:
-        self._plain.feed(data)
-
-    def _take_steps(self) -> Sequence[AgentEvent]:
-        steps, self._dialect.steps = self._dialect.steps, []
-        return steps
-
-    def _format(self) -> OutputFormat:
-        shape = self._framer.format
-        if shape is OutputFormat.JSON and self._framer.accepted and not self._dialect.result_seen:
-            return OutputFormat.JSONL  # the first line of a stream, not a whole answer
-        return shape
-
-    def _warnings(self) -> tuple[str, ...]:
-        count = self._framer.malformed
-        if not count:
-            return ()
-        if not self._framer.accepted:
-            return ("malformed JSON: the output was read as text",)
-        lines = "1 JSON line" if count == 1 else f"{count} JSON lines"
-        return (f"malformed output: {lines} could not be read",)
-
-
+_FENCES = (b"```", b"~~~")
+_SPECIAL = re.compile(rb"^[ \t\r\xef\xbb\xbf]*(?:[{\[]|```|~~~)", re.MULTILINE)
+_OBJECT_LINE = re.compile(rb'^[ \t]*\{".*', re.MULTILINE)
+_OURS = re.compile(rb'"(?:type|session_id|sessionID)"')
+_SESSION = ("session_id", "sessionID")
+_COMMON_TYPES = (None, "result", "error")
 _SHOWN = 2_000  # characters of a chunk searched for its last line
 
 
-class PlainText:
-    """The whole output as one message; invalid bytes become replacement characters."""
+class Framer:
+    """Cuts a stream into documents, offered to `accept`, and text, handed to `text`."""
 
-    def __init__(self) -> None:
-        self.words = OwnWords()
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    def __init__(self, accept: Callable[[Document], bool], text: Callable[[Bytes], object]) -> None:
+        self.accepted = 0
+        self.malformed = 0
+        self.broken = False  # the output begins with an agent's document that cannot be read
+        self._accept = accept
+        self._text = text
+        self.dialect: Dialect | None = None  # once it is known every object is an event
+        self._array = False
+        self._foreign = 0  # documents nobody knew
+        self._plain = False  # text that is not blank was seen
+        self._waiting = bytearray()  # text to hand on in one piece
+        self._partial = bytearray()  # the line that is not complete yet
+        self._worth_holding = False  # it is long, and begins like JSON
+        self._passing = False  # it is text, or too long, and is handed on as it comes
+        self._document = bytearray()  # an unfinished document of several lines
+        self._closing = b""  # how the line begins that may end it
+        self._attempts = 0
+        self._fenced = False
 
-    def feed(self, data: Bytes) -> str:
-        """Take the next bytes; returns them as text."""
-        text = self._decoder.decode(data)
-        if text:
-            self.words.add(text)
-        return text
+    @property
+    def format(self) -> OutputFormat:
+        """The shape on the wire, as far as it is known."""
+        documents = self.accepted or (0 if self._plain else self._foreign)
+        if not documents:
+            return OutputFormat.TEXT
+        if self._array:
+            return OutputFormat.JSON_ARRAY
+        return OutputFormat.JSON if documents == 1 else OutputFormat.JSONL
 
-    def finish(self) -> OwnWords:
-        """All of it, as the final message if there is one."""
-        if rest := self._decoder.decode(b"", final=True):
-            self.words.add(rest)
-        if self.words.chars:
-            self.words.last_is_final()
-        return self.words
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        first, newline, rest = chunk.partition(b"\n")
+        if not newline:
+            self._hold(chunk)
+            self._hand_on_text()
+            return
+        self._end_of_line(first)
+        lines, newline, rest = rest.rpartition(b"\n")
+        if newline:
+            self._lines(lines)
+        self._hold(rest)
+        self._hand_on_text()
+
+    def finish(self) -> None:
+        """Take what is left as the last line."""
+        if self._partial:
+            self._line(self._take_partial(), b"")
+        if self._document:
+            self._close_document()
+        if self._document:
+            self._give_up()
+        self._hand_on_text()
+
+    # --- lines -------------------------------------------------------------------------------
+
+    def _lines(self, lines: bytes) -> None:
+        if self.dialect is None and not self._document and not _SPECIAL.search(lines):
+            self._emit_text(lines + b"\n")
+            return
+        for line in lines.split(b"\n"):
+            if not self._known_event(line):
+                self._line(line, b"\n")
+
+    def _end_of_line(self, piece: bytes) -> None:
+        if self._passing:
+            self._passing = False
+            self._emit_text(piece + b"\n")
+            return
+        self._partial += piece
+        line = self._take_partial()
+        if not self._known_event(line):
+            self._line(line, b"\n")
+
+    def _hold(self, piece: bytes) -> None:
+        if self._passing:
+            self._emit_text(piece)
+            return
+        self._partial += piece
+        if len(self._partial) > _LONG and not self._may_be_json():
+            self._passing = True
+            self.malformed += self._worth_holding
+            self._emit_long(self._take_partial())
+
+    def _may_be_json(self) -> bool:
+        """Whether the long unfinished line is worth its memory."""
+        if self._document:
+            return len(self._partial) + len(self._document) <= MAX_DOCUMENT
+        if not self._worth_holding:
+            start = self._partial[: 2 * _LONG].lstrip(BLANK)
+            self._worth_holding = not self._fenced and opens_document(start)
+        return self._worth_holding and len(self._partial) <= MAX_LINE
+
+    def _take_partial(self) -> bytearray:
+        line, self._partial, self._worth_holding = self._partial, bytearray(), False
+        return line
+
+    def _known_event(self, line: Bytes) -> bool:
+        """The short way for the usual line: one event of a dialect that is known."""
+        dialect = self.dialect
+        if dialect is None or not line.startswith(b'{"'):
+            return False
+        if line.startswith(dialect.glanceable) and dialect.glance(line):
+            return True
+        try:
+            value = msgspec.json.decode(line)
+        except DAMAGES:
+            return False  # the long way repairs it, or counts it
+        self.accepted += 1
+        dialect.see(value)
+        return True
+
+    def _line(self, line: Bytes, end: bytes) -> None:
+        if self._document:
+            self._continue_document(line, end)
+            return
+        body = line.lstrip(BLANK)
+        if not self._fenced and opens_document(body):
+            self._candidate(line, body, end)
+        elif not self.accepted:
+            self._fenced ^= body.startswith(_FENCES)
+            self._emit_text(line + end)
+
+    def _emit_text(self, data: Bytes) -> None:
+        if not self.accepted:
+            self._plain = self._plain or not data.isspace()
+            self._keep_text(data)
+
+    def _emit_long(self, data: Bytes) -> None:
+        for start in range(0, len(data), _SLICE):
+            self._emit_text(data[start : start + _SLICE])
+
+    def _keep_text(self, data: Bytes) -> None:
+        self._waiting += data
+        if len(self._waiting) > _SLICE:
+            self._hand_on_text()
+
+    def _hand_on_text(self) -> None:
+        if self._waiting and not self.accepted:
+            self._text(self._waiting)
+        self._waiting = bytearray()
+
+    # --- documents ---------------------------------------------------------------------------
+
+    def _candidate(self, line: Bytes, body: Bytes, end: bytes) -> None:
+        try:
+            value = decode(body)
+        except Unreadable as problem:
+            if problem.truncated and not self.accepted:
+                self._open_document(line + end, body)
+            else:
+                self._note_malformed(body)
+                self._emit_text(line + end)
+            return
+        self._offer_or_keep(value, line + end)
+
+    def _note_malformed(self, start: Bytes) -> None:
+        self.malformed += 1
+        looks_ours = not self._plain and _OURS.search(start[:_LONG])
+        self.broken = self.broken or bool(looks_ours)
+
+    def _offer_or_keep(self, value: object, data: Bytes) -> None:
+        if not self._offer(value) and not self.accepted:
+            self._foreign += 1
+            self._keep_text(data)
+
+    def _offer(self, value: object) -> bool:
+        """Hand a document, or those of an array, to the reader; True if it knew one."""
+        if self._plain and not self.accepted and _is_anyones(value):
+            return False
+        if isinstance(value, dict):
+            known = int(self._accept(value))
+        else:
+            known = sum(self._accept(item) for item in documents_of(value))
+            self._array = self._array or known > 0
+        self.accepted += known
+        return known > 0
+
+    def _open_document(self, line: Bytes, body: Bytes) -> None:
+        self._document += line
+        self._closing = b"}" if body.startswith(b"{") else b"]"
+        self._attempts = 0
+
+    def _continue_document(self, line: Bytes, end: bytes) -> None:
+        """A further line of a document that was opened but not yet closed."""
+        if self._closing == b"}" and line.startswith(b'{"') and _is_event(line):
+            self._give_up()
+            self._line(line, end)
+            return
+        self._document += line
+        self._document += end
+        if line.startswith(self._closing):
+            self._close_document()
+        if self._attempts >= _MAX_ATTEMPTS or len(self._document) > MAX_DOCUMENT:
+            self._give_up()
+
+    def _close_document(self) -> None:
+        try:
+            value = decode(self._document.lstrip(BLANK))
+        except Unreadable as problem:
+            self._attempts += 1 if problem.truncated else _MAX_ATTEMPTS
+            return
+        self._offer_or_keep(value, self._take_document())
+
+    def _take_document(self) -> bytearray:
+        document, self._document, self._attempts = self._document, bytearray(), 0
+        return document
+
+    def _give_up(self) -> None:
+        """The document is broken: save its whole lines, or take it as text."""
+        document = self._take_document()
+        self._note_malformed(document)
+        saved = [self._salvage(match[0]) for match in _OBJECT_LINE.finditer(document)]
+        if not any(saved):
+            self._emit_long(document)
+
+    def _salvage(self, line: Bytes) -> bool:
+        try:
+            return self._offer(decode(line.strip(BLANK + b",")))
+        except Unreadable:
+            return False
+
+
+def _is_anyones(value: object) -> bool:
+    """Whether an answer may be showing this object, since it bears no mark of an agent."""
+    if not isinstance(value, dict) or any(key in value for key in _SESSION):
+        return False
+    return value.get("type") in _COMMON_TYPES
+
+
+def _is_event(line: Bytes) -> bool:
+    try:
+        value = decode(line)
+    except Unreadable:
+        return False
+    return isinstance(value, dict) and "type" in value
 
 
 class Text(Dialect):
@@ -145,29 +310,89 @@ class Text(Dialect):
         return plain_verdict(self.words.text, end)
 
 
-class TextReader:
-    """Reads output that is text whatever it looks like."""
+class Reader:
+    """Reads one start of an agent in pieces: the output of any of the given dialects, or text."""
 
-    name = "text"
-    result_seen = False
-    fatal_hint: str | None = None
+    def __init__(self, name: str, dialects: Sequence[type[Dialect]], fallback: Dialect) -> None:
+        self._name = name
+        self._dialects = dialects
+        self._dialect = fallback
+        self._words = OwnWords()  # the text as one message, where no document ever comes
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._framer = Framer(self._accept, self._take_text)
 
-    def __init__(self) -> None:
-        self._plain = PlainText()
+    @property
+    def name(self) -> str:
+        """`text`, `claude`, `codex`, `gemini`, `opencode`, or `auto` until it is known."""
+        return self._dialect.name if self._framer.dialect else self._name
+
+    @property
+    def result_seen(self) -> bool:
+        """The agent said that it is through; its process may still hang on."""
+        return self._dialect.result_seen
+
+    @property
+    def fatal_hint(self) -> str | None:
+        """Why going on waiting for this process is pointless, if it is."""
+        return self._dialect.fatal_hint
 
     @property
     def usage(self) -> Usage:
-        return Usage()
+        """Tokens and money as far as they are known."""
+        return self._dialect.usage
 
     def feed(self, chunk: bytes) -> Sequence[AgentEvent]:
-        """Take the next bytes; what shows is their last line."""
-        lines = self._plain.feed(chunk)[-_SHOWN:].split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "")
-        shown = one_line(last)
-        return [AgentEvent(kind="text", summary=shown)] if shown else []
+        """Take the next bytes, cut anywhere; returns the visible steps they contained."""
+        if not self._dialects:  # what shows of mere text is its last line
+            lines = self._take_text(chunk)[-_SHOWN:].split("\n")
+            shown = one_line(next((line for line in reversed(lines) if line.strip()), ""))
+            return [AgentEvent(kind="text", summary=shown)] if shown else []
+        self._framer.feed(chunk)
+        steps, self._dialect.steps = self._dialect.steps, []
+        return steps
 
     def finish(
         self, *, exit_code: int | None, stderr: str = "", now: datetime | None = None
     ) -> Response:
+        """The whole start in one value."""
+        self._framer.finish()
         end = End(exit_code, stderr, now)
-        return Text().plain_response(self._plain.finish(), end, Wire(OutputFormat.TEXT))
+        wire = Wire(self._format(), self._warnings(), self._framer.broken)
+        if self._framer.accepted:
+            return self._dialect.response(end, wire)
+        if rest := self._decoder.decode(b"", final=True):
+            self._words.add(rest)
+        if self._words.chars:
+            self._words.last_is_final()
+        return self._dialect.plain_response(self._words, end, wire)
+
+    def _accept(self, document: Document) -> bool:
+        if self._framer.dialect is None:
+            known = next((each for each in self._dialects if each.knows(document)), None)
+            if known is None:
+                return False
+            if known is not type(self._dialect):
+                self._dialect = known()
+            self._framer.dialect = self._dialect
+        self._dialect.see(document)
+        return True
+
+    def _take_text(self, data: Bytes) -> str:
+        text = self._decoder.decode(data)
+        if text:
+            self._words.add(text)
+        return text
+
+    def _format(self) -> OutputFormat:
+        shape = self._framer.format
+        if shape is OutputFormat.JSON and self._framer.accepted and not self._dialect.result_seen:
+            return OutputFormat.JSONL  # the first line of a stream, not a whole answer
+        return shape
+
+    def _warnings(self) -> tuple[str, ...]:
+        count = self._framer.malformed
+        if not count:
+            return ()
+        if not self._framer.accepted:
+            return ("malformed JSON: the output was read as text",)
+        return (f"malformed output: {counted(count, 'JSON line')} could not be read",)

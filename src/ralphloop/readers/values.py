@@ -71,13 +71,40 @@ def document_of(value: object) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def list_of(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
 def documents_of(value: object) -> list[Document]:
     """The objects of a list; whatever else stands in it is left out."""
-    return [item for item in list_of(value) if isinstance(item, dict)]
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def at(document: Document, *path: str) -> object:
+    """The value at the end of a path of keys; None where there is none."""
+    value: object = document
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text_at(document: Document, *path: str) -> str:
+    value = at(document, *path)
+    return value if isinstance(value, str) else ""
+
+
+def count_at(document: Document, *path: str) -> int:
+    return count_of(at(document, *path))
+
+
+def document_at(document: Document, *path: str) -> Document:
+    return document_of(at(document, *path))
+
+
+def texts_at(document: Document, *path: str) -> list[str]:
+    """The texts of a list; whatever else stands in it is left out."""
+    value = at(document, *path)
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def documents_at(document: Document, *path: str) -> list[Document]:
+    return documents_of(at(document, *path))
 
 
 Bytes = bytes | bytearray
