@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.hook import turn as turns
 from ralphloop.hook.turn import Patience
+from ralphloop.repo import checks as repo_checks
 from ralphloop.repo.checks import check_of
 from ralphloop.text.status import Status
 from tests.hook.support import Box, Json, box, done, report
@@ -233,7 +233,7 @@ def test_checks_longer_than_eight_minutes_are_not_run_in_a_hook(
 ) -> None:
     """Half a proof is none: the story is only claimed, and the next turn does not even try."""
     slow = Slow()
-    monkeypatch.setattr(turns, "run_checks", slow.run)
+    monkeypatch.setattr(repo_checks, "run_checks", slow.run)
     monkeypatch.setattr(time, "monotonic", lambda: slow.clock)
     checks = [check_of([name], 900) for name in ("unit", "browser", "load")]
 

@@ -40,7 +40,7 @@ def stopped(call: Call, turn: Turn) -> Answer | None:
     runner = turn.runner
     handle_requests(runner)
     for owing in runner.journal.owed_effects(runner.run):  # by a hook that was cut off
-        in_turn(apply_effects(runner, owing.n))
+        in_turn(apply_effects(runner, owing.n, owing.effects))
     response = _spoken(call.text("last_assistant_message"), call, turn)
     if waiting := _background(call, turn, response):
         return told(f"waits for {waiting}; the loop goes on after that, or when you say something")

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,20 +29,21 @@ from ralphloop.hook.answer import Answer, told
 from ralphloop.hook.entry import say
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import end_lease, hook_turn
-from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
+from ralphloop.journal.records import NewIteration, RunRecord, RunStatus
 from ralphloop.journal.session import load_session
 from ralphloop.journal.store import Journal
 from ralphloop.loop.begin import Begun, begin, begun_again
-from ralphloop.loop.ending import end_run
 from ralphloop.loop.loop import choose_next, saw_verify
 from ralphloop.loop.prepare import Options, assemble, open_repository
 from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
-from ralphloop.repo.checks import Check, run_checks
 from ralphloop.repo.work_tree import Places, Repository
 from ralphloop.room import claim, own_opener
 from ralphloop.stories.source import StoryFile, load
+
+if TYPE_CHECKING:
+    from ralphloop.repo.checks import Check
 
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
 PATIENCE_S = 8 * 60.0
@@ -82,12 +83,12 @@ class Turn(msgspec.Struct):
         self.runner.journal.set_meta(f"hook:{self.runner.run}", self.ledger)
 
     @property
-    def under_way(self) -> IterationRecord | None:
+    def under_way(self) -> NewIteration | None:
         """The iteration that was begun and not finished."""
         found = self.runner.journal.unfinished_iterations(self.runner.run)
         return found[-1] if found else None
 
-    def begun(self, cut: IterationRecord) -> Begun:
+    def begun(self, cut: NewIteration) -> Begun:
         """The same as it was begun, with the settings and stories as they were."""
         self.runner.settings = self.ledger.settings
         known = self.runner.setup.stories
@@ -111,6 +112,7 @@ class Turn(msgspec.Struct):
 
     def end(self, decision: Decision) -> None:
         """End the run as script mode would; the lease goes when the turn is over."""
+        from ralphloop.loop.ending import end_run
         from ralphloop.ui.report import write_report
 
         end_run(self.runner, decision, lambda _: None)
@@ -213,6 +215,8 @@ class Patience:
         self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
     ) -> tuple[CheckResult, ...]:
         """The results; none where they would say that all is well and not all of them ran."""
+        from ralphloop.repo.checks import run_checks
+
         wanted = list(checks)
         if self.slow or not wanted:
             return ()

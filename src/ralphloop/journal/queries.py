@@ -29,6 +29,7 @@ from ralphloop.journal.records import (
     InterventionRecord,
     IterationRecord,
     JsonObject,
+    NewIteration,
     Passing,
     Request,
     ResumeCandidate,
@@ -134,12 +135,6 @@ class Queries:
         row = self._db.row("SELECT * FROM iterations WHERE run = ? AND n = ?", (run, n))
         return _record(row, IterationRecord) if row else None
 
-    def effects_of(self, run: str, n: int) -> IterationRecord | None:
-        """One iteration with what it owes, without all that was kept of it."""
-        sql = f"SELECT {self._brief}, effects FROM iterations WHERE run = ? AND n = ?"  # noqa: S608
-        row = self._db.row(sql, (run, n))
-        return _record(row, IterationRecord) if row else None
-
     def iterations(
         self, run: str, *, after: int = 0, limit: int = 100, brief: bool = False
     ) -> list[IterationRecord]:
@@ -177,22 +172,22 @@ class Queries:
         row = self._db.row("SELECT MAX(n) FROM iterations WHERE run = ?", (run,))
         return (row[0] or 0) + 1 if row else 1
 
-    def unfinished_iterations(self, run: str | None = None) -> list[IterationRecord]:
+    def unfinished_iterations(self, run: str | None = None) -> list[NewIteration]:
         """Iterations that were started and never finished: a crash happened there."""
-        return self._flagged("iterations_open", "finished_at IS NULL", run)
+        return self._flagged(NewIteration, "iterations_open", "finished_at IS NULL", run)
 
     def owed_effects(self, run: str | None = None) -> list[IterationRecord]:
         """Iterations that were finished while their effects may not all be done."""
         where = "finished_at IS NOT NULL AND applied_at IS NULL"
-        return self._flagged("iterations_owed", where, run)
+        return self._flagged(IterationRecord, "iterations_owed", where, run)
 
-    def _flagged(self, index: str, where: str, run: str | None) -> list[IterationRecord]:
+    def _flagged(self, kind: type[_R], index: str, where: str, run: str | None) -> list[_R]:
+        columns = "*" if kind is IterationRecord else ", ".join(kind.__struct_fields__)
         # The index holds only these rows; without the hint SQLite may walk all of a long run.
-        sql = f"SELECT * FROM iterations INDEXED BY {index} WHERE {where}"  # noqa: S608
+        sql = f"SELECT {columns} FROM iterations INDEXED BY {index} WHERE {where}"  # noqa: S608
         if run is None:
-            return _records(self._db.rows(sql + " ORDER BY rowid"), IterationRecord)
-        rows = self._db.rows(sql + " AND run = ? ORDER BY n", (run,))
-        return _records(rows, IterationRecord)
+            return _records(self._db.rows(sql + " ORDER BY rowid"), kind)
+        return _records(self._db.rows(sql + " AND run = ? ORDER BY n", (run,)), kind)
 
     def starts_since(self, moment: float) -> int:
         """Agent starts of all runs from that moment on, for limits by the hour."""

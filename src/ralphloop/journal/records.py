@@ -76,6 +76,8 @@ class NewIteration(msgspec.Struct, frozen=True, kw_only=True):
     tree: str = ""
     prompt_digest: str = ""
     prompt_path: str = ""
+    pid: int | None = None  # once it runs
+    pid_started: float | None = None
 
 
 class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):

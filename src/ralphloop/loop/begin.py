@@ -18,7 +18,7 @@ from ralphloop.core.run_state import Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import InputError
-from ralphloop.journal.records import IterationRecord, NewIteration
+from ralphloop.journal.records import NewIteration
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
 from ralphloop.loop.prepare import Member, Setup, at_work, spec_of
 from ralphloop.loop.repair import read_settings
@@ -125,7 +125,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     )
 
 
-def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Begun:
+def begun_again(runner: Runner, cut: NewIteration, stories: StoryList | None) -> Begun:
     """An iteration that another process began, from the journal and the list as it was then."""
     member, known = runner.setup.crew[0], runner.setup.stories
     return Begun(
@@ -134,21 +134,11 @@ def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None)
         story=stories.get(cut.story) if stories and cut.story is not None else None,
         stories=stories,
         state=_state_before(runner, cut.story, member),
-        before=_where_it_began(runner, cut),
+        before=Snapshot(tree=cut.tree, head=cut.head or None),
         prompt=Prompt(text=""),
         transcript=runner.setup.project.transcripts / cut.run / f"{cut.n}.log",
         list_bytes=known.path.read_bytes() if known else b"",
     )
-
-
-def _where_it_began(runner: Runner, cut: IterationRecord) -> Snapshot:
-    """As it was written ahead; a journal from elsewhere knows commits that are not here."""
-    repo = runner.setup.repo
-    if repo is not None and cut.head:
-        there = repo.git.attempt("cat-file", "-e", f"{cut.head}^{{commit}}").returncode == 0
-        if not there:
-            return runner.measure.tree()
-    return Snapshot(tree=cut.tree, head=cut.head or None)
 
 
 def _state_before(runner: Runner, story: str | None, member: Member) -> StoryState:

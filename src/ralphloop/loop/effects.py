@@ -15,6 +15,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReopened
 from ralphloop.core.grading import Grade
@@ -25,13 +27,13 @@ from ralphloop.core.interventions import (
     PassTakenBack,
     Vouched,
 )
-from ralphloop.core.iteration import AddProgress, CommitStory, MarkStory, SaveLeftovers
+from ralphloop.core.iteration import AddProgress, AnyEffect, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.planning import facts_of
 from ralphloop.core.story import Story
 from ralphloop.core.story_after import failure_text
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.errors import InputError
-from ralphloop.journal.records import IterationRecord, Passing
+from ralphloop.journal.records import Passing
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
 from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
@@ -41,31 +43,33 @@ from ralphloop.repo.snapshot import Snapshot
 from ralphloop.stories.source import load
 
 
-def apply_effects(runner: Runner, number: int, *, settle: bool = True) -> Steps[None]:
+def apply_effects(
+    runner: Runner, number: int, effects: tuple[AnyEffect, ...], *, settle: bool = True
+) -> Steps[None]:
     """Do what iteration `number` owes, then say that it is done.
 
     Without `settle` a mere entry in progress.txt is made sure of later, while the next agent works.
     """
     runner.settle()
-    record = runner.journal.effects_of(runner.run, number)
-    if record is None or record.applied_at is not None:
-        return
-    for effect in record.effects:
+    root = runner.setup.project.root
+    for effect in effects:
         kill_point(f"effect.{effect.kind}.before")
         match effect:
             case MarkStory():
                 runner.mark({effect.story: True})
             case AddProgress():
-                _progress(runner, record, effect)
+                told = msgspec.structs.asdict(effect)
+                entry = ProgressEntry(run=runner.run, iteration=number, **told)
+                add_progress(root / PROGRESS_VIEW, entry, root=root)
             case SaveLeftovers():
-                yield from _set_aside(runner, record, effect)
+                yield from _set_aside(runner, number, effect)
             case CommitStory():
-                yield from _commit(runner, record, effect)
+                yield from _commit(runner, number, effect)
         kill_point(f"effect.{effect.kind}.after")
     runner.unsettled = number
-    if settle or not all(isinstance(effect, AddProgress) for effect in record.effects):
+    if settle or not all(isinstance(effect, AddProgress) for effect in effects):
         runner.settle()
-    if record.owes(CommitStory) or record.owes(SaveLeftovers):
+    if any(isinstance(effect, CommitStory | SaveLeftovers) for effect in effects):
         runner.seen, repo = None, runner.setup.repo
         runner.session.expected_head = (repo.head() if repo else None) or ""
         _prune_objects(runner)
@@ -78,20 +82,7 @@ def _prune_objects(runner: Runner) -> None:
     runner.measure.prune(tree for tree in trees if tree)
 
 
-def _progress(runner: Runner, record: IterationRecord, effect: AddProgress) -> None:
-    root = runner.setup.project.root
-    entry = ProgressEntry(
-        run=record.run,
-        iteration=record.n,
-        at=effect.at,
-        task=effect.task,
-        outcome=effect.outcome,
-        summary=effect.summary,
-    )
-    add_progress(root / PROGRESS_VIEW, entry, root=root)
-
-
-def _set_aside(runner: Runner, record: IterationRecord, effect: SaveLeftovers) -> Steps[None]:
+def _set_aside(runner: Runner, number: int, effect: SaveLeftovers) -> Steps[None]:
     """Save what the story left behind and clean up after it; the next story is told otherwise."""
     repo, story = runner.setup.repo, effect.story
     if repo is None:
@@ -103,8 +94,8 @@ def _set_aside(runner: Runner, record: IterationRecord, effect: SaveLeftovers) -
         set_aside,
         repo,
         runner.measure,
-        run=record.run,
-        number=record.n,
+        run=runner.run,
+        number=number,
         story_id=story,
         start=Snapshot(tree=effect.tree, head=effect.head or None, branch=frozen.branch or None),
         dirty_at_start=bool(frozen.dirty),
@@ -115,11 +106,11 @@ def _set_aside(runner: Runner, record: IterationRecord, effect: SaveLeftovers) -
         add_note(runner, f"changes of {story}, set aside, are still there: {still_there}")
 
 
-def _commit(runner: Runner, record: IterationRecord, effect: CommitStory) -> Steps[None]:
+def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
     from ralphloop.repo.commit import CommitStatus, PathsPolicy, commit_story, find_commit
 
     repo = runner.setup.repo
-    if repo is None or find_commit(repo, run=record.run, iteration=record.n):
+    if repo is None or find_commit(repo, run=runner.run, iteration=number):
         return
     own = never_committed(project_prefix(repo.root, runner.setup.project.root))
     work = partial(
@@ -127,15 +118,15 @@ def _commit(runner: Runner, record: IterationRecord, effect: CommitStory) -> Ste
         repo,
         story_id=effect.story,
         title=effect.title,
-        run=record.run,
-        iteration=record.n,
+        run=runner.run,
+        iteration=number,
         grade=effect.grade,
         paths=PathsPolicy(own=own, leave=_not_ours(runner)),
     )
     result = yield from aside(lambda _: work())  # hooks may take minutes
     if result.status is CommitStatus.REFUSED:
         said = f"the commit was refused: {result.feedback}"
-        yield from _reopen(runner, record, effect.story, said)
+        yield from _reopen(runner, number, effect.story, said)
         return
     commitless = result.status is CommitStatus.NOTHING
     runner.intervene(Committed(story=effect.story, notes=result.notes, commitless=commitless))
@@ -144,7 +135,7 @@ def _commit(runner: Runner, record: IterationRecord, effect: CommitStory) -> Ste
     results = yield from runner.run_checks(runner.session.frozen.checks, to_the_end=True)
     if failure := failure_text(results, MAX_FAILURE_CHARS):
         said = f"a commit hook changed files; then:\n{failure}"
-        yield from _reopen(runner, record, effect.story, said)
+        yield from _reopen(runner, number, effect.story, said)
 
 
 def _not_ours(runner: Runner) -> frozenset[str]:
@@ -159,7 +150,7 @@ def _not_ours(runner: Runner) -> frozenset[str]:
     return frozenset(frozen.dirty) - frozenset(changed.paths)
 
 
-def _reopen(runner: Runner, record: IterationRecord, story: str, failure: str) -> Steps[None]:
+def _reopen(runner: Runner, number: int, story: str, failure: str) -> Steps[None]:
     """What could not be committed has not passed: the agent gets the message, so many times."""
     runner.mark({story: False})
     only, states = runner.setup.options.only, runner.session.stories
@@ -171,7 +162,7 @@ def _reopen(runner: Runner, record: IterationRecord, story: str, failure: str) -
     state = runner.session.story(story)
     if before is Standing.PASSED and state.standing is Standing.SET_ASIDE:
         leftovers = SaveLeftovers(story=story, tree=state.start_tree, head=state.start_head)
-        yield from _set_aside(runner, record, leftovers)
+        yield from _set_aside(runner, number, leftovers)
 
 
 def take_back(runner: Runner, *, agent_ran: bool = True) -> dict[str, str]:

@@ -35,7 +35,6 @@ from ralphloop.loop.repair import (
 )
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
-from ralphloop.repo.checks import compare
 from ralphloop.repo.snapshot import Snapshot
 
 _WAITING = {Standing.SET_ASIDE: StorySetAside, Standing.BLOCKED: StoryBlocked}
@@ -139,6 +138,8 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
 
 
 def _checked(runner: Runner, begun: Begun, evidence: Evidence) -> Steps[Evidence]:
+    from ralphloop.repo.checks import compare
+
     runner.seen = None  # checks leave files behind
     frozen, verify = runner.session.frozen, begun.story.verify if begun.story else None
     checks = yield from runner.run_checks(frozen.checks, verify=verify)

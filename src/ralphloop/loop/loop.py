@@ -166,7 +166,7 @@ def _checks_owed(runner: Runner, judged: Judged) -> Decision:
 def concluded(runner: Runner, judged: Judged, *, settle: bool = True) -> Steps[Decision | None]:
     """Write it down, do what it owes, learn from it, publish it; then whether it was the last."""
     begun, step = judged.begun, record(runner, judged)
-    yield from apply_effects(runner, begun.number, settle=settle)
+    yield from apply_effects(runner, begun.number, step.effects, settle=settle)
     learn_from(runner, judged)
     decision = step.decision
     runner.publish(every_s=_VIEWS_S)

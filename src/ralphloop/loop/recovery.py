@@ -17,7 +17,7 @@ from ralphloop.core.iteration import Result
 from ralphloop.core.model import ProcessEnd, Response
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
-from ralphloop.journal.records import IterationRecord
+from ralphloop.journal.records import NewIteration
 from ralphloop.loop.agent import AgentEnd, asking_transcript, read_end, with_price
 from ralphloop.loop.begin import Begun, begun_again
 from ralphloop.loop.effects import apply_effects, take_back
@@ -36,7 +36,7 @@ def recover(runner: Runner) -> Steps[list[str]]:
     """Bring the journal and the repository in line; returns what was done, in words."""
     done: list[str] = []
     for owing in runner.journal.owed_effects(runner.run):
-        yield from apply_effects(runner, owing.n)
+        yield from apply_effects(runner, owing.n, owing.effects)
         done.append(f"finished what iteration {owing.n} had left to do")
     cuts = runner.journal.unfinished_iterations(runner.run)
     gone = take_back(runner) if cuts else {}  # an agent may have written what the journal says
@@ -46,9 +46,12 @@ def recover(runner: Runner) -> Steps[list[str]]:
     return done
 
 
-def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
+def _recover_iteration(runner: Runner, cut: NewIteration) -> Steps[str]:
     stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
-    begun = begun_again(runner, cut, _known_list(runner))
+    begun, repo = begun_again(runner, cut, _known_list(runner)), runner.setup.repo
+    if repo is not None and cut.head and repo.git.attempt("cat-file", "-e", cut.head).returncode:
+        # A journal from elsewhere knows commits that are not here.
+        begun = msgspec.structs.replace(begun, before=runner.measure.tree())
     if (ended := read_end(runner, cut)) is not None:
         return (yield from _judge_now(runner, begun, ended))
     result = Result(
@@ -57,8 +60,8 @@ def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
         stopped_because="the supervisor ended before the agent did",
         leftovers=stopped,
     )
-    record(runner, (yield from judge(runner, begun, result)))
-    yield from apply_effects(runner, cut.n)
+    step = record(runner, (yield from judge(runner, begun, result)))
+    yield from apply_effects(runner, cut.n, step.effects)
     still = f", stopped {len(stopped)} of its processes" if stopped else ""
     return f"recorded iteration {cut.n} as interrupted{still}"
 

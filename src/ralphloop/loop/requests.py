@@ -15,8 +15,6 @@ from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import BY, Request
 from ralphloop.journal.session import save_desk
 from ralphloop.loop.runner import Runner
-from ralphloop.proc.table import started_at
-from ralphloop.proc.tree import is_inside
 from ralphloop.text.durations import format_duration, parse_duration
 from ralphloop.text.plain import counted, one_line
 
@@ -62,6 +60,9 @@ def _change_desk(runner: Runner, **changes: Any) -> None:
 
 def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:
     """Unsigned (the commands sign what a person asks), or of a living process below the agent."""
+    from ralphloop.proc.table import started_at  # few turns of a session are asked anything
+    from ralphloop.proc.tree import is_inside
+
     try:
         pid, began = payload[BY]
         is_there = abs((started_at(int(pid)) or 0.0) - float(began)) <= _SAME_START_S
