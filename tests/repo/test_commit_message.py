@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.repo.commit import MAX_SUBJECT, one_line, story_message
+from ralphloop.repo.commit import MAX_SUBJECT, story_message
 
 
 @given(st.text(), st.text())
@@ -26,4 +26,5 @@ def test_a_message_is_one_line_and_our_trailers(story_id: str, title: str) -> No
 
 def test_a_long_title_is_cut_with_a_mark() -> None:
     """One line of at most 120 characters, and one can see that it was longer."""
-    assert one_line("x" * 300, 120) == "x" * 119 + "…"
+    message = story_message("US-1", "x" * 300, run="r", iteration=1, grade="checked")
+    assert message.startswith("US-1: " + "x" * 113 + "…\n")

@@ -80,22 +80,21 @@ def _run_check(
 ) -> CheckResult | None:
     """Run one check, a failing one twice; None where it was stopped."""
     started = time.monotonic()
-    first = _run(check, cwd, env, stop)
-    if first.stopped:
-        return None
-    result = _result(check, first, env, started)
-    if result.status is not CheckStatus.FAILED or first.returncode == _NOT_STARTED:
-        return result
-    second = _run(check, cwd, env, stop)
-    if second.stopped:
-        return None
-    again = _result(check, second, env, started)
-    if again.status is CheckStatus.FAILED:
-        return again
+    results: list[CheckResult] = []
+    for _ in range(2):
+        ended = _run(check, cwd, env, stop)
+        if ended.stopped:
+            return None
+        results.append(_result(check, ended, env, time.monotonic() - started))
+        if results[-1].status is not CheckStatus.FAILED or ended.returncode == _NOT_STARTED:
+            break
+    first, last = results[0], results[-1]
+    if first is last or last.status is CheckStatus.FAILED:
+        return last
     # The first run's output says what is flaky; the second has nothing to tell.
-    is_flaky = again.status is CheckStatus.PASSED
+    is_flaky = last.status is CheckStatus.PASSED
     return msgspec.structs.replace(
-        result, status=again.status, duration_s=again.duration_s, flaky=is_flaky
+        first, status=last.status, duration_s=last.duration_s, flaky=is_flaky
     )
 
 
@@ -110,40 +109,30 @@ def _run(check: Check, cwd: Path, env: Mapping[str, str], stop: Callable[[], boo
             keep=_READ_FOR_NAMES,
             stop=stop,
         )
-    except (OSError, ValueError) as error:  # missing, not executable, a NUL in an argument
-        return Ended(_NOT_STARTED, f"could not run {check.name}: {_reason(error)}\n".encode())
+    except FileNotFoundError:
+        reason = "command not found"
+    except (OSError, ValueError) as error:  # not executable, a NUL in an argument
+        reason = getattr(error, "strerror", None) or str(error)
+    return Ended(_NOT_STARTED, f"could not run {check.name}: {reason}\n".encode())
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "command not found"
-    return getattr(error, "strerror", None) or str(error)
-
-
-def _result(check: Check, ended: Ended, env: Mapping[str, str], started: float) -> CheckResult:
-    from ralphloop.repo.check_output import failing_tests, plain_text
+def _result(check: Check, ended: Ended, env: Mapping[str, str], took_s: float) -> CheckResult:
+    from ralphloop.repo.check_output import collected_nothing, failing_tests, plain_text
 
     text = plain_text(ended.stdout)
-    status = _status(ended, text)
+    status = CheckStatus.PASSED if ended.returncode == 0 else CheckStatus.FAILED
     if ended.timed_out:
+        status = CheckStatus.FAILED
         text = f"{text.rstrip()}\ntimed out after {format_duration(check.timeout_s)}\n".lstrip()
+    elif ended.returncode != _NOT_STARTED and collected_nothing(text, ended.returncode):
+        status = CheckStatus.NO_TESTS
     return CheckResult(
         name=check.name,
         status=status,
         output_tail=_tail(text, env),
-        duration_s=time.monotonic() - started,
+        duration_s=took_s,
         failing_tests=failing_tests(text) if status is CheckStatus.FAILED else (),
     )
-
-
-def _status(ended: Ended, text: str) -> CheckStatus:
-    from ralphloop.repo.check_output import collected_nothing
-
-    if ended.timed_out or ended.returncode == _NOT_STARTED:
-        return CheckStatus.FAILED
-    if collected_nothing(text, ended.returncode):
-        return CheckStatus.NO_TESTS
-    return CheckStatus.PASSED if ended.returncode == 0 else CheckStatus.FAILED
 
 
 def _tail(text: str, env: Mapping[str, str]) -> str:
@@ -221,14 +210,17 @@ def compare(
     mode: Baseline = Baseline.STRICT,
 ) -> Comparison:
     """Weigh checks that just ran against how they stood before; checks pair up by name."""
-    before = {result.name: result for result in baseline}
-    tolerated: list[CheckResult] = []
-    green: list[str] = []
-    for result in now:
-        earlier = before.get(result.name)
-        green += _turned_green(earlier, result)
-        if mode is Baseline.TOLERATE and _is_known(earlier, result):
-            tolerated.append(result)
+    red = {result.name: result for result in baseline if result.status is CheckStatus.FAILED}
+    pairs = [(red[result.name], result) for result in now if result.name in red]
+    green = [name for earlier, result in pairs for name in _turned_green(earlier, result)]
+    tolerated = [
+        result
+        for earlier, result in pairs
+        if mode is Baseline.TOLERATE
+        and result.status is CheckStatus.FAILED
+        and _is_complete(result)
+        and set(result.failing_tests) <= set(earlier.failing_tests)
+    ]
     return Comparison(
         tolerated=tuple(result.name for result in tolerated),
         tolerated_failures=tuple(t for result in tolerated for t in result.failing_tests),
@@ -236,22 +228,13 @@ def compare(
     )
 
 
-def _turned_green(earlier: CheckResult | None, result: CheckResult) -> list[str]:
+def _turned_green(earlier: CheckResult, result: CheckResult) -> list[str]:
     """The check itself, or tests of a check that still fails for other reasons."""
-    if earlier is None or earlier.status is not CheckStatus.FAILED:
-        return []
     if result.status is CheckStatus.PASSED:
         return [] if result.flaky else [result.name]
     if result.status is not CheckStatus.FAILED or not _is_complete(result):
         return []  # a crash before the first test names nothing, and proves nothing
     return [test for test in earlier.failing_tests if test not in result.failing_tests]
-
-
-def _is_known(earlier: CheckResult | None, result: CheckResult) -> bool:
-    if earlier is None or earlier.status is not CheckStatus.FAILED:
-        return False
-    failed = result.status is CheckStatus.FAILED and _is_complete(result)
-    return failed and set(result.failing_tests) <= set(earlier.failing_tests)
 
 
 def _is_complete(result: CheckResult) -> bool:

@@ -19,7 +19,6 @@ second paragraph or fake a trailer.
 from __future__ import annotations
 
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
@@ -45,6 +44,7 @@ from ralphloop.repo.git import (
 from ralphloop.repo.own_files import OwnFiles, never_committed
 from ralphloop.repo.work_tree import Repository, wait_for_locks
 from ralphloop.room import open_regular
+from ralphloop.text.plain import one_line
 
 COMMIT_TIMEOUT_S = 600.0  # hooks may run a test suite
 LARGEST_NEW_FILE = 50 * 1024 * 1024
@@ -56,10 +56,6 @@ _COMMITTABLE = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
 _READ_FOR_SECRETS = 256 * 1024
 _SAMPLES = (".dist", ".example", ".sample", ".template")
 _MESSAGE_HOOKS = ("commit-msg", "prepare-commit-msg")
-# Control characters, line and paragraph separators, and marks that change reading direction.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+"
-)
 
 
 class CommitStatus(StrEnum):
@@ -384,16 +380,15 @@ def story_message(story_id: str, title: str, *, run: str, iteration: int, grade:
 
 def with_trailers(subject: str, trailers: dict[str, str]) -> str:
     """A message of one line and trailers."""
-    lines = [f"{name}: {one_line(value, _MAX_TRAILER)}" for name, value in trailers.items()]
-    return f"{one_line(subject, MAX_SUBJECT) or 'work'}\n\n" + "\n".join(lines) + "\n"
+    lines = [f"{name}: {_plain(value, _MAX_TRAILER)}" for name, value in trailers.items()]
+    return f"{_plain(subject, MAX_SUBJECT) or 'work'}\n\n" + "\n".join(lines) + "\n"
 
 
 def _iteration_mark(run: str, iteration: int) -> str:
     """What tells the commit of one iteration from every other."""
-    return one_line(f"{run}/{iteration}", _MAX_TRAILER)
+    return _plain(f"{run}/{iteration}", _MAX_TRAILER)
 
 
-def one_line(text: str, limit: int) -> str:
+def _plain(text: str, limit: int) -> str:
     """Text as one bounded line that cannot do anything but be read."""
-    line = " ".join(_UNSAFE.sub(" ", text).split())
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+    return one_line(text.encode("utf-8", "ignore").decode(), limit)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -33,36 +33,16 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Where git would look instead of the directory it runs in: what `git rev-parse --local-env-vars`
 # lists, but for configuration given by variables.
 OTHER_REPOSITORY = frozenset(
-    {
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_DIR",
-        "GIT_GRAFT_FILE",
-        "GIT_IMPLICIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_NAMESPACE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_PREFIX",
-        "GIT_REPLACE_REF_BASE",
-        "GIT_SHALLOW_FILE",
-        "GIT_WORK_TREE",
-    }
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_DIR GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE"
+    " GIT_INDEX_FILE GIT_NAMESPACE GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_REPLACE_REF_BASE"
+    " GIT_SHALLOW_FILE GIT_WORK_TREE".split()
 )
-# And what changes its answers, or asks somebody who is not there.
+# And what changes its answers, or asks somebody who is not there: without GPG_TTY a passphrase
+# prompt cannot take over the terminal.
 _FOREIGN_VARIABLES = OTHER_REPOSITORY.union(
-    {
-        "GIT_ASKPASS",
-        "GIT_DIFF_OPTS",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_GLOB_PATHSPECS",
-        "GIT_ICASE_PATHSPECS",
-        "GIT_LITERAL_PATHSPECS",
-        "GIT_NOGLOB_PATHSPECS",
-        "GIT_QUARANTINE_PATH",
-        "GIT_TRACE2_PARENT_SID",
-        "GPG_TTY",  # without it a passphrase prompt cannot take over the terminal
-        "SSH_ASKPASS",
-    }
+    "GIT_ASKPASS GIT_DIFF_OPTS GIT_EXTERNAL_DIFF GIT_GLOB_PATHSPECS GIT_ICASE_PATHSPECS"
+    " GIT_LITERAL_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_QUARANTINE_PATH GIT_TRACE2_PARENT_SID GPG_TTY"
+    " SSH_ASKPASS".split()
 )
 _QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -99,12 +79,8 @@ class Git:
 
     def adapted(self, *, config: Iterable[str] = (), env: Mapping[str, str] | None = None) -> Git:
         """The same git with more configuration and environment."""
-        return Git(
-            self.cwd,
-            config=(*self._config, *config),
-            env={**self._env, **(env or {})},
-            read_only=self._read_only,
-        )
+        env = {**self._env, **(env or {})}
+        return Git(self.cwd, config=(*self._config, *config), env=env, read_only=self._read_only)
 
     def run(
         self,
@@ -143,11 +119,8 @@ class Git:
         return os.fsdecode(self.run(*args, ok=ok)).removesuffix("\n")
 
     def _argv(self, args: tuple[str, ...]) -> list[str]:
-        settings = _ALWAYS if self._read_only else (*_ALWAYS, *_WHEN_WRITING)
-        argv = ["git"]
-        for setting in (*settings, *self._config):
-            argv += ("-c", setting)
-        return [*argv, *args]
+        settings = (*_ALWAYS, *(() if self._read_only else _WHEN_WRITING), *self._config)
+        return ["git", *(part for setting in settings for part in ("-c", setting)), *args]
 
     def _environment(self) -> dict[str, str]:
         """Made once: reading all of our own takes as long as starting a process."""
@@ -198,17 +171,9 @@ def literal_pathspecs(paths: Iterable[str]) -> bytes:
 
 
 PATHSPECS_ON_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
-
-
-STATUS_ARGS = (
-    "status",
-    "--porcelain=v2",
-    "-z",
-    "--branch",
-    "--no-ahead-behind",
-    "--no-renames",
-    "--untracked-files=all",
-    "--ignore-submodules=none",
+STATUS_ARGS = tuple(
+    "status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=all"
+    " --ignore-submodules=none".split()
 )
 _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10}
 
@@ -238,26 +203,17 @@ class StatusReport(msgspec.Struct, frozen=True):
 
 def parse_status(output: bytes) -> StatusReport:
     """Head, branch and every path that differs somewhere."""
-    head: str | None = None
-    branch: str | None = None
+    head = branch = ""
     entries: list[Entry] = []
-    for record in _records(output):
+    for record in filter(None, output.split(b"\0")):
         if record.startswith(b"# branch.oid "):
-            head = _named(record[13:], absent="(initial)")
+            head = record[13:].decode("utf-8", "backslashreplace")
         elif record.startswith(b"# branch.head "):
-            branch = _named(record[14:], absent="(detached)")
+            branch = record[14:].decode("utf-8", "backslashreplace")
         elif not record.startswith(b"#"):
             entries.append(_entry(record))
-    return StatusReport(head, branch, entries)
-
-
-def _records(output: bytes) -> Iterator[bytes]:
-    return (record for record in output.split(b"\0") if record)
-
-
-def _named(value: bytes, *, absent: str) -> str | None:
-    text = value.decode("utf-8", "backslashreplace")
-    return None if text == absent else text
+    known = (None if head == "(initial)" else head, None if branch == "(detached)" else branch)
+    return StatusReport(*known, entries)
 
 
 def _entry(record: bytes) -> Entry:

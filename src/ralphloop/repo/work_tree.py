@@ -63,29 +63,16 @@ class Repository(Value):
         start = path.resolve()
         if "\n" in str(start):
             raise RepositoryError("a path with a line break in it cannot be worked in")
+        asked = "--is-bare-repository --show-object-format --absolute-git-dir --git-common-dir"
         ended = Git(start).attempt(
-            "rev-parse",
-            "--is-bare-repository",
-            "--show-object-format",
-            "--absolute-git-dir",
-            "--git-common-dir",
-            "--git-path",
-            "objects",
-            "--show-toplevel",
+            "rev-parse", *asked.split(), "--git-path", "objects", "--show-toplevel"
         )
         answers = os.fsdecode(ended.stdout).splitlines()
         if ended.returncode != 0:
             raise _not_usable(start, answers, first_lines(ended.stderr))
-        _, object_format, git_dir, common, objects, root = answers
-        return cls.at(
-            (
-                root,
-                git_dir,
-                str((start / common).resolve()),
-                str((start / objects).resolve()),
-                object_format if object_format == "sha256" else "sha1",
-            )
-        )
+        _, kind, git_dir, *shared, root = answers
+        common, objects = (str((start / place).resolve()) for place in shared)
+        return cls.at((root, git_dir, common, objects, "sha256" if kind == "sha256" else "sha1"))
 
     @classmethod
     def at(cls, places: Places) -> Repository:
@@ -103,9 +90,8 @@ class Repository(Value):
     @property
     def places(self) -> Places:
         """What has to be known to work in it again."""
-        known = map(str, (self.root, self.git_dir, self.common_dir, self.objects))
-        root, git_dir, common_dir, objects = known
-        return root, git_dir, common_dir, objects, self.object_format
+        shared = str(self.common_dir), str(self.objects), self.object_format
+        return str(self.root), str(self.git_dir), *shared
 
     def head(self) -> str | None:
         """The commit HEAD stands on; None before the first commit."""
@@ -221,28 +207,34 @@ class Repository(Value):
             )
 
 
-def _not_usable(start: Path, answers: list[str], said: str) -> RepositoryError:
+_UNUSABLE = (  # what git says, what that means here, what to do
+    (
+        "not a git repository",
+        "{place} is not inside a git repository",
+        "run `git init` and commit what you have, then start again",
+    ),
+    (
+        "dubious ownership",
+        "git refuses this repository: {said}",
+        "make yourself its owner, or run `git config --global --add safe.directory {place}`",
+    ),
+    (
+        "must be run in a work tree",
+        "{place} lies inside a git directory, not in its work tree",
+        "change to the directory that holds your files",
+    ),
+    ("", "git cannot read the repository at {place}: {said}", ""),
+)
+
+
+def _not_usable(place: Path, answers: list[str], said: str) -> RepositoryError:
     if answers and answers[0] == "true":
         return RepositoryError(
-            f"{start} is a bare repository without files to work on",
+            f"{place} is a bare repository without files to work on",
             "make a work tree with `git clone` or `git worktree add`",
         )
-    if "not a git repository" in said:
-        return RepositoryError(
-            f"{start} is not inside a git repository",
-            "run `git init` and commit what you have, then start again",
-        )
-    if "dubious ownership" in said:
-        return RepositoryError(
-            f"git refuses this repository: {said}",
-            f"make yourself its owner, or run `git config --global --add safe.directory {start}`",
-        )
-    if "must be run in a work tree" in said:
-        return RepositoryError(
-            f"{start} lies inside a git directory, not in its work tree",
-            "change to the directory that holds your files",
-        )
-    return RepositoryError(f"git cannot read the repository at {start}: {said}")
+    message, fix = next((words, fix) for sign, words, fix in _UNUSABLE if sign in said)
+    return RepositoryError(message.format(place=place, said=said), fix.format(place=place))
 
 
 _LISTED = 3
@@ -288,10 +280,14 @@ _PAUSE_S = 0.5
 
 
 def clear_dead_locks(repo: Repository, *, now: float | None = None) -> tuple[str, ...]:
-    """Remove locks nobody holds, waiting a moment for fresh ones; the names of those removed."""
+    """Remove locks nobody holds; the names of those removed."""
     removed = []
     for lock in (repo.git_dir / "index.lock", repo.git_dir / "HEAD.lock"):
-        if lock.exists() and _is_dead(lock, repo, time.time() if now is None else now):
+        try:
+            age = (time.time() if now is None else now) - lock.stat().st_mtime
+        except FileNotFoundError:
+            continue
+        if age >= OLD_ENOUGH_S and not _git_works_in(repo):
             lock.unlink(missing_ok=True)
             removed.append(lock.name)
     return tuple(removed)
@@ -302,19 +298,10 @@ def wait_for_locks(repo: Repository, patience_s: float = OLD_ENOUGH_S + 2) -> tu
     deadline = time.monotonic() + patience_s
     lock = repo.git_dir / "index.lock"
     while lock.exists() and time.monotonic() < deadline:
-        removed = clear_dead_locks(repo)
-        if removed:
+        if removed := clear_dead_locks(repo):
             return removed
         time.sleep(_PAUSE_S)
     return ()
-
-
-def _is_dead(lock: Path, repo: Repository, now: float) -> bool:
-    try:
-        age = now - lock.stat().st_mtime
-    except FileNotFoundError:
-        return False
-    return age >= OLD_ENOUGH_S and not _git_works_in(repo)
 
 
 def _git_works_in(repo: Repository) -> bool:
