@@ -22,7 +22,6 @@ from ralphloop.journal.records import JsonObject
 from ralphloop.night.look import look
 from ralphloop.project import find_project
 from ralphloop.readers import reader_for
-from ralphloop.readers.stream import Reader
 from ralphloop.text.durations import iso
 from ralphloop.text.status import StatusBlock
 
@@ -46,7 +45,13 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     stand in for evidence.  Always exits 0, whatever it finds.
     """
     now = time.time()
-    reader = _feed(reader_for(agent), file)
+    reader = reader_for(agent)
+    try:
+        with click.open_file(file, "rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                reader.feed(chunk)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), place=file) from None
     response = reader.finish(exit_code=exit_code, now=local_time(now, os.environ))
     project = find_project()
     policy = policy_of(load_config(project.root, env=os.environ).config)
@@ -58,16 +63,6 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
         output.emit_json(analysis_object(taken, response, timestamp=iso(now)))
     else:
         output.emit_lines(_summary(taken, response))
-
-
-def _feed(reader: Reader, file: str) -> Reader:
-    try:
-        with click.open_file(file, "rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                reader.feed(chunk)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), place=file) from None
-    return reader
 
 
 def _summary(taken: Step, response: Response) -> Iterator[str]:

@@ -53,7 +53,10 @@ def demo(keep: Path | None) -> int:
     if shutil.which("git") is None:
         raise RepositoryError("git is not installed", "Install git and try again.")
     place = keep or Path(tempfile.mkdtemp(prefix="ralph-demo-"))
-    make_repository(place, _files())
+    source, limits = files("ralphloop.demo"), 'backoff = "200ms"\nmax_cost_usd = 2.0\n'
+    made = {name: (source / name).read_text("utf-8") for name in ("prd.json", "night.json")}
+    made["ralph.toml"] = settings("night.json", "-m", "unittest", "-q", limits=limits)
+    make_repository(place, {**made, "test_start.py": _FIRST_TEST})
     output.emit_lines(_INTRODUCTION.splitlines())
     output.flush()
     code = run_there(place)
@@ -61,16 +64,6 @@ def demo(keep: Path | None) -> int:
         return code
     output.emit_lines(_EPILOGUE.format(place=place).splitlines())
     return ExitCode.COMPLETE
-
-
-def _files() -> dict[str, str]:
-    source, limits = files("ralphloop.demo"), 'backoff = "200ms"\nmax_cost_usd = 2.0\n'
-    return {
-        "prd.json": (source / "prd.json").read_text("utf-8"),
-        "night.json": (source / "night.json").read_text("utf-8"),
-        "ralph.toml": settings("night.json", "-m", "unittest", "-q", limits=limits),
-        "test_start.py": _FIRST_TEST,
-    }
 
 
 _IGNORED = ".ralph/\n.ralph-session.json\n.ralph-circuit-state.json\n__pycache__/\n"

@@ -227,16 +227,15 @@ def _stat_lines(found: Stats) -> Iterator[str]:
 def _metric_lines(found: Stats) -> Iterator[str]:
     """The four success metrics, measured."""
     prevented = f"{found.runaways_prevented} of {found.runaways}"
-    yield _metric("runaway loops prevented", prevented if found.runaways else "none began", "100 %")
     rate = found.stories_captured / max(1, found.stories_ended)
     captured = f"{rate:.0%} ({found.stories_captured} of {found.stories_ended} stories)"
-    yield _metric("learnings captured", captured if found.stories_ended else "-", "80 %")
-    yield _metric("skills generated", f"{len(found.skills)}: {', '.join(found.skills)}", "3")
-    yield _metric("token change", found.effect.sentence, "10 % fewer")
-
-
-def _metric(name: str, value: str, target: str) -> str:
-    return f"{name:<24} {value}  [target: {target}]"
+    for name, value, target in (
+        ("runaway loops prevented", prevented if found.runaways else "none began", "100 %"),
+        ("learnings captured", captured if found.stories_ended else "-", "80 %"),
+        ("skills generated", f"{len(found.skills)}: {', '.join(found.skills)}", "3"),
+        ("token change", found.effect.sentence, "10 % fewer"),
+    ):
+        yield f"{name:<24} {value}  [target: {target}]"
 
 
 def _listed(counts: dict[str, int]) -> str:

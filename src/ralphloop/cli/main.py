@@ -18,6 +18,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,23 +116,16 @@ class LazyGroup(click.Group):
 @click.pass_context
 def ralph(ctx: click.Context) -> None:
     """Run a headless coding agent over a story list until the work is really done."""
-    _say_what_is_not_obeyed()
+    with suppress(OSError):  # the working directory is gone; the command says so where it matters
+        from ralphloop.project import passed_over
+
+        if problem := passed_over(Path.cwd()):
+            output.warn(f"{problem[0]}. {problem[1]}")
     if ctx.invoked_subcommand is None:
         from ralphloop.cli.status import show_status
 
         show_status()
         output.emit_lines(["", "ralph --help lists all commands."])
-
-
-def _say_what_is_not_obeyed() -> None:
-    from ralphloop.project import passed_over
-
-    try:
-        problem = passed_over(Path.cwd())
-    except OSError:
-        return  # the working directory is gone; the command says so where it matters
-    if problem:
-        output.warn(f"{problem[0]}. {problem[1]}")
 
 
 def run(arguments: Sequence[str]) -> int:

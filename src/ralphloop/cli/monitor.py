@@ -35,17 +35,13 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
     in_ascii = (
         in_ascii or os.environ.get("TERM") in _ONLY_ASCII or not output.speaks_unicode(sys.stdout)
     )
-    if once or not _can_draw():
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if once or not terminal or os.environ.get("TERM", "") in ("", "dumb"):
         _print_once(project, run, in_ascii=in_ascii)
         return
     from ralphloop.ui.monitor.app import Monitor
 
     Monitor(project, run=run, in_ascii=in_ascii, dark=theme == "dark").run()
-
-
-def _can_draw() -> bool:
-    terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    return terminal and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def _print_once(project: Project, run: str | None, *, in_ascii: bool) -> None:

@@ -105,17 +105,11 @@ def error(message: str, next_step: str = "") -> None:
 
 def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
     """The text in colour where the stream (stdout by default) shows colour, else as it is."""
-    if not styles or not shows_colour(stream or sys.stdout):
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if not styles or plain or not (stream or sys.stdout).isatty():
         return text
     codes = ";".join(_STYLES[style] for style in styles)
     return f"\x1b[{codes}m{text}\x1b[0m"
-
-
-def shows_colour(stream: TextIO) -> bool:
-    """Whether colour is wanted and understood there."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return stream.isatty()
 
 
 def safe(text: str) -> str:

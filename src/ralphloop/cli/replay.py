@@ -30,7 +30,7 @@ from ralphloop.night.look import config_of
 from ralphloop.night.past import find_run
 from ralphloop.project import Project, find_project
 from ralphloop.replay.cases import SCENARIOS, CaseResult, Played, Turn, judge, parse_cases, play
-from ralphloop.replay.nights import Again, ReplayedNight, exported
+from ralphloop.replay.nights import ReplayedNight, exported
 from ralphloop.replay.nights import replay as play_night
 from ralphloop.text.plain import counted
 
@@ -218,7 +218,13 @@ def _night_lines(record: RunRecord, night: ReplayedNight, settings: Pairs) -> It
     head = f"run {record.id}, {counted(len(night.starts), 'start')}"
     yield f"{head}{f', with {wanted}' if wanted else ''}"
     for again in night.starts:
-        yield from _start_lines(again)
+        start = f"  [{again.record.n}] {output.safe(again.record.story or 'the prompt')}"
+        if again.taken is None:
+            cost = f"${again.record.cost_usd:.2f}"
+            yield f"{start}: not paid ({cost}): {output.safe(again.why_not)}"
+        yield from (f"{start}: {output.safe(words)[:_MOST_WORDS]}" for words in again.differs)
+        if again.words_cut and again.differs:
+            yield "    its words were longer than what the journal keeps; that may be why"
     for name, both in night.stories.items():
         was, now = both
         before, after = (
@@ -229,17 +235,6 @@ def _night_lines(record: RunRecord, night: ReplayedNight, settings: Pairs) -> It
         same = before == after
         yield f"  {output.safe(name or 'the prompt')}: {before} → {after}{attempts if same else ''}"
     yield _sum(night, changed=bool(settings))
-
-
-def _start_lines(again: Again) -> Iterator[str]:
-    record = again.record
-    name = f"[{record.n}] {output.safe(record.story or 'the prompt')}"
-    if again.taken is None:
-        yield f"  {name}: not paid (${record.cost_usd:.2f}): {output.safe(again.why_not)}"
-    for words in again.differs:
-        yield f"  {name}: {output.safe(words)[:_MOST_WORDS]}"
-    if again.words_cut and again.differs:
-        yield "    its words were longer than what the journal keeps; that may be why"
 
 
 def _sum(night: ReplayedNight, *, changed: bool) -> str:

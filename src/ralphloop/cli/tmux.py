@@ -57,32 +57,22 @@ def open_monitor(options: Options, arguments: Sequence[str]) -> int | None:
 
 
 def _own_session(tmux: str, options: Options, arguments: Sequence[str], code: Path) -> int:
-    name = f"ralph-{os.getpid()}"
-    server = (tmux, "-L", name)
+    server = (tmux, "-L", f"ralph-{os.getpid()}")
+    shown = sys.stdin.isatty() and sys.stdout.isatty()
     where = ("-c", str(options.start))
-    size: tuple[str, ...] = ()
-    with suppress(OSError):  # so that the panes need not change theirs
-        columns, lines = os.get_terminal_size(sys.stdout.fileno())
-        size = ("-x", str(columns), "-y", str(lines))
-    _do(*server, "new-session", "-d", "-s", "ralph", *size, *where, *_LOOP, str(code), *arguments)
-    _do(*server, "split-window", "-h", "-t", "ralph", *where, *_MONITOR)
-    back = f"Come back to it with: tmux -L {name} attach"
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        output.note(f"There is no terminal to show it in; the run goes on in tmux. {back}")
-        return ExitCode.COMPLETE
-    run_in_front((*server, "attach-session", "-t", "ralph"))
-    if run_command((*server, "has-session")).returncode == 0:
-        output.note(f"The run goes on in tmux. {back}")
-        return ExitCode.COMPLETE
-    return int(code.read_text()) if code.exists() else ExitCode.INTERRUPTED
-
-
-def _do(*command: str) -> None:
+    session = ("new-session", *(() if shown else ("-d",)), *where, *_LOOP, str(code), *arguments)
     # These two would be this terminal's size for every program in a pane.
     env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    ended = run_command(command, env=env)
-    if ended.returncode:
-        raise UsageError(f"tmux failed: {ended.said}", f"Leave out --monitor: {_ELSEWHERE}")
+    failed = run_in_front(
+        (*server, *session, ";", "split-window", "-h", *where, *_MONITOR), env=env
+    )
+    if run_command((*server, "has-session")).returncode == 0:
+        why = "The run goes on" if shown else "There is no terminal to show it in; the run goes on"
+        output.note(f"{why} in tmux. Come back to it with: {' '.join((*server, 'attach'))}")
+        return ExitCode.COMPLETE
+    if failed and not code.exists():
+        raise UsageError("tmux could not show the run", f"Leave out --monitor: {_ELSEWHERE}")
+    return int(code.read_text()) if code.exists() else ExitCode.INTERRUPTED
 
 
 def loop_pane(code: Path, arguments: Sequence[str]) -> int:

@@ -150,8 +150,8 @@ class _Layers:
         hint = did_you_mean(
             key, [each.key for each in settings().values() if each.section == section]
         )
-        if not hint and (homes := _homes_of(key)):
-            hint = f"; it belongs under [{homes[0]}]"
+        if not hint and (home := _home_of(key)):
+            hint = f"; it belongs under [{home}]"
         self._wrong(f"{file}: {name[:60]}", f"unknown key{hint}")
 
     def _set(
@@ -219,12 +219,11 @@ def _unreadable(error: OSError | ValueError | RecursionError) -> str:
 
 
 def _unknown_section(section: str, table: object) -> str:
-    homes = _homes_of(section)
-    if not isinstance(table, dict) and homes:
-        return f"{section} stands outside a section; it belongs under [{homes[0]}]"
+    if not isinstance(table, dict) and (home := _home_of(section)):
+        return f"{section} stands outside a section; it belongs under [{home}]"
     kind = "section" if isinstance(table, dict) else "key"
     return f"unknown {kind} {shown(section)}{did_you_mean(section, SECTIONS)}"
 
 
-def _homes_of(key: str) -> list[str]:
-    return [setting.section for setting in settings().values() if setting.key == key]
+def _home_of(key: str) -> str:
+    return next((each.section for each in settings().values() if each.key == key), "")
