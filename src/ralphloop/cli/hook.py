@@ -45,7 +45,7 @@ def hook(event: str) -> None:
     if event == "command":
         write_answer(_answered(readable(read_input(), _Typed)))
     elif event == "cancel":
-        output.emit_lines([_cancelled_from_here()])
+        output.emit_lines([_cancelled(Path.cwd())])
     else:
         # A newer plugin may ask what we do not know; no session may suffer from that.
         known = ", ".join((*EVENTS, "command", "cancel"))
@@ -115,19 +115,7 @@ def _start(typed: _Typed) -> Answer:
 
 
 def _cancel(typed: _Typed) -> Answer:
-    from ralphloop.hook.sessions import release
-
-    project = find_project(typed.place)
-    holder = read_holder(project.directory)
-    if holder is None or not holder.is_lease:
-        return refused("No loop goes on in this session.")
-    if holder.session != typed.session_id:
-        return refused(
-            "The loop here belongs to another session. `ralph hook cancel` in a terminal ends it."
-        )
-    was_on = release(project, holder, "cancelled by a person")
-    go_on = f"/{typed.prefix}ralph --continue"
-    return refused(f"The loop is cancelled; {go_on} would go on." if was_on else "It was over.")
+    return refused(_cancelled(typed.place, typed.session_id))
 
 
 def _status(_: _Typed) -> Answer:
@@ -177,12 +165,20 @@ def _printed(show: Callable[[], None]) -> str:
     return printed.getvalue()
 
 
-def _cancelled_from_here() -> str:
+def _cancelled(place: Path, session: str | None = None) -> str:
+    """End the loop that this session carries; from a terminal the one of any session."""
     from ralphloop.hook.sessions import release
 
-    project = find_project()
+    project = find_project(place)
     holder = read_holder(project.directory)
     if holder is None or not holder.is_lease:
         return "No loop inside a session goes on here."
-    release(project, holder, "cancelled from a terminal")
-    return f"The loop of session {output.safe(holder.session)} is cancelled."
+    if session and session != holder.session:
+        return (
+            "The loop here belongs to another session. `ralph hook cancel` in a terminal ends it."
+        )
+    by = "by a person" if session else "from a terminal"
+    if not release(project, holder, f"cancelled {by}"):
+        return "The loop was over."
+    name = output.safe(holder.session)
+    return f"The loop of session {name} is cancelled; --continue would go on."

@@ -149,7 +149,10 @@ class _LogReader:
                 output.emit_bytes(chunk)
                 output.flush()
             return
-        output.emit_lines(_header(record))
+        story = label(record.story) if record.story else "the prompt"
+        attempt = f", attempt {record.attempt}" if record.attempt > 1 else ""
+        words = f"iteration {record.n}: {story}{attempt}, {iso(record.started_at)}"
+        output.emit_lines([output.paint(words, "bold")])
         view = _LogView(record, self.run)
         for chunk in self._pieces(record):
             output.emit_lines(view.feed(chunk))
@@ -206,14 +209,6 @@ class _LogReader:
         )
 
 
-def _header(record: IterationRecord) -> Iterator[str]:
-    """Which iteration this is."""
-    story = label(record.story) if record.story else "the prompt"
-    attempt = f", attempt {record.attempt}" if record.attempt > 1 else ""
-    words = f"iteration {record.n}: {story}{attempt}, {iso(record.started_at)}"
-    yield output.paint(words, "bold")
-
-
 def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
     """What came of it, as the journal tells."""
     if record.finished_at is None:
@@ -247,7 +242,7 @@ class _LogView:
         told = record.record.response.reader or agent.get("name")
         self._reader_name = reader_name(told, agent.get("format"))
         self._reader: Reader | None = None
-        self._text = _TextLines()
+        self._decoder, self._open = codecs.getincrementaldecoder("utf-8")("replace"), ""
         self._held: AgentEvent | None = None
         self._seen = False
 
@@ -257,7 +252,7 @@ class _LogView:
             # Agents that print events begin with one; everything else is a text.
             self._reader_name = "events" if chunk.lstrip()[:1] in (b"{", b"[") else "text"
         if self._reader_name == "text":
-            yield from (_indented(line) for line in self._text.feed(chunk))
+            yield from self._text_lines(chunk)
             return
         if self._reader is None:
             self._reader = reader_for(reader_name(self._reader_name))
@@ -268,7 +263,7 @@ class _LogView:
 
     def rest(self, record: IterationRecord) -> Iterator[str]:
         """What is only known at the end: a last line, and the last words in full."""
-        yield from (_indented(line) for line in self._text.rest())
+        yield from self._text_lines(b"", last=True)
         if self._reader is None:
             return
         words = record.record.response.final_text
@@ -280,6 +275,14 @@ class _LogView:
             yield from self._release()
         for line in words.split("\n") if words else ():
             yield _indented(f"| {line[:_LONGEST_LINE]}".rstrip())
+
+    def _text_lines(self, chunk: bytes, *, last: bool = False) -> Iterator[str]:
+        """Lines of a text that arrives in pieces; no piece of it is kept for long."""
+        *lines, self._open = (self._open + self._decoder.decode(chunk)).split("\n")
+        while len(self._open) > _LONGEST_LINE or (last and self._open.strip()):
+            lines.append(self._open[:_LONGEST_LINE])
+            self._open = self._open[_LONGEST_LINE:]
+        yield from (_indented(clean(line).replace("\n", " ").rstrip()) for line in lines)
 
     def _take(self, event: AgentEvent) -> Iterator[str]:
         self._seen = True
@@ -298,48 +301,20 @@ class _LogView:
 
 
 def _step(event: AgentEvent) -> Iterator[str]:
+    mark, words, failed = "", event.summary, event.ok is False
     if event.kind == "text":
-        words = event.summary.split("---RALPH_STATUS---")[0]
-        yield from _marked("", words)
+        words = words.split("---RALPH_STATUS---")[0]
     elif event.kind == "tool":
-        yield from _marked(">", event.summary)
-    elif event.kind != "tool_result" or event.ok is False:
-        what = "failed" if event.kind == "tool_result" else event.kind
-        style = "red" if event.ok is False else ""
-        yield from _marked("!" if style else "", f"{what}: {event.summary}", style)
-
-
-def _marked(mark: str, text: str, style: str = "") -> Iterator[str]:
-    lines = output.wrapped(text, indent=_INDENT)
-    head = output.paint(mark, style) if style else mark
-    for line in lines:
-        yield f"  {head}{' ' * (_INDENT - 2 - len(mark))}{line}"
-        mark = head = ""
+        mark = ">"
+    elif event.kind != "tool_result" or failed:
+        mark = "!" if failed else ""
+        words = f"{'failed' if event.kind == 'tool_result' else event.kind}: {words}"
+    else:
+        return
+    head = output.paint(mark, "red") if mark == "!" else mark
+    for number, line in enumerate(output.wrapped(words, indent=_INDENT)):
+        yield _indented(line) if number else f"  {head}{' ' * (_INDENT - 2 - len(mark))}{line}"
 
 
 def _indented(line: str) -> str:
     return " " * _INDENT + line if line else ""
-
-
-class _TextLines:
-    """Lines of a text that arrives in pieces; no piece of it is kept for long."""
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._open = ""
-
-    def feed(self, chunk: bytes) -> Iterator[str]:
-        *lines, self._open = (self._open + self._decoder.decode(chunk)).split("\n")
-        yield from map(_line, lines)
-        while len(self._open) > _LONGEST_LINE:
-            yield _line(self._open[:_LONGEST_LINE])
-            self._open = self._open[_LONGEST_LINE:]
-
-    def rest(self) -> Iterator[str]:
-        if self._open.strip():
-            yield _line(self._open)
-        self._open = ""
-
-
-def _line(text: str) -> str:
-    return clean(text).replace("\n", " ").rstrip()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import partial
 
 import click
 
@@ -28,32 +29,6 @@ _PATIENCE_S = 5.0
 _STEP_S = 0.1
 _RECOVERS = "`ralph run --continue` recovers it."
 _VERBS = {"note": "take a note", "budget": "raise its budget"}
-
-
-@click.command()
-def pause() -> None:
-    """Let the run pause once the current iteration has ended."""
-    _ask("pause")
-
-
-@click.command()
-def resume() -> None:
-    """Let a paused run go on."""
-    _ask("resume")
-
-
-@click.command()
-@click.argument("story")
-def skip(story: str) -> None:
-    """Set a story aside for now."""
-    _ask("skip", story=story)
-
-
-@click.command()
-@click.argument("story")
-def retry(story: str) -> None:
-    """Open a story again that was set aside or waits for a person."""
-    _ask("retry", story=story)
 
 
 @click.command()
@@ -101,6 +76,21 @@ def _answer(project: Project, kind: str, request: int) -> str:
     if found[0].status is RequestStatus.REFUSED:
         raise UsageError(found[0].answer, "`ralph status` and `ralph stories` show how it stands.")
     return f": {found[0].answer}"
+
+
+def _wish(kind: str, words: str, *params: click.Parameter) -> click.Command:
+    """A command that only asks."""
+    return click.Command(kind, callback=partial(_ask, kind), params=list(params), help=words)
+
+
+pause = _wish("pause", "Let the run pause once the current iteration has ended.")
+resume = _wish("resume", "Let a paused run go on.")
+skip = _wish("skip", "Set a story aside for now.", click.Argument(["story"]))
+retry = _wish(
+    "retry",
+    "Open a story again that was set aside or waits for a person.",
+    click.Argument(["story"]),
+)
 
 
 @click.command()

@@ -178,16 +178,12 @@ class CaseRun:
         return read(raw, agent=self._agent, exit_code=exit_code, stderr=stderr)
 
     def _evidence(self, iteration: CaseIteration) -> Evidence:
-        given = iteration.evidence or CaseEvidence()
-        checks = None
-        if given.checks in set(CheckStatus):
-            checks = (CheckResult(name="checks", status=CheckStatus(given.checks)),)
+        given = msgspec.structs.asdict(iteration.evidence or CaseEvidence())
+        word = given.pop("checks")
+        known = word in set(CheckStatus)
         return Evidence(
-            files_changed=given.files_changed,
-            commits=given.commits,
-            tree=given.tree,
-            checks=checks,
-            stories_passed=given.stories_passed,
+            **given,
+            checks=(CheckResult(name="checks", status=CheckStatus(word)),) if known else None,
             work_files=iteration.work_files,
             stories=StoryFacts(
                 total=self._stories.total if self._stories else None,

@@ -21,12 +21,13 @@ import json
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 import msgspec
 
-from ralphloop.stacks.table import Rule, Stack, Tool, load_stacks
+from ralphloop.stacks.table import Rule, Sentence, Stack, Tool, load_stacks
 from ralphloop.text.plain import one_line
 
 _LARGEST_FILE = 1 << 20
@@ -61,14 +62,24 @@ def detect(
     directory = Directory(root, search_path=search_path)
     fitting = _fitting(table, directory)
     used = fitting or [stack for stack in table if not stack.marks]
-    tools = [tool for stack in used if (tool := _tool(stack, directory))]
+    tools = {
+        stack.name: next((tool for tool in stack.tools if directory.meets(tool)), Tool(title=""))
+        for stack in used
+    }
     return Detected(
         name=_first_text(used, "names", directory) or root.resolve().name or "project",
         description=_first_text(used, "descriptions", directory),
         stacks=tuple(stack.title for stack in fitting),
-        tools=tuple(tool.title for tool in tools),
-        checks=tuple(check for stack in used for check in _checks(stack, directory)),
-        says=tuple(_sentences(used, directory)),
+        tools=tuple(tool.title for tool in tools.values() if tool.title),
+        checks=tuple(
+            check for stack in used for check in _checks(stack, tools[stack.name], directory)
+        ),
+        says=tuple(
+            says
+            for stack in used
+            for says in (tools[stack.name].says, *directory.said(stack.says))
+            if says
+        ),
         hints=tuple(_hints(table, used, directory)),
     )
 
@@ -77,18 +88,12 @@ def _fitting(table: Sequence[Stack], directory: Directory) -> list[Stack]:
     return [stack for stack in table if any(map(directory.holds, stack.marks))]
 
 
-def _tool(stack: Stack, directory: Directory) -> Tool | None:
-    return next((tool for tool in stack.tools if directory.meets(tool)), None)
-
-
-def _checks(stack: Stack, directory: Directory) -> Iterator[tuple[str, ...]]:
-    tool = _tool(stack, directory)
-    words = tool.words if tool else {}
+def _checks(stack: Stack, tool: Tool, directory: Directory) -> Iterator[tuple[str, ...]]:
     done: set[str] = set()
     for rule in stack.checks:
         if rule.purpose not in done and directory.meets(rule):
             done.add(rule.purpose)
-            yield tuple(_filled_in(rule.command, words))
+            yield tuple(_filled_in(rule.command, tool.words))
 
 
 def _filled_in(command: Sequence[str], words: dict[str, tuple[str, ...]]) -> Iterator[str]:
@@ -102,19 +107,10 @@ def _first_text(stacks: Sequence[Stack], field: str, directory: Directory) -> st
     return next((text for place in places if (text := directory.text_at(place))), "")
 
 
-def _sentences(stacks: Sequence[Stack], directory: Directory) -> Iterator[str]:
-    for stack in stacks:
-        tool = _tool(stack, directory)
-        if tool and tool.says:
-            yield tool.says
-        yield from (entry.text for entry in stack.says if directory.meets(entry))
-
-
 def _hints(table: Sequence[Stack], used: Sequence[Stack], directory: Directory) -> Iterator[str]:
     for stack in used:
-        yield from (entry.text for entry in stack.monorepo if directory.meets(entry))
-    below = _below(table, directory.root)
-    if below:
+        yield from directory.said(stack.monorepo)
+    if below := _below(table, directory.root):
         yield (
             f"There is more below: {', '.join(below)}. Checks run in this directory, so add "
             "theirs by hand, or set up ralph in the directory the stories are about."
@@ -157,6 +153,10 @@ class Directory:
             and not any(map(self.holds, rule.unless))
         )
 
+    def said(self, sentences: Sequence[Sentence]) -> Iterator[str]:
+        """The sentences that apply here."""
+        return (sentence.text for sentence in sentences if self.meets(sentence))
+
     def holds(self, fact: str) -> bool:
         """Whether a fact is true."""
         if fact.startswith("$"):
@@ -195,7 +195,12 @@ class Directory:
 
     def _text(self, path: Path) -> str:
         if path not in self._texts:
-            self._texts[path] = _bounded_text(path)
+            self._texts[path] = ""
+            with suppress(OSError):  # what cannot be read says nothing
+                if path.is_file():
+                    with path.open("rb") as file:
+                        data = file.read(_LARGEST_FILE)
+                    self._texts[path] = data.decode("utf-8-sig", "replace")
         return self._texts[path]
 
     def _value(self, name: str, key: str) -> object:
@@ -207,16 +212,6 @@ class Directory:
                 return None
             value = value.get(part)
         return value
-
-
-def _bounded_text(path: Path) -> str:
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            return file.read(_LARGEST_FILE).decode("utf-8-sig", "replace")
-    except OSError:
-        return ""  # what cannot be read says nothing
 
 
 def _parsed(name: str, text: str) -> object:
