@@ -212,7 +212,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
     with (
         notifier,
         screen,
-        signals_to(stop, setup.project.log, output.note) as received,
+        signals_to(stop, setup.project.log, output.note) as codes,
         kept_awake(wanted=setup.config.session.keep_awake),
     ):
         ended = await run_session(setup, stop=stop, sink=sink, tell=output.note)
@@ -220,7 +220,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
         output.warn(problem)
     _finish(setup, ended, as_json=as_json)
     code = ExitCode(ended.told.exit_code)
-    return received.exit_code if code is ExitCode.INTERRUPTED else code
+    return codes[0] if codes and code is ExitCode.INTERRUPTED else code
 
 
 def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:

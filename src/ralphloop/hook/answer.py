@@ -51,24 +51,18 @@ def in_context(event: str, begun: Begun, words: str) -> Answer:
 
 
 def _fitting(begun: Begun, made: Callable[[str], Answer]) -> Answer:
-    whole = made(_headed(begun, begun.prompt.text))
+    """With the prompt, or with where it is to be read."""
+    head = (
+        f"This is iteration {begun.number} of a ralph loop in this session. Earlier ones may stand"
+        " above; what counts of them is in the files.\n\n"
+    )
+    whole = made(f"{head}{begun.prompt.text}")
     if len(json.dumps(whole, ensure_ascii=False)) <= MOST_CHARS:
         return whole
-    return made(_headed(begun, _pointer(begun)))
-
-
-def _headed(begun: Begun, text: str) -> str:
-    return (
-        f"This is iteration {begun.number} of a ralph loop in this session. Earlier ones may stand"
-        f" above; what counts of them is in the files.\n\n{text}"
-    )
-
-
-def _pointer(begun: Begun) -> str:
     story, path = begun.story, begun.transcript.with_suffix(".prompt.md")
     what = f"Your story: {story.id}: {one_line(story.title, 200)}.\n\n" if story else ""
-    return (
-        f"{what}The whole prompt has {len(begun.prompt.text):,} characters and is in the file\n"
-        f"{path}\nRead that file completely before anything else, then do what it says; it also"
-        " says how your answer has to end (RALPH_STATUS)."
+    return made(
+        f"{head}{what}The whole prompt has {len(begun.prompt.text):,} characters and is in the"
+        f" file\n{path}\nRead that file completely before anything else, then do what it says; it"
+        " also says how your answer has to end (RALPH_STATUS)."
     )

@@ -65,27 +65,27 @@ def say(words: str) -> None:
 
 def _answer(event: str) -> None:
     project = os.environ.get("CLAUDE_PROJECT_DIR", "")
-    leases = dict.fromkeys(_leases(project, _here()))
+    try:
+        here = os.getcwd()  # noqa: PTH109
+    except OSError:
+        here = ""  # the directory is gone
+    leases = dict.fromkeys(_leases(project, here))
     if project and not leases:
         return  # what Claude Code told us is enough to know
     given = read_input()
     leases |= dict.fromkeys(_leases(_text(given.get("cwd"))))
     for lease in leases:
         if (found := _ours(event, lease, _text(given.get("session_id")))) is not None:
-            _travel_light()
+            import gc
+
+            # So short a process needs no garbage collector, and no backports for msgspec.
+            gc.disable()
+            sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
             from ralphloop.hook.turn import handle
 
             write_answer(handle(event, given, *found))
             sys.stderr.flush()
             os._exit(0)  # tidying up a process that ends anyway would cost a tenth of the turn
-
-
-def _travel_light() -> None:
-    """So short a process needs no garbage collector, and no backports that msgspec would load."""
-    import gc
-
-    gc.disable()
-    sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
 
 
 def _ours(event: str, lease: str, session: str) -> tuple[Path, Holder] | None:
@@ -126,13 +126,6 @@ def _leases(*starts: str) -> Iterator[str]:
             if os.path.exists(lease):  # noqa: PTH110
                 yield lease
             directory, above = os.path.dirname(directory), directory  # noqa: PTH120
-
-
-def _here() -> str:
-    try:
-        return os.getcwd()  # noqa: PTH109
-    except OSError:
-        return ""  # the directory is gone
 
 
 def _text(value: object) -> str:

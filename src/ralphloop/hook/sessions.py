@@ -36,12 +36,14 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
 
     `prefix` is what stands before the names of our commands in this person's Claude Code.
     """
+    said_before = Path(transcript)
     asked = Ledger(
         only=setup.options.only,
         prefix=prefix,
         specs_dir=str(setup.specs_dir) if setup.options.specs_dir else "",
         prompt=str(setup.options.prompt.resolve()) if setup.options.prompt else "",
-        transcript_read=_size(transcript),
+        # What was said before belongs to nobody's budget.
+        transcript_read=said_before.stat().st_size if said_before.is_file() else 0,
     )
     project, session, now = setup.project, setup.options.session, time.time()
     if active_lease(project.directory, session, now) and not setup.options.resume:
@@ -97,26 +99,12 @@ def _first(turn: Turn, said: list[str]) -> Answer:
     return in_context("UserPromptExpansion", begun, " ".join(said))
 
 
-def _size(transcript: str) -> int:
-    """What was said before belongs to nobody's budget."""
-    try:
-        return Path(transcript).stat().st_size
-    except OSError:
-        return 0
-
-
 def session_started(call: Call) -> Answer | None:
     """Remind a session of its loop, or put away the loop of one that is gone."""
     if call.holder.session == call.text("session_id"):
         return take_turn(call, _reminder)
     silence = format_duration(call.now - call.holder.renewed_at)
     release(call.project, call.holder, f"its session gave no sign of life for {silence}")
-    return None
-
-
-def session_ended(call: Call) -> Answer | None:
-    """The session is over, and with it the loop for now."""
-    release(call.project, call.holder, f"the session ended ({call.text('reason') or 'unknown'})")
     return None
 
 

@@ -18,7 +18,7 @@ from ralphloop.core.iteration import Result
 from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, Response, Usage
 from ralphloop.core.story_state import Standing
 from ralphloop.hook.answer import Answer, blocked, told
-from ralphloop.hook.turn import Call, Ledger, Turn
+from ralphloop.hook.turn import Call, Turn
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.loop import concluded, not_again
@@ -33,6 +33,12 @@ from ralphloop.text.status import Status
 
 _CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 _USUAL_CAP = 8
+_MOST_BYTES = 64 << 20
+_GO_ON = {
+    ExitDecision.CIRCUIT_OPEN: "Look at the reason, then say {} --reset-circuit.",
+    ExitDecision.MAX_ITERATIONS: "To allow more, say {} --max-iterations N.",
+    ExitDecision.BLOCKED: "Give it what it needs, then say {}.",
+}
 
 
 def stopped(call: Call, turn: Turn) -> Answer | None:
@@ -71,22 +77,12 @@ def let_go(turn: Turn, decision: Decision, judged: Judged | None = None) -> Answ
     """End the run and say why, with what the person can do."""
     turn.end(decision)
     reasons = "; ".join(decision.reasons) or str(decision.word)
-    done = decision.word is ExitDecision.PROJECT_COMPLETE
-    words = f"the loop is over: {reasons}." if done else f"the loop has stopped: {reasons}."
-    return told(
-        f"{_became(turn, judged)}{words}{'' if done else f' {_next(turn.ledger, decision)}'}"
-    )
-
-
-def _next(ledger: Ledger, decision: Decision) -> str:
-    go_on = ledger.command("--continue")
-    if decision.word is ExitDecision.CIRCUIT_OPEN:
-        return f"Look at the reason, then say {go_on} --reset-circuit."
-    if decision.word is ExitDecision.MAX_ITERATIONS:
-        return f"To allow more, say {go_on} --max-iterations N."
-    if decision.word is ExitDecision.BLOCKED:
-        return f"Give it what it needs, then say {go_on}."
-    return f"To go on, say {go_on}."
+    words = f"the loop is over: {reasons}."
+    if decision.word is not ExitDecision.PROJECT_COMPLETE:
+        advice = _GO_ON.get(decision.word, "To go on, say {}.")
+        go_on = turn.ledger.command("--continue")
+        words = f"the loop has stopped: {reasons}. {advice.format(go_on)}"
+    return told(f"{_became(turn, judged)}{words}")
 
 
 def _spoken(message: str, call: Call, turn: Turn) -> Response:
@@ -168,19 +164,20 @@ def _became(turn: Turn, judged: Judged | None) -> str:
     return f"{story.id} passed ({grade or 'then its commit was refused'}). "
 
 
-_MOST_BYTES = 64 << 20
-_MARK = b'"usage"'
-
-
 def count_usage(call: Call, turn: Turn) -> tuple[Usage, str]:
     """Tokens and dollars since the last turn, and the model they went to."""
     lines, end = _new_lines(call.text("transcript_path"), turn.ledger.transcript_read)
     turn.note(transcript_read=end)
     counted, model = ClaudeUsage(), ""
     for line in lines:
-        message = _message(line)
-        usage = message.get("usage")
-        if isinstance(usage, dict):
+        try:
+            event = msgspec.json.decode(line) if b'"usage"' in line else None
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        if not isinstance(event, dict) or event.get("type") != "assistant":
+            continue
+        message = event.get("message")
+        if isinstance(message, dict) and isinstance(usage := message.get("usage"), dict):
             counted.streamed(str(message.get("id", "")), usage)
             model = str(message.get("model", "")) or model
     if not model:
@@ -203,16 +200,3 @@ def _new_lines(path: str, start: int) -> tuple[list[bytes], int]:
         return [], start
     whole = data.rfind(b"\n") + 1
     return data[:whole].splitlines(), end - (len(data) - whole)
-
-
-def _message(line: bytes) -> dict[str, object]:
-    if _MARK not in line:
-        return {}
-    try:
-        event = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    if not isinstance(event, dict) or event.get("type") != "assistant":
-        return {}
-    message = event.get("message")
-    return message if isinstance(message, dict) else {}

@@ -102,7 +102,7 @@ class Turn(msgspec.Struct):
         chosen = choose_next(self.runner)
         if isinstance(chosen, Decision):
             return chosen
-        in_turn(saw_verify(self.runner, chosen.story))
+        in_turn(saw_verify(self.runner, chosen[0]))
         begun = begin(self.runner, *chosen)
         self.note(settings=self.runner.settings)
         if (copy := self._copy) is not None:
@@ -274,10 +274,12 @@ def _answered(event: str, call: Call) -> Answer | None:
             from ralphloop.hook.failure import failed
 
             return take_turn(call, failed)
-    from ralphloop.hook import sessions
+    from ralphloop.hook.sessions import release, session_started
 
-    is_start = event == "session-start"
-    return sessions.session_started(call) if is_start else sessions.session_ended(call)
+    if event == "session-start":
+        return session_started(call)
+    release(call.project, call.holder, f"the session ended ({call.text('reason') or 'unknown'})")
+    return None
 
 
 def _log(project: Project, words: str) -> None:

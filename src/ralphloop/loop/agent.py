@@ -46,7 +46,9 @@ async def run_agent(runner: Runner, begun: Begun) -> Result:
     request = request_for(runner, begun, budget_usd=left)
     rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
     result = await _run(runner, begun, request, rules, begun.transcript)
-    ended = msgspec.structs.replace(result, can_be_asked=_can_be_asked(runner, begun, result))
+    resumes = begun.member.agent.resumes and bool(result.response.session_id)
+    can_be_asked = resumes and not runner.stop.requested and runner.free_at() is None
+    ended = msgspec.structs.replace(result, can_be_asked=can_be_asked)
     known = Evidence(used=runner.totals())
     if needs(runner.session.state, begun.start, ended, known, runner.policy) is Need.STATUS:
         result = await _asked(runner, begun, request, result)
@@ -133,11 +135,6 @@ def _fingerprint(repo: Repository) -> str:
 def asking_transcript(begun: Begun) -> Path:
     """Where what it says when it is asked is written down."""
     return begun.transcript.with_suffix(".status.log")
-
-
-def _can_be_asked(runner: Runner, begun: Begun, result: Result) -> bool:
-    resumes = begun.member.agent.resumes and bool(result.response.session_id)
-    return resumes and not runner.stop.requested and runner.free_at() is None
 
 
 async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Result) -> Result:

@@ -203,7 +203,9 @@ def brief(
         verify=shlex.join(story.verify) if story.verify else "",
         checks=[shlex.join(argv) for argv in session.frozen.checks],
         position=f"{stories.passed} of {stories.total} stories have passed",
-        attempt=_attempt(state),
+        attempt=f"this is the {_ordinal(state.attempts + 1)} attempt at it"
+        if state.attempts
+        else "",
     )
     return build_prompt(parts)
 
@@ -225,12 +227,8 @@ def _nudge(session: Session) -> str:
     return "\n".join(lines)
 
 
-def _attempt(state: StoryState) -> str:
-    if not state.attempts:
-        return ""
-    tries = state.attempts + 1
-    ordinal = _ORDINALS[tries - 1] if tries <= len(_ORDINALS) else f"{tries}th"
-    return f"this is the {ordinal} attempt at it"
+def _ordinal(number: int) -> str:
+    return _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"{number}th"
 
 
 def _recent_progress(setup: Setup) -> str:

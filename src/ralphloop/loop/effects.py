@@ -12,8 +12,8 @@ theirs to do.  Everything else is open again, and the reason is said.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
@@ -29,7 +29,6 @@ from ralphloop.core.interventions import (
 )
 from ralphloop.core.iteration import AddProgress, AnyEffect, CommitStory, MarkStory, SaveLeftovers
 from ralphloop.core.planning import facts_of
-from ralphloop.core.story import Story
 from ralphloop.core.story_after import failure_text
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.errors import InputError
@@ -72,14 +71,10 @@ def apply_effects(
     if any(isinstance(effect, CommitStory | SaveLeftovers) for effect in effects):
         runner.seen, repo = None, runner.setup.repo
         runner.session.expected_head = (repo.head() if repo else None) or ""
-        _prune_objects(runner)
-
-
-def _prune_objects(runner: Runner) -> None:
-    """Keep only the trees that open stories may still be compared with or restored to."""
-    open_states = [s for s in runner.session.stories.values() if s.standing is not Standing.PASSED]
-    trees = {state.start_tree for state in open_states} | {runner.session.frozen.start_tree}
-    runner.measure.prune(tree for tree in trees if tree)
+        # Only trees that open stories may still be compared with or restored to are kept.
+        states = runner.session.stories.values()
+        trees = {one.start_tree for one in states if one.standing is not Standing.PASSED}
+        runner.measure.prune(filter(None, {*trees, runner.session.frozen.start_tree}))
 
 
 def _set_aside(runner: Runner, number: int, effect: SaveLeftovers) -> Steps[None]:
@@ -193,22 +188,18 @@ def tell_taken_back(runner: Runner, number: int | None, gone: dict[str, str]) ->
 
 
 def _unproven(runner: Runner, passed: dict[str, StoryState]) -> dict[str, str]:
-    proofs = runner.journal.passing_iterations()
+    """What each of these passes lacks, in words; without those that lack nothing."""
+    proofs, branch = runner.journal.passing_iterations(), runner.session.frozen.branch or "HEAD"
     marks = _marks(runner, [proofs[story] for story in passed if story in proofs])
-    reasons = {
-        story: _missing(runner, state, proofs.get(story), marks) for story, state in passed.items()
-    }
-    return {story: reason for story, reason in reasons.items() if reason}
-
-
-def _missing(runner: Runner, state: StoryState, proof: Passing | None, marks: set[str]) -> str:
-    """What a pass lacks, in words."""
-    if proof is None:
-        return "no finished iteration in the journal made it pass"
-    committed = proof.commits and not state.commitless and runner.setup.repo is not None
-    if not committed or f"{proof.run}/{proof.n}" in marks:
-        return ""
-    return f"its commit is no longer in {runner.session.frozen.branch or 'HEAD'}"
+    gone = {}
+    for story, state in passed.items():
+        proof = proofs.get(story)
+        committed = proof is not None and proof.commits and not state.commitless
+        if proof is None:
+            gone[story] = "no finished iteration in the journal made it pass"
+        elif committed and runner.setup.repo and f"{proof.run}/{proof.n}" not in marks:
+            gone[story] = f"its commit is no longer in {branch}"
+    return gone
 
 
 def _marks(runner: Runner, proofs: list[Passing]) -> set[str]:
@@ -227,24 +218,14 @@ def _marks(runner: Runner, proofs: list[Passing]) -> set[str]:
 
 def _without_word(runner: Runner, gone: dict[str, str]) -> dict[str, str]:
     """Those that the story file in HEAD does not call passed either."""
-    said = {story.id for story in _committed_list(runner) if story.passes}
+    repo, known, said = runner.setup.repo, runner.setup.stories, set[str]()
+    real = known.path.resolve() if known else None
+    if repo is not None and real is not None and real.is_relative_to(repo.root):
+        path = real.relative_to(repo.root).as_posix()
+        shown = repo.git.attempt("cat-file", "blob", f"HEAD:{path}")
+        with suppress(InputError):  # none is committed there, or none that can be read
+            stories = load(real, data=shown.stdout).list.stories
+            said = {story.id for story in stories if story.passes}
     vouched = [story for story, reason in gone.items() if story in said and "commit" in reason]
     runner.intervene(Vouched(stories=tuple(vouched)))
     return {story: reason for story, reason in gone.items() if story not in vouched}
-
-
-def _committed_list(runner: Runner) -> tuple[Story, ...]:
-    repo, known = runner.setup.repo, runner.setup.stories
-    if repo is None or known is None or not known.path.resolve().is_relative_to(repo.root):
-        return ()
-    import tempfile
-
-    path = known.path.resolve().relative_to(repo.root).as_posix()
-    shown = repo.git.attempt("cat-file", "blob", f"HEAD:{path}")
-    with tempfile.TemporaryDirectory(prefix="ralph-") as place:
-        copy = Path(place, known.path.name)
-        copy.write_bytes(shown.stdout)
-        try:
-            return load(copy).list.stories
-        except InputError:
-            return ()  # none is committed there, or none that can be read

@@ -5,8 +5,6 @@ next story → breaker → prompt → agent → evidence → analysis → journa
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
 from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside
@@ -42,15 +40,15 @@ async def run_loop(runner: Runner) -> Decision:
             return decision
         try:
             chosen = choose_next(runner)
-            if isinstance(chosen, Chosen) and await beside(saw_verify(runner, chosen.story)):
+            if isinstance(chosen, Decision):
+                return chosen
+            if await beside(saw_verify(runner, chosen[0])):
                 continue  # that took its time: look at everything again
-            begun = begin(runner, *chosen) if isinstance(chosen, Chosen) else chosen
+            begun = begin(runner, *chosen)
         except InputError as error:  # a person is in the middle of editing it
             if decision := await hold(runner, error.message):
                 return decision
             continue
-        if isinstance(begun, Decision):
-            return begun
         runner.held_for = ""
         if decision := await _iterate(runner, begun):
             return decision
@@ -97,18 +95,11 @@ def _stays_open(runner: Runner) -> Decision | None:
     return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(circuit.reason,))
 
 
-class Chosen(NamedTuple):
-    """What comes next; no story where there is no list."""
-
-    story: Story | None
-    stories: StoryList | None
-
-
-def choose_next(runner: Runner) -> Chosen | Decision:
-    """The next story; a decision where none can be worked on."""
+def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decision:
+    """The next story and the list it is in, where there is one; why none can be worked on."""
     stories, only = runner.story_list(), runner.setup.options.only
     if stories is None:
-        return Chosen(None, None)
+        return None, None
     # A mark that changed while no agent ran is a person's word.
     runner.intervene(MarkedByHand(marks=marked_by_hand(stories, runner.session.stories)))
     choice = choose(stories, runner.session.stories, only=only)
@@ -118,7 +109,7 @@ def choose_next(runner: Runner) -> Chosen | Decision:
         return choose_next(runner) if _not_upheld(runner, decision) else decision
     if choice.second_chance:
         runner.intervene(SecondChance(story=choice.story.id))
-    return Chosen(choice.story, stories)
+    return choice.story, stories
 
 
 def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:

@@ -15,7 +15,6 @@ from ralphloop.agents.base import mark_of
 from ralphloop.agents.transcript import join_tail, stderr_path
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import ProcessEnd, Response
-from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import NewIteration
 from ralphloop.loop.agent import AgentEnd, asking_transcript, read_end, with_price
@@ -48,7 +47,11 @@ def recover(runner: Runner) -> Steps[list[str]]:
 
 def _recover_iteration(runner: Runner, cut: NewIteration) -> Steps[str]:
     stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
-    begun, repo = begun_again(runner, cut, _known_list(runner)), runner.setup.repo
+    stories, states = runner.story_list(), runner.session.stories
+    if stories is not None:  # as it was before the agent: only what we know to have passed has
+        known = {name for name, one in states.items() if one.standing is Standing.PASSED}
+        stories = stories.with_passes({story.id: story.id in known for story in stories.stories})
+    begun, repo = begun_again(runner, cut, stories), runner.setup.repo
     if repo is not None and cut.head and repo.git.attempt("cat-file", "-e", cut.head).returncode:
         # A journal from elsewhere knows commits that are not here.
         begun = msgspec.structs.replace(begun, before=runner.measure.tree())
@@ -81,18 +84,6 @@ def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
         return f"the checks of iteration {begun.number} are still to be run"
     yield from concluded(runner, judged)
     return f"judged iteration {begun.number}, whose agent had ended before its checks did"
-
-
-def _known_list(runner: Runner) -> StoryList | None:
-    """The list as it was before the agent started: only what we know to have passed has."""
-    stories = runner.story_list()
-    if stories is None:
-        return None
-    known = {
-        story.id: runner.session.story(story.id).standing is Standing.PASSED
-        for story in stories.stories
-    }
-    return stories.with_passes(known)
 
 
 def _read_transcript(begun: Begun, path: Path, name: str) -> Response:

@@ -144,11 +144,9 @@ class Runner(msgspec.Struct, kw_only=True):
         if verify:
             wanted.append(Check(name=VERIFY, argv=tuple(verify), timeout_s=timeout))
         run = partial(self.checker or run_checks, wanted, self.setup.project.root)
-
-        def stopped(abandoned: Callable[[], bool]) -> bool:
-            return abandoned() or (self.stop.requested and not to_the_end)
-
-        return aside(lambda abandoned: run(stop=lambda: stopped(abandoned)))
+        return aside(
+            lambda gone: run(stop=lambda: gone() or (self.stop.requested and not to_the_end))
+        )
 
     def tree(self) -> Snapshot:
         """The work tree; what was seen a moment ago is seen again without asking git."""

@@ -20,22 +20,12 @@ from ralphloop.proc.steps import StopSignal
 from ralphloop.room import own_opener
 
 
-class Received:
-    """Which signal ended the run, for its exit code."""
-
-    def __init__(self) -> None:
-        self.terminated = False
-
-    @property
-    def exit_code(self) -> ExitCode:
-        return ExitCode.TERMINATED if self.terminated else ExitCode.INTERRUPTED
-
-
 @contextmanager
-def signals_to(stop: StopSignal, log: Path, tell: Callable[[str], None]) -> Iterator[Received]:
-    """Turn signals into requests to stop while the loop runs."""
-    loop = asyncio.get_running_loop()
-    received = Received()
+def signals_to(
+    stop: StopSignal, log: Path, tell: Callable[[str], None]
+) -> Iterator[list[ExitCode]]:
+    """Turn signals into requests to stop while the loop runs; what they make of its exit code."""
+    loop, codes = asyncio.get_running_loop(), list[ExitCode]()
 
     def interrupt() -> None:
         again = stop.requested
@@ -43,14 +33,14 @@ def signals_to(stop: StopSignal, log: Path, tell: Callable[[str], None]) -> Iter
         tell("stopping at once" if again else "stopping gently; Ctrl+C again stops at once")
 
     def terminate() -> None:
-        received.terminated = True
+        codes.append(ExitCode.TERMINATED)
         stop.request("terminated (SIGTERM)")
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
     loop.add_signal_handler(signal.SIGTERM, terminate)
     loop.add_signal_handler(signal.SIGHUP, _into_log, log)
     try:
-        yield received
+        yield codes
     finally:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.remove_signal_handler(number)

@@ -79,13 +79,14 @@ def find_source(specs_dir: Path) -> Path:
     raise InputError(f"no prd.json or tasks.yaml in {specs_dir}", _WAYS_OUT)
 
 
-def load(path: Path, *, within: Path | None = None) -> StoryFile:
-    """Read and validate a story file; everything wrong with it is one error.
+def load(path: Path, *, within: Path | None = None, data: bytes | None = None) -> StoryFile:
+    """Read and validate a story file, or `data` in its place; all that is wrong is one error.
 
     Marks are written through links, but never to a file outside `within`.
     """
     problems = Problems(path)
-    text, _, _ = _decoded(read(path, _format(path).max_bytes).data, path)
+    data = read(path, _format(path).max_bytes).data if data is None else data
+    text, _, _ = _decoded(data, path)
     listing = shapes.find_list(_document(path, text, problems).data, problems)
     kind: Kind = "tasks" if path.suffix in _YAML_SUFFIXES else "prd"
     story_list = shapes.read_list(listing, source=str(path), kind=kind, problems=problems)
