@@ -14,26 +14,42 @@ from datetime import UTC, datetime
 from ralphloop.text.lazy_regex import LazyRegex
 
 _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
-_UNIT_SECONDS = {
-    "d": float(_DAY),
-    "h": float(_HOUR),
-    "m": float(_MINUTE),
-    "s": 1.0,
-    "ms": 0.001,
-}
-_UNITS_IN_ORDER = tuple(_UNIT_SECONDS)
-
-_PART = LazyRegex(r"(\d+(?:\.\d+)?) ?(ms|[dhms]) ?", re.ASCII)
-_BARE_NUMBER = LazyRegex(r"\d+(?:\.\d+)?", re.ASCII)
+_N = r"(\d+(?:\.\d+)?) ?"
+_DURATION = LazyRegex(  # each unit once, larger ones first; or a bare number of seconds
+    rf"(?:{_N}d ?)?(?:{_N}h ?)?(?:{_N}m(?!s) ?)?(?:{_N}s ?)?(?:{_N}ms)?|{_N}", re.ASCII
+)
+_UNITS = (float(_DAY), float(_HOUR), float(_MINUTE), 1.0, 0.001, 1.0)
 _LONGEST_TEXT = 40
 
 
 def parse_duration(value: str | float) -> float:
     """Seconds of `90s`, `15m`, `1h30m`, `2d`, `500ms`; a bare number is seconds."""
     seconds = _seconds_of_text(value) if isinstance(value, str) else _seconds_of_number(value)
+    if seconds is None:
+        raise ValueError(f"not a duration: {_shown(value)}; write it like 90s, 15m or 1h30m")
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"a duration must be zero or more and finite, not {_shown(value)}")
     return seconds
+
+
+def _seconds_of_text(value: str) -> float | None:
+    text = value.strip().lower()
+    parts = _DURATION.fullmatch(text) if 0 < len(text) <= _LONGEST_TEXT else None
+    if parts is None:
+        return None
+    return sum(
+        float(part) * unit for part, unit in zip(parts.groups(), _UNITS, strict=True) if part
+    )
+
+
+def _seconds_of_number(value: object) -> float | None:
+    # True would be one second; in a configuration file it is a mistake.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def format_duration(seconds: float) -> str:
@@ -76,44 +92,6 @@ def elapsed(since: float, now: float) -> float:
 def is_expired(last: float, now: float, hours: float = 24) -> bool:
     """True when more than so many hours passed; a clock set back expires nothing."""
     return elapsed(last, now) > hours * _HOUR
-
-
-def _seconds_of_number(value: object) -> float:
-    # True would be one second; in a configuration file it is a mistake.
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf
-    raise _not_a_duration(value)
-
-
-def _seconds_of_text(text: str) -> float:
-    stripped = text.strip().lower()
-    if 0 < len(stripped) <= _LONGEST_TEXT:
-        if _BARE_NUMBER.fullmatch(stripped):
-            return float(stripped)
-        seconds = _sum_of_parts(stripped)
-        if seconds is not None:
-            return seconds
-    raise _not_a_duration(text)
-
-
-def _sum_of_parts(text: str) -> float | None:
-    """Sum of the parts when they cover the text, each unit once, larger ones first."""
-    position, total, next_unit = 0, 0.0, 0
-    while position < len(text):
-        part = _PART.match(text, position)
-        if part is None or part[2] not in _UNITS_IN_ORDER[next_unit:]:
-            return None
-        next_unit = _UNITS_IN_ORDER.index(part[2]) + 1
-        total += float(part[1]) * _UNIT_SECONDS[part[2]]
-        position = part.end()
-    return total
-
-
-def _not_a_duration(value: object) -> ValueError:
-    return ValueError(f"not a duration: {_shown(value)}; write it like 90s, 15m or 1h30m")
 
 
 def _shown(value: object) -> str:
