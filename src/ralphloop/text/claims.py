@@ -40,8 +40,7 @@ _ITEMS = (
     r"(?:(?:user )?stor(?:y|ies)|tasks?|requirements?|features?|(?:work )?items?|tickets?|to-?dos?)"
 )
 _WHERE = (
-    r"(?: (?:in|of|from|on) (?:the |this |our )?(?:prd(?:\.json)?|tasks\.yaml|project|backlog"
-    r"|list|plan|roadmap|spec|…))?"
+    r"(?: (?:in|of|from|on) (?:the |this )?(?:prd(?:\.json)?|project|backlog|list|plan|spec|…))?"
 )
 _BE = r"(?: (?:is|are|was|were|(?:has|have)(?: (?:now|all|both))?(?: been)?)|'s|:| [-–—])?"
 _VERY = r"(?: (?:now|all|both|fully|finally|completely|successfully|also|indeed|marked|as|100 ?%))*"
@@ -50,8 +49,6 @@ _DID = (
     r"(?:(?:i|we)(?:'ve| have)? )?(?:now |just |successfully |finally )*(?:completed|finished"
     r"|implemented)"
 )
-_ENDS = r"(?:this|that) (?:completes|finishes|concludes|wraps up)"
-_CONSIDER = r"(?:i|we) consider"
 
 _PROJECT = (
     r"(?:(?:the|this|our|your) )?(?:(?:entire|whole|full) )?(?:project|prd|product|app"
@@ -64,17 +61,14 @@ _ALL = (
 _WHOLE = _one_of(
     rf"(?:{_PROJECT}{_WHERE}|{_ALL}|\d+ ?(?:/|of|out of) ?(?:the )?\d+ {_ITEMS}{_WHERE}"
     rf"){_BE}{_VERY} (?:{_DONE}|met|satisfied|pass(?:es|ed|ing)?|green)",
-    rf"(?:{_DID}|{_ENDS}) (?:{_ALL}|(?:the|this) (?:whole |entire )?(?:project|prd|backlog))",
-    rf"{_CONSIDER} {_PROJECT} {_DONE}",
+    rf"{_DID} (?:{_ALL}|(?:the|this) (?:whole |entire )?(?:project|prd|backlog))",
     r"all (?:done|completed?|finished)|completed?",
     r"(?:we|i)(?:'re|'m| are| am)(?: now| all)? (?:done|finished) here",
-    r"(?:there(?:'s| is) )?nothing(?: is| else| more)? (?:left|remains|remaining)(?: to (?:do"
-    r"|be done|implement|work on))?",
-    r"(?:there are )?no (?:more|open|remaining|pending|outstanding"
-    rf"|unfinished) {_ITEMS}(?: (?:are )?(?:left|remain|remaining))?",
-    rf"(?:there (?:are|is) )?no (?:more )?(?:{_ITEMS}|work) (?:are |is )?(?:left|remain|remaining"
-    r"|open|pending)(?: to (?:do|be done))?",
-    rf"(?:(?:progress|we are|it is):? )?100 ?% (?:{_DONE}|of (?:the )?{_ITEMS} {_DONE})",
+    rf"(?:there(?:'s| is| are) )?(?:nothing(?: is| else| more)?|no (?:more )?(?:{_ITEMS}"
+    r"|work)(?: are| is)?) (?:left|remains?|remaining|open|pending)(?: to (?:do|be done"
+    r"|implement))?",
+    rf"(?:there are )?no (?:more|open|remaining|pending|unfinished) {_ITEMS}(?: (?:left|remain))?",
+    rf"(?:progress:? )?100 ?% (?:{_DONE}|of (?:the )?{_ITEMS} {_DONE})",
     r"(?:the|our) (?:backlog|story list|to-?do list) is(?: now)? (?:clear|empty)",
 )
 _TESTS = (
@@ -94,9 +88,9 @@ _CRITERIA = (
 _PIECE = _one_of(
     rf"(?:(?:the )?(?:implementation|work) (?:of|for|on) )?{_THIS}(?:: [^,;:]{{1,60}}?(?= (?:is"
     rf"|has)))?{_BE}{_VERY} (?:{_DONE}|in place|ready(?: for review)?|pass(?:es|ed))",
-    rf"(?:{_DID}|{_ENDS}) (?:(?:the )?implementation (?:of|for) )?(?:{_THIS}|it)",
-    rf"{_CONSIDER} {_THIS} {_DONE}|(?:i )?marked (?:{_THIS}|it) (?:as )?{_DONE}",
-    rf"(?:it|this|that)(?:'s| is| has been){_VERY} {_DONE}",
+    rf"{_DID} (?:(?:the )?implementation (?:of|for) )?(?:{_THIS}|it)",
+    rf"(?:i )?marked (?:{_THIS}|it) (?:as )?{_DONE}|(?:it|this|that)(?:'s| is"
+    rf"| has been){_VERY} {_DONE}",
     rf"(?:(?:i|we)(?:'m|'re| am| are) )?(?:done|finished)(?: with {_THIS})?|fixed|implemented"
     r"|all set",
     rf"{_CRITERIA}{_BE}{_VERY} (?:met|satisfied|fulfilled|covered|{_DONE}|pass|holds?)",
@@ -126,8 +120,8 @@ _BESIDE = _one_of(
     r"\d+ (?:tests )?(?:passed|skipped)(?: in [\d.]+ ?s)?|(?:0|no) (?:failed|failures|errors)",
     r"(?:i )?(?:also |fully )?(?:tested|verified|committed|pushed|documented|checked|working"
     r"|green)",
-    r"(?:and )?covered by (?:a |new )?tests?|added (?:a )?tests?|with tests[^,;]{0,40}|works"
-    r"|i (?:ran|verified|checked|committed|pushed) [^,;]{1,60}|committed [^,;]{1,40}|that's it",
+    r"covered by (?:a |new )?tests?|added (?:a )?tests?|with tests[^,;]{0,40}|works|that's it"
+    r"|i (?:ran|verified|checked|committed|pushed) [^,;]{1,60}|committed [^,;]{1,40}",
 )
 _TAIL = (
     rf"(?: (?:(?:for|of|in|on|with) {_THIS}(?: only)?|now|again|today|successfully|here|locally"
@@ -138,7 +132,7 @@ _WHOLE_TAIL = _TAIL.replace(rf"(?:for|of|in|on|with) {_THIS}(?: only)?|", "")
 _LEAD = LazyRegex(
     r"(?:(?:summary|results?|status|conclusion|update|verdict|final status|in summary|in short"
     r"|overall|finally|now|so|great|good news|yes|ok|with (?:this|that)(?: change)?|at this point"
-    r"|as of now|(?:i (?:can )?confirm|i (?:have )?(?:verified|checked|confirmed)"
+    r"|(?:i (?:can )?confirm|i (?:have )?(?:verified|checked|confirmed)"
     r"|it turns out)(?: that)?)[,:]? ){0,2}"
 )
 _JOINT = LazyRegex(r"\s*(?:[;,—–]|\s-\s|:\s)\s*(?:(?:and|so) )?|\s+and\s+|[.!]*$")
@@ -191,10 +185,8 @@ _NARROW = LazyRegex(
 )
 _REQUEST = LazyRegex(
     r"\bplease (?:confirm|clarify|advise|decide|choose|let me|tell me|provide|specify|answer|send"
-    r"|share)|\bawaiting\b|\bwaiting (?:for|on) (?:your|an?|the|clarif|confirm)|\b(?:let me know"
-    r"|tell me) (?!if)|\b(?:i|we) need (?:your|you to|to know|the|an?|access|credentials|clarif)"
-    r"|\byour decision\b|\b(?:cannot|can't) (?:proceed|continue|go) .*\b(?:without|until)\b"
-    r"|\bonce you confirm"
+    r"|share)|\bawaiting\b|\bwaiting (?:for|on) (?:your|an?|the)|\b(?:let me know|tell me) (?!if)"
+    r"|\b(?:i|we) need (?:your|you to|to know|the|an?|access|credentials)|\byour decision\b"
 )
 _QUOTING = LazyRegex(r"\b(?:asks?|says?|shows?|reads?|labels?|button|dialog|prompt|doc|tells)\b|^…")
 
