@@ -29,7 +29,7 @@ from ralphloop.text.plain import clean
 _MAX_MARKER = 400  # a longer line is neither marker nor fence
 _MAX_BLOCK = 400  # lines; a longer "block" is a lost marker
 
-_FENCE = LazyRegex(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?P<run>`{3,}|~{3,})(?P<info>.*)")
+_FENCE = LazyRegex(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?P<run>`{3,}|~{3,})(?P<info>.{0,400})")
 _BLOCK_BEGIN = LazyRegex(r"[-—*_#` \t]*RALPH[_ ]STATUS[-—*_#`: \t]*", re.IGNORECASE)
 _BLOCK_END = LazyRegex(r"[-—*_#` \t]*END[_ ]RALPH[_ ]STATUS[-—*_#`: \t]*", re.IGNORECASE)
 _BLOCK_FIELD = LazyRegex(
@@ -90,9 +90,6 @@ class Line(NamedTuple):
     language: str = ""  # of the fence it stands in
 
 
-_BLANK = Line("", Kind.SPEECH)
-
-
 class Fence(NamedTuple):
     """An open code fence by CommonMark's rules."""
 
@@ -116,16 +113,35 @@ class Fence(NamedTuple):
 def scan(text: str) -> Iterator[Line]:
     """Every line of a clean text, in order, with what it is."""
     lines = text.split("\n")
-    scanner, index = _Scanner(), 0
-    may_be_marked = "STATUS" in text.upper()
-    while index < len(lines):
-        if may_be_marked and _is_marker(lines[index], _BLOCK_BEGIN):
-            end = _after_block(lines, index + 1)
-            yield from (Line(line, Kind.BLOCK) for line in lines[index:end])
-            index = end
+    may_be_marked, block_end = "STATUS" in text.upper(), 0
+    fence: Fence | None = None
+    in_diff = in_comment = False
+    for index, line in enumerate(lines):
+        if may_be_marked and index >= block_end and _is_marker(line, _BLOCK_BEGIN):
+            block_end = _after_block(lines, index + 1)
+        if index < block_end:
+            yield Line(line, Kind.BLOCK)
+            continue
+        found = _FENCE.fullmatch(line) if "```" in line or "~~~" in line else None
+        opened = Fence.opened_by(found["run"], found["info"]) if found and not fence else None
+        if opened or (fence and found and fence.closed_by(found["run"], found["info"])):
+            fence = opened
+            yield Line(line, Kind.CODE)
+            continue
+        if fence:
+            yield Line(line, Kind.DIFF if fence.is_diff else Kind.CODE, fence.language)
+            continue
+        said = line
+        if "<!--" in line or in_comment:
+            said, in_comment = _without_comment(line, in_comment=in_comment)
+        in_diff = bool((_DIFF_LINE if in_diff else _DIFF_START).match(said))
+        if said != line and not said.strip():
+            yield Line(said, Kind.COMMENT)
+        elif in_diff:
+            yield Line(said, Kind.DIFF)
         else:
-            yield scanner.read(lines[index])
-            index += 1
+            quote = _QUOTE.match(said)
+            yield Line(said[quote.end() :], Kind.QUOTE) if quote else Line(said, Kind.SPEECH)
 
 
 def own_lines(text: str) -> Iterator[str]:
@@ -137,58 +153,13 @@ def own_lines(text: str) -> Iterator[str]:
             yield f"> {line.text}" if line.kind is Kind.QUOTE else line.text
 
 
-class _Scanner:
-    def __init__(self) -> None:
-        self._fence: Fence | None = None
-        self._in_diff = self._in_comment = False
-
-    def read(self, line: str) -> Line:
-        """What one line is, by what stood before it."""
-        if not (line or self._fence or self._in_comment):
-            self._in_diff = False
-            return _BLANK
-        if self._is_fence(line):
-            return Line(line, Kind.CODE)
-        if self._fence:
-            kind = Kind.DIFF if self._fence.is_diff else Kind.CODE
-            return Line(line, kind, self._fence.language)
-        if "<!--" in line or self._in_comment:
-            line = self._without_comment(line)
-            if not line.strip():
-                return Line(line, Kind.COMMENT)
-        if self._is_diff(line):
-            return Line(line, Kind.DIFF)
-        quote = _QUOTE.match(line)
-        return Line(line[quote.end() :], Kind.QUOTE) if quote else Line(line, Kind.SPEECH)
-
-    def _is_fence(self, line: str) -> bool:
-        if not ("```" in line or "~~~" in line) or len(line) > _MAX_MARKER:
-            return False
-        found = _FENCE.fullmatch(line)
-        if found is None:
-            return False
-        run, info = found["run"], found["info"]
-        if self._fence is None:
-            self._fence = Fence.opened_by(run, info)
-            return self._fence is not None
-        if self._fence.closed_by(run, info):
-            self._fence = None
-            return True
-        return False
-
-    def _without_comment(self, line: str) -> str:
-        if self._in_comment:
-            _, closed, line = line.partition("-->")
-            self._in_comment = not closed
-        line = _COMMENT.sub("", line)
-        before, opened, _ = line.partition("<!--")
-        self._in_comment = self._in_comment or bool(opened)
-        return before
-
-    def _is_diff(self, line: str) -> bool:
-        begins = line.startswith(("diff --git ", "@@ -")) and _DIFF_START.match(line) is not None
-        self._in_diff = begins or (self._in_diff and _DIFF_LINE.match(line) is not None)
-        return self._in_diff
+def _without_comment(line: str, *, in_comment: bool) -> tuple[str, bool]:
+    """What a line says outside comments, and whether one is open behind it."""
+    if in_comment:
+        _, closed, line = line.partition("-->")
+        in_comment = not closed
+    before, opened, _ = _COMMENT.sub("", line).partition("<!--")
+    return before, in_comment or bool(opened)
 
 
 def _is_marker(line: str, marker: LazyRegex) -> bool:
