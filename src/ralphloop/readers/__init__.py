@@ -27,13 +27,14 @@ def reader_name(agent: object, form: object = None) -> str:
 
 def reader_for(name: str) -> Reader:
     """A fresh reader; `auto` settles on one by the first event it recognises."""
-    from ralphloop.readers.stream import Reader, Text
+    from ralphloop.readers.base import Dialect
+    from ralphloop.readers.stream import Reader
 
     if name == "text":
-        return Reader("text", (), Text())
+        return Reader("text", (), Dialect())
     dialects = _dialects()
     if name == "auto":
-        return Reader("auto", tuple(dialects.values()), Text())
+        return Reader("auto", tuple(dialects.values()), Dialect())
     dialect = dialects.get(name)
     if dialect is None:
         raise ValueError(f"unknown reader {name!r}; known are {', '.join(NAMES)}")

@@ -13,15 +13,12 @@ The verdict is in `claude_outcome.py`, tokens and money in `claude_usage.py`.
 
 from __future__ import annotations
 
-import msgspec
-
 from ralphloop.core.model import RateLimit, Usage
 from ralphloop.readers.base import Dialect, End, summarise
 from ralphloop.readers.claude_outcome import FATAL_ERRORS, Facts, is_error, verdict_on
 from ralphloop.readers.claude_usage import ClaudeUsage
 from ralphloop.readers.failures import Verdict
 from ralphloop.readers.values import (
-    DAMAGES,
     Bytes,
     Document,
     count_at,
@@ -40,35 +37,15 @@ from ralphloop.text.plain import one_line
 _TYPES = frozenset({"assistant", "user", "system", "result", "stream_event", "rate_limit_event"})
 _GROWING = frozenset({"content_block_start", "content_block_delta"})
 _DELTA = b'{"type":"stream_event","event":{"type":"content_block_delta",'
-_USER = b'{"type":"user",'
 _MOST_SKILLS = 200
 _MOST_PLUGIN_ERRORS = 20
-
-
-class _Result(msgspec.Struct):
-    """A content block of a `user` event, as far as it matters."""
-
-    type: str = ""
-    tool_use_id: str = ""
-    is_error: bool | None = None
-
-
-class _Results(msgspec.Struct):
-    content: list[_Result] | str = ""
-
-
-class _UserEvent(msgspec.Struct):
-    message: _Results
-
-
-_RESULTS = msgspec.json.Decoder(_UserEvent)
 
 
 class Claude(Dialect):
     """Collects what Claude Code reports."""
 
     name = "claude"
-    glanceable = (_DELTA, _USER)
+    glanceable = (_DELTA,)
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,21 +72,7 @@ class Claude(Dialect):
         return self._usage.value
 
     def glance(self, line: Bytes) -> bool:
-        if line.startswith(_USER):
-            return self._glance_at_results(line)
         self._working()
-        return True
-
-    def _glance_at_results(self, line: Bytes) -> bool:
-        """Which calls ended and how, without decoding what may be megabytes of their output."""
-        try:
-            event = _RESULTS.decode(line)
-        except DAMAGES:
-            return False
-        self.retrying = False
-        for block in event.message.content:
-            if isinstance(block, _Result) and block.type == "tool_result":
-                self.call_ended(block.tool_use_id, ok=block.is_error is not True)
         return True
 
     def see(self, document: Document) -> None:
@@ -122,7 +85,11 @@ class Claude(Dialect):
         elif kind == "assistant":
             self._assistant(document)
         elif kind == "user":
-            self._user(document)
+            self.retrying = False
+            for block in documents_at(document, "message", "content"):
+                if block.get("type") == "tool_result":
+                    ok = block.get("is_error") is not True
+                    self.call_ended(text_at(block, "tool_use_id"), ok=ok)
         elif kind == "system":
             self._system(document)
         elif kind == "rate_limit_event":
@@ -190,13 +157,6 @@ class Claude(Dialect):
         if info := document_at(parameters, "rate_limit_info"):
             self._limit(info)
 
-    def _user(self, document: Document) -> None:
-        self.retrying = False
-        for block in documents_at(document, "message", "content"):
-            if block.get("type") == "tool_result":
-                ok = block.get("is_error") is not True
-                self.call_ended(text_at(block, "tool_use_id"), ok=ok)
-
     def _system(self, document: Document) -> None:
         kind = document.get("subtype")
         if kind == "init":
@@ -255,7 +215,9 @@ class Claude(Dialect):
         if count_at(document, "usage", "output_tokens"):
             self.model_output = True
         for denial in documents_at(document, "permission_denials"):
-            self._denied_in_result(denial)
+            summary = summarise(document_at(denial, "tool_input"))
+            call_id, tool = text_at(denial, "tool_use_id"), text_at(denial, "tool_name")
+            self.denials.add(call_id, tool, summary)
         text = document.get("result")
         good = not is_error(document)
         if not isinstance(text, str):
@@ -265,10 +227,6 @@ class Claude(Dialect):
         else:
             self.words.finish_with_foreign(text)
         self.step("result", text_of(text) or text_at(document, "subtype"), ok=good)
-
-    def _denied_in_result(self, denial: Document) -> None:
-        summary = summarise(document_at(denial, "tool_input"))
-        self.denials.add(text_at(denial, "tool_use_id"), text_at(denial, "tool_name"), summary)
 
 
 def _plugin_error(problem: Document) -> str:

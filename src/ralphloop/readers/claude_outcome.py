@@ -31,31 +31,16 @@ if TYPE_CHECKING:
 
 # The `error` of an api_retry event or of a failed message.
 FATAL_ERRORS = frozenset(
-    {
-        "authentication_failed",
-        "oauth_org_not_allowed",
-        "account_on_hold",
-        "verification_required",
-        "billing_error",
-        "model_not_found",
-        "cloud_credential_error",
-    }
+    "authentication_failed oauth_org_not_allowed account_on_hold verification_required"
+    " billing_error model_not_found cloud_credential_error".split()
 )
 _PASSING_ERRORS = frozenset({"server_error", "overloaded", "rate_limit"})
 
 # The agent's own limits: turns, money, context, attempts.
 _LIMITS = frozenset(
-    {
-        "max_turns",
-        "budget_exhausted",
-        "prompt_too_long",
-        "structured_output_retry_exhausted",
-        "blocking_limit",
-        "rapid_refill_breaker",
-        "error_max_turns",
-        "error_max_budget_usd",
-        "error_max_structured_output_retries",
-    }
+    "max_turns budget_exhausted prompt_too_long structured_output_retry_exhausted blocking_limit"
+    " rapid_refill_breaker error_max_turns error_max_budget_usd error_max_structured_output_retries"
+    "".split()
 )
 
 

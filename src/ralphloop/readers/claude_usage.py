@@ -21,17 +21,11 @@ from ralphloop.readers.values import Document, count_of, document_at, document_o
 
 _OPEN_MESSAGES = 64  # messages that may still grow: subagents answer side by side
 
-_STREAM_KEYS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
+_STREAM_KEYS = tuple(
+    f"{kind}_tokens" for kind in ("input", "output", "cache_read_input", "cache_creation_input")
 )
-_MODEL_KEYS = (
-    "inputTokens",
-    "outputTokens",
-    "cacheReadInputTokens",
-    "cacheCreationInputTokens",
+_MODEL_KEYS = tuple(
+    f"{kind}Tokens" for kind in ("input", "output", "cacheReadInput", "cacheCreationInput")
 )
 
 
@@ -47,7 +41,9 @@ class ClaudeUsage:
     def value(self) -> Usage:
         """The best knowledge so far."""
         streamed = self._since_last_result()
-        return self._reported + _estimate(streamed) if streamed.total_tokens else self._reported
+        if not streamed.total_tokens:
+            return self._reported
+        return self._reported + msgspec.structs.replace(streamed, estimated=True)
 
     def streamed(self, message_id: str, usage: Document) -> None:
         """A message shows its usage so far."""
@@ -74,10 +70,6 @@ class ClaudeUsage:
 
     def _since_last_result(self) -> Usage:
         return sum(self._growing.values(), self._settled)
-
-
-def _estimate(streamed: Usage) -> Usage:
-    return msgspec.structs.replace(streamed, estimated=True)
 
 
 def _unreported(streamed: Usage, told: Usage) -> Usage:

@@ -36,39 +36,33 @@ class Verdict(NamedTuple):
 
 _REST = r"(?: ?[·∙•|.—–:-].*)?"  # a sentence may go on after a mark, never after a mere blank
 
-_SENTENCES: tuple[tuple[str, Outcome], ...] = (
-    (
+_SENTENCES: dict[Outcome, tuple[str, ...]] = {
+    Outcome.USAGE_LIMIT: (
         rf"You['’](?:ve|re) (?:hit|reached|at) your (?:[\w'’-]+ ){{0,5}}limit{_REST}",
-        Outcome.USAGE_LIMIT,
-    ),
-    (rf"Claude (?:AI |Code )?usage limit reached{_REST}", Outcome.USAGE_LIMIT),
-    (
+        rf"Claude (?:AI |Code )?usage limit reached{_REST}",
         rf"(?:5-hour|session|weekly|opus|sonnet|usage)(?: weekly)? limit reached{_REST}",
-        Outcome.USAGE_LIMIT,
+        rf"(?:You['’]re|Your org(?:anization)? is) out of (?:extra )?usage(?: credits)?{_REST}",
+        rf".{{1,80}} requires usage credits{_REST}",
     ),
-    (rf"You['’]re out of (?:extra )?usage(?: credits)?{_REST}", Outcome.USAGE_LIMIT),
-    (
-        rf"Your org(?:anization)? is out of (?:extra )?usage(?: credits)?{_REST}",
-        Outcome.USAGE_LIMIT,
+    Outcome.FATAL: (
+        rf"(?:Invalid API key|Not logged in|Please run /login|Credit balance is too low){_REST}",
+        r"Failed to authenticate\. .*|There['’]s an issue with the selected model .*",
+        rf"(?:Your )?OAuth token (?:has expired|has been revoked|revoked){_REST}",
+        rf"(?:.{{0,80}} )?usage allocation has been disabled by your admin{_REST}",
+        rf"(?:This|Your) (?:account|organization) has been disabled{_REST}",
+        rf"Your organization has disabled [\w ]{{1,60}}{_REST}",
     ),
-    (rf".{{1,80}} requires usage credits{_REST}", Outcome.USAGE_LIMIT),
-    (rf"Invalid API key{_REST}", Outcome.FATAL),
-    (rf"Not logged in{_REST}", Outcome.FATAL),
-    (rf"Please run /login{_REST}", Outcome.FATAL),
-    (rf"Credit balance is too low{_REST}", Outcome.FATAL),
-    (r"Failed to authenticate\. .*", Outcome.FATAL),
-    (rf"(?:Your )?OAuth token (?:has expired|has been revoked|revoked){_REST}", Outcome.FATAL),
-    (rf"(?:.{{0,80}} )?usage allocation has been disabled by your admin{_REST}", Outcome.FATAL),
-    (rf"(?:This|Your) (?:account|organization) has been disabled{_REST}", Outcome.FATAL),
-    (rf"Your organization has disabled [\w ]{{1,60}}{_REST}", Outcome.FATAL),
-    (r"There['’]s an issue with the selected model .*", Outcome.FATAL),
-    (r"Error: Reached max turns \(\d+\)", Outcome.LIMIT),
-    (r"Error: Exceeded USD budget \(.*\)", Outcome.LIMIT),
-    (rf"Prompt is too long{_REST}", Outcome.LIMIT),
-    (r"Execution error", Outcome.INTERRUPTED),
-    (r"Request timed out", Outcome.TRANSIENT),
+    Outcome.LIMIT: (
+        r"Error: Reached max turns \(\d+\)|Error: Exceeded USD budget \(.*\)",
+        rf"Prompt is too long{_REST}",
+    ),
+    Outcome.INTERRUPTED: (r"Execution error",),
+    Outcome.TRANSIENT: (r"Request timed out",),
+}
+_COMPILED = tuple(
+    (LazyRegex("|".join(sentences), re.IGNORECASE), outcome)
+    for outcome, sentences in _SENTENCES.items()
 )
-_COMPILED = tuple((LazyRegex(words, re.IGNORECASE), outcome) for words, outcome in _SENTENCES)
 _LIMIT_START = LazyRegex(
     r"You['’]ve (?:hit|reached) your |You['’]re out of (?:extra )?usage"
     r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits",
@@ -130,8 +124,6 @@ _MESSAGES: tuple[tuple[LazyRegex, Outcome], ...] = (
     (_MODEL, Outcome.FATAL),
     (_PASSING, Outcome.TRANSIENT),
 )
-_FOR_PASSING_STATUS = _MESSAGES[:2]  # a 429 may hide a quota, a 500 is never about the key
-_FOR_CLIENT_STATUS = _MESSAGES[:5]
 
 
 def sentence_verdict(line: str) -> Verdict | None:
@@ -159,24 +151,15 @@ def status_in(message: str) -> int | None:
 def failure_verdict(message: str, status: int | None = None) -> Verdict:
     """What an error means by its status and its words; `error` where neither says."""
     message = message[:4_000]
-    table = _MESSAGES
-    if status is not None:
-        table = _FOR_PASSING_STATUS if is_passing(status) else _FOR_CLIENT_STATUS
-    by_words = next((outcome for words, outcome in table if words.search(message)), None)
-    outcome = by_words or outcome_of_status(status)
+    table, by_status = _MESSAGES, Outcome.ERROR
+    if status in _PASSING_STATUS or (status or 0) >= 500:
+        # a 429 may hide a quota, a 500 is never about the key
+        table, by_status = _MESSAGES[:2], Outcome.TRANSIENT
+    elif status is not None:
+        table = _MESSAGES[:5]
+        by_status = Outcome.FATAL if status in _FATAL_STATUS else Outcome.ERROR
+    outcome = next((outcome for words, outcome in table if words.search(message)), by_status)
     return Verdict(outcome, one_line(message, 1_000) or f"HTTP {status}")
-
-
-def is_passing(status: int) -> bool:
-    return status in _PASSING_STATUS or status >= 500
-
-
-def outcome_of_status(status: int | None) -> Outcome:
-    if status is None:
-        return Outcome.ERROR
-    if is_passing(status):
-        return Outcome.TRANSIENT
-    return Outcome.FATAL if status in _FATAL_STATUS else Outcome.ERROR
 
 
 _EPOCH = re.compile(r"\|\s*(?P<epoch>\d{9,13})\b")
@@ -247,7 +230,9 @@ def _from_clock(sentence: str, now: datetime) -> int | None:
     if match is None or not (match["minute"] or match["half"]):
         return None
     here = now.astimezone(_zone(match["zone"], now))
-    today = here.replace(hour=_hour(match), minute=_minute(match), second=0, microsecond=0)
+    today = here.replace(
+        hour=_hour(match), minute=int(match["minute"] or 0), second=0, microsecond=0
+    )
     moments = (
         int((today + timedelta(days=day)).replace(fold=fold).timestamp())
         for day in (-1, 0, 1)
@@ -267,7 +252,7 @@ def _dated(match: re.Match[str], now: datetime) -> int | None:
         _MONTHS.index(month) + 1,
         int(match["day"]),
         _hour(match),
-        _minute(match),
+        int(match["minute"] or 0),
         tzinfo=here.tzinfo,
     )
     if not match["year"] and moment < here - timedelta(days=30):
@@ -276,15 +261,8 @@ def _dated(match: re.Match[str], now: datetime) -> int | None:
 
 
 def _hour(match: re.Match[str]) -> int:
-    hour = int(match["hour"] or 0)
-    half = (match["half"] or "").lower()[:1]
-    if half:
-        return hour % 12 + (12 if half == "p" else 0)
-    return hour
-
-
-def _minute(match: re.Match[str]) -> int:
-    return int(match["minute"] or 0)
+    hour, half = int(match["hour"] or 0), (match["half"] or "").lower()[:1]
+    return hour % 12 + (12 if half == "p" else 0) if half else hour
 
 
 def _zone(name: str | None, now: datetime) -> tzinfo | None:

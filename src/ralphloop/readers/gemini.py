@@ -84,7 +84,10 @@ class Gemini(Dialect):
         if kind == "init":
             self._start(document)
         elif kind == "tool_use":
-            self._tool_use(document)
+            self.answered()
+            self.words.forget_last()
+            call_id, name = text_at(document, "tool_id"), text_at(document, "tool_name")
+            self.call_began(call_id, name, document_at(document, "parameters"))
         elif kind == "tool_result":
             self._tool_result(document)
         elif kind == "result":
@@ -97,7 +100,7 @@ class Gemini(Dialect):
     def verdict(self, end: End) -> Verdict:
         if self._result is not None and self._succeeded():
             return self.good_end("it ended with a good result")
-        message = self._error_message()
+        message = text_at(self._result or {}, "error", "message")
         if self._result is None and end.exit_code == 0:
             return Verdict(Outcome.KILLED, "it ended without a result, as it does when stopped")
         by_code = _by_exit_code(message, end)
@@ -105,7 +108,7 @@ class Gemini(Dialect):
             return by_code
         if self._result is None:
             return self.no_end(end, "a result")
-        named = _ERROR_TYPES.get(text_of(document_at(self._result, "error").get("type")))
+        named = _ERROR_TYPES.get(text_at(self._result, "error", "type"))
         by_words = failure_verdict(_plain(message), _code_in(message))
         return Verdict(named, by_words.reason) if named else by_words
 
@@ -116,9 +119,6 @@ class Gemini(Dialect):
         verdict = plain_verdict(text, end)
         code = _code_in(end.stderr[-20_000:]) if verdict.outcome is Outcome.STARTUP_ERROR else None
         return failure_verdict(_api_complaint(end.stderr), code) if code else verdict
-
-    def _error_message(self) -> str:
-        return text_of(document_of((self._result or {}).get("error")).get("message"))
 
     def _succeeded(self) -> bool:
         result = self._result or {}
@@ -141,13 +141,6 @@ class Gemini(Dialect):
     def _end_message(self) -> None:
         if self.words.in_message:
             self.step("text", self.words.end())
-
-    def _tool_use(self, document: Document) -> None:
-        self.answered()
-        self.words.forget_last()
-        arguments = document_at(document, "parameters")
-        call_id, name = text_at(document, "tool_id"), text_at(document, "tool_name")
-        self.call_began(call_id, name, arguments)
 
     def _tool_result(self, document: Document) -> None:
         call_id = text_at(document, "tool_id")

@@ -56,9 +56,15 @@ class Opencode(Dialect):
             return  # a subagent's
         kind, part = text_at(document, "type"), document_at(document, "part")
         if kind == "step_start":
-            self._step_start()
-        elif kind == "text":
-            self._text(text_at(part, "text"))
+            self.answered()  # printed when the answer begins; its parts follow only when complete
+            self.words.end()
+            self.words.nothing_is_final()
+            self.words.forget_last()
+            self.result_seen, self._reason, self._error = False, "", {}
+        elif kind == "text" and (text := text_at(part, "text")):
+            self.answered()
+            self.words.add(f"\n\n{text}" if self.words.in_message else text)
+            self.step("text", text)
         elif kind == "tool_use":
             self._tool_use(part)
         elif kind == "step_finish":
@@ -75,23 +81,10 @@ class Opencode(Dialect):
             return Verdict(Outcome.LIMIT, "the answer reached the output limit")
         if end.failed:
             return self.no_end(end, "a last step")
-        if self.denials or _was_rejected(end.stderr):
+        if self.denials or any(words in end.stderr[-20_000:] for words in _REJECTED):
             refused = self.denials.sentence() if self.denials else "a permission was rejected"
             return Verdict(Outcome.DENIED, refused)
         return self.no_end(end, "a last step")
-
-    def _step_start(self) -> None:
-        self.answered()  # printed when the answer begins; its parts follow only when complete
-        self.words.end()
-        self.words.nothing_is_final()
-        self.words.forget_last()
-        self.result_seen, self._reason, self._error = False, "", {}
-
-    def _text(self, text: str) -> None:
-        if text:
-            self.answered()
-            self.words.add(f"\n\n{text}" if self.words.in_message else text)
-            self.step("text", text)
 
     def _tool_use(self, part: Document) -> None:
         self.answered()
@@ -132,26 +125,18 @@ class Opencode(Dialect):
             return Verdict(Outcome.TRANSIENT, message)
         status = status_code_of(data.get("statusCode"))
         if name == "UnknownError" and status is None:
-            return self._verdict_on_unknown(message, end)
+            if end.signal is not None:
+                return self.no_end(end, "a last step")
+            # Its own server failed: at the start that is the set-up (an unknown model, a plugin).
+            return Verdict(Outcome.ERROR if self.model_output else Outcome.STARTUP_ERROR, message)
         # The provider's code in the body ("insufficient_quota") says more than its sentence.
         body = text_at(data, "responseBody")[:1_000]
         return Verdict(failure_verdict(f"{message} {body}", status).outcome, message)
-
-    def _verdict_on_unknown(self, message: str, end: End) -> Verdict:
-        """Its own server failed: at the start that is the set-up (an unknown model, a plugin)."""
-        if end.signal is not None:
-            return self.no_end(end, "a last step")
-        outcome = Outcome.ERROR if self.model_output else Outcome.STARTUP_ERROR
-        return Verdict(outcome, message)
 
 
 def _message(error: Document) -> str:
     data = document_at(error, "data")
     return (text_at(data, "message") or text_at(error, "name"))[:2_000]
-
-
-def _was_rejected(stderr: str) -> bool:
-    return any(words in stderr[-20_000:] for words in _REJECTED)
 
 
 def _of_step(part: Document) -> Usage:

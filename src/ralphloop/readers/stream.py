@@ -24,8 +24,7 @@ from datetime import datetime
 import msgspec
 
 from ralphloop.core.model import AgentEvent, OutputFormat, Response, Usage
-from ralphloop.readers.base import Dialect, End, Wire, plain_verdict
-from ralphloop.readers.failures import Verdict
+from ralphloop.readers.base import Dialect, End, Wire
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import (
     BLANK,
@@ -292,22 +291,6 @@ def _is_event(line: Bytes) -> bool:
     except Unreadable:
         return False
     return isinstance(value, dict) and "type" in value
-
-
-class Text(Dialect):
-    """The dialect without events: everything is the answer."""
-
-    name = "text"
-
-    @staticmethod
-    def knows(_: Document) -> bool:
-        return False
-
-    def see(self, _: Document) -> None:
-        """There is nothing to see in documents that are only text."""
-
-    def verdict(self, end: End) -> Verdict:
-        return plain_verdict(self.words.text, end)
 
 
 class Reader:
