@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 from typing import Any
 
@@ -63,8 +62,7 @@ def test_leftovers_are_saved_cleaned_and_brought_back(
     box.write("ignored/cache.bin", "stays\n")
     messy = _content(box)
     done = _aside(box, measure, start)
-    assert done.cleaned
-    assert done.restored == 6
+    assert not done.problem
     assert done.ref == "refs/ralph/set-aside/r1/4"
     assert done.left == ()
     assert _content(box) == {**clean, "ignored/cache.bin": b"stays\n"}
@@ -72,7 +70,12 @@ def test_leftovers_are_saved_cleaned_and_brought_back(
     assert box.git("status", "--porcelain") == ""
     assert box.git("rev-parse", "HEAD") == start.head
     assert measure.tree().tree == start.tree
-    subprocess.run(shlex.split(done.command), cwd=box.root, check=True, capture_output=True)
+    subprocess.run(
+        ["git", "cherry-pick", "--no-commit", done.ref],
+        cwd=box.root,
+        check=True,
+        capture_output=True,
+    )
     assert _content(box) == messy
 
 
@@ -90,7 +93,7 @@ def test_saving_does_not_touch_work_tree_index_branch_or_stash(
         box.git("rev-parse", "HEAD", "stash@{0}"),
     )
     done = _aside(box, measure, start, dirty_at_start=True)
-    assert not done.cleaned
+    assert done.problem
     assert done.problem == "the work tree was dirty when the run began"
     after = (
         _content(box),
@@ -110,7 +113,7 @@ def test_a_persons_own_dirt_is_not_saved_with_the_story(
     start = measure.tree()
     box.write("agent.py")
     done = _aside(box, measure, start, dirty_at_start=True)
-    assert box.git("diff-tree", "-r", "--name-only", "--no-commit-id", done.commit) == "agent.py"
+    assert box.git("diff-tree", "-r", "--name-only", "--no-commit-id", done.ref) == "agent.py"
 
 
 def test_what_the_agent_committed_is_undone_by_an_ordinary_commit(
@@ -126,7 +129,7 @@ def test_what_the_agent_committed_is_undone_by_an_ordinary_commit(
     box.write("src/app.py", "and then dirty\n")
     messy = _content(box)
     done = _aside(box, measure, start)
-    assert done.cleaned
+    assert not done.problem
     assert _content(box) == clean
     assert box.git("status", "--porcelain") == ""
     assert box.git("rev-parse", "HEAD^") == theirs
@@ -134,14 +137,19 @@ def test_what_the_agent_committed_is_undone_by_an_ordinary_commit(
     assert box.git("log", "-1", "--format=%s") == "US-2: set aside, back to its start"
     trailer = box.git("log", "-1", "--format=%(trailers:key=Ralph-Set-Aside,valueonly)")
     assert trailer.strip() == done.ref
-    subprocess.run(shlex.split(done.command), cwd=box.root, check=True, capture_output=True)
+    subprocess.run(
+        ["git", "cherry-pick", "--no-commit", done.ref],
+        cwd=box.root,
+        check=True,
+        capture_output=True,
+    )
     assert _content(box) == messy
 
 
 def test_nothing_left_behind_needs_no_ref(begun: tuple[Sandbox, Snapshotter, Snapshot]) -> None:
     """A story that changed nothing is set aside without a trace."""
     box, measure, start = begun
-    assert _aside(box, measure, start) == SetAside(cleaned=True)
+    assert _aside(box, measure, start) == SetAside()
     assert box.git("for-each-ref", "refs/ralph") == ""
 
 
@@ -154,7 +162,12 @@ def test_later_work_of_other_stories_survives_bringing_it_back(
     done = _aside(box, measure, start)
     box.write("src/app.py", "another story\n")
     box.commit("another story")
-    subprocess.run(shlex.split(done.command), cwd=box.root, check=True, capture_output=True)
+    subprocess.run(
+        ["git", "cherry-pick", "--no-commit", done.ref],
+        cwd=box.root,
+        check=True,
+        capture_output=True,
+    )
     assert box.read("src/app.py") == "another story\n"
     assert box.read("mine.py") == "content\n"
 
@@ -174,8 +187,8 @@ def test_doing_it_again_after_a_crash_ends_the_same(
     box.remove("link")  # half of the restoring was done
     box.write("unsaved.py", "somebody's new work\n")
     done = _aside(box, box.snapshotter(), start)
-    assert done.commit == saved
-    assert done.cleaned
+    assert box.git("rev-parse", done.ref) == saved
+    assert not done.problem
     assert _content(box) == {**clean, "unsaved.py": b"somebody's new work\n"}
 
 
@@ -190,7 +203,7 @@ def test_a_repository_without_commits_can_be_cleaned(unborn: Sandbox) -> None:
     unborn.write("a.py", "x\n")
     unborn.git("add", "a.py")
     done = _aside(unborn, measure, start)
-    assert done.cleaned
+    assert not done.problem
     assert not (unborn.root / "a.py").exists()
     assert unborn.git("status", "--porcelain") == ""
     assert unborn.git("show", f"{done.ref}:a.py") == "x"
@@ -203,10 +216,9 @@ def test_our_own_files_are_neither_saved_nor_restored(
     box, measure, start = begun
     box.write("progress.txt", "entry\n")
     box.write("agent.py")
-    done = _aside(box, measure, start)
+    _aside(box, measure, start)
     assert box.read("progress.txt") == "entry\n"
     assert not (box.root / "agent.py").exists()
-    assert done.restored == 1
 
 
 @pytest.mark.parametrize("name", [b"*", b"-rf", b"new\nline", b"\xff\xfe", b":(top)x", b'q"uote'])
@@ -235,7 +247,7 @@ def test_a_directory_that_became_a_link_is_not_followed(
     (box.root / "src").rmdir()
     (box.root / "src").symlink_to(outside)
     done = _aside(box, measure, start)
-    assert done.cleaned
+    assert not done.problem
     assert _content(box) == clean
     assert (outside / "app.py").read_text() == "precious\n"
 
@@ -253,7 +265,7 @@ def test_what_cannot_be_saved_is_left_and_said(
     nested.commit("inside")
     box.write("agent.py")
     done = _aside(box, measure, start)
-    assert done.cleaned
+    assert not done.problem
     assert done.left == ("huge.bin (too large to save)", "nested (a repository of its own)")
     assert (box.root / "huge.bin").exists()
     assert (nested.root / "x.py").exists()
@@ -281,7 +293,7 @@ def test_another_branch_or_an_unfinished_merge_is_not_cleaned(
     box.git("switch", "-q", "-c", "elsewhere")
     box.write("agent.py")
     done = _aside(box, measure, start)
-    assert not done.cleaned
+    assert done.problem
     assert done.problem == "the branch is elsewhere now, it was main"
     assert (box.root / "agent.py").exists()
     box.git("switch", "-q", "main")
@@ -298,7 +310,7 @@ def test_a_refusing_hook_leaves_the_restored_files_and_says_so(
     box.commit("the agent's own")
     box.hook("pre-commit", "echo no; exit 1")
     done = _aside(box, measure, start)
-    assert not done.cleaned
+    assert done.problem
     assert "pre-commit hook failed" in done.problem
     assert not (box.root / "agent.py").exists()
 
@@ -311,7 +323,7 @@ def test_signing_is_not_asked_for_when_saving(
     box.git("config", "commit.gpgSign", "true")
     box.git("config", "gpg.program", "/bin/false")
     box.write("agent.py")
-    assert _aside(box, measure, start).cleaned
+    assert not _aside(box, measure, start).problem
 
 
 @pytest.mark.parametrize("run", ["2026-11-15T22:00:00Z", "../x", "a b", "", "x.lock", "@{1}", "-"])

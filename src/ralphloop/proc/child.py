@@ -217,14 +217,12 @@ class StallWatch:
                 return False
         if silent >= limit / 2 and not self._files_seen:
             self._files, self._files_seen = await self._look_at_files(), True
-        return silent >= limit and not await self._files_changed()
-
-    async def _files_changed(self) -> bool:
-        now = await self._look_at_files()
-        changed, self._files = now != self._files, now
-        if changed:
+        if silent < limit:
+            return False
+        before, self._files = self._files, await self._look_at_files()
+        if before != self._files:
             self._clocks.sign_of_life()
-        return changed
+        return before == self._files
 
     async def _look_at_files(self) -> object:
         if self._probe is None:

@@ -163,7 +163,10 @@ class _Conversation:
                 self._hold()
             finally:
                 if process.poll() is None:
-                    _end_tree(process.pid)
+                    from ralphloop.proc.tree import end_tree
+
+                    end_tree(process.pid, _GENTLE_S)
+                    _kill_group(process.pid)  # last: its number is taken till then
         out = self._out[-self._most :] if self._only_tail else self._out
         return Ended(
             process.returncode,
@@ -175,36 +178,31 @@ class _Conversation:
         )
 
     def _hold(self) -> None:
-        with selectors.DefaultSelector() as selector, exit_of(self._process.pid) as its_exit:
-            self._listen(selector, its_exit)
+        process = self._process
+        with selectors.DefaultSelector() as selector, exit_of(process.pid) as its_exit:
+            for source in (process.stdout, process.stderr, its_exit):
+                if source is not None:
+                    selector.register(source, selectors.EVENT_READ)
+            if process.stdin is not None:
+                os.set_blocking(process.stdin.fileno(), False)
+                selector.register(process.stdin, selectors.EVENT_WRITE)
             while selector.get_map():
                 if self._is_over():
                     return
-                ready = selector.select(max(0.0, min(self._left(), _POLL_S)))
-                if not ready and self._process.poll() is not None:
+                left = self._deadline - time.monotonic()
+                ready = selector.select(max(0.0, min(left, _POLL_S)))
+                if not ready and process.poll() is not None:
                     return  # ended; only a stray child still holds the pipes
                 for key, _ in ready:
                     if not self._serve(key):
                         selector.unregister(key.fileobj)
-        while self._process.poll() is None and not self._is_over():
+        while process.poll() is None and not self._is_over():
             time.sleep(_LOOK_S)  # no such descriptor on this system: look now and then
 
-    def _listen(self, selector: selectors.BaseSelector, its_exit: int | None) -> None:
-        process = self._process
-        for source in (process.stdout, process.stderr, its_exit):
-            if source is not None:
-                selector.register(source, selectors.EVENT_READ)
-        if process.stdin is not None:
-            os.set_blocking(process.stdin.fileno(), False)
-            selector.register(process.stdin, selectors.EVENT_WRITE)
-
     def _is_over(self) -> bool:
-        self._timed_out = self._left() <= 0
+        self._timed_out = time.monotonic() >= self._deadline
         self._stopped = self._stop()
         return self._timed_out or self._stopped or self._overflowed
-
-    def _left(self) -> float:
-        return self._deadline - time.monotonic()
 
     def _serve(self, key: selectors.SelectorKey) -> bool:
         """Read or write what is ready; False where that was the last of it."""
@@ -214,18 +212,15 @@ class _Conversation:
         if key.fileobj not in (process.stdout, process.stderr):
             return False  # it has exited
         chunk = os.read(key.fd, _CHUNK)
-        if key.fileobj is process.stdout:
-            self._keep(chunk)
-        else:
+        if key.fileobj is process.stderr:
             self._err += chunk[: MAX_ERRORS - len(self._err)]
-        return bool(chunk)
-
-    def _keep(self, chunk: bytes) -> None:
+            return bool(chunk)
         self._out += chunk
         if not self._only_tail:
             self._overflowed = len(self._out) > self._most
         elif len(self._out) > 2 * self._most:
             del self._out[: -self._most]
+        return bool(chunk)
 
     def _feed(self, pipe: IO[bytes]) -> bool:
         """Write what fits; where nothing is left or nobody reads, the other side is told."""
@@ -252,14 +247,6 @@ def exit_of(pid: int) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _end_tree(pid: int) -> None:
-    """End a child of ours with all it started, the group last: its number is taken till then."""
-    from ralphloop.proc.tree import end_tree
-
-    end_tree(pid, _GENTLE_S)
-    _kill_group(pid)
 
 
 def _kill_group(group: int) -> None:

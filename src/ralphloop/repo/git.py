@@ -97,9 +97,10 @@ class Git:
 
     def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = READ_TIMEOUT_S) -> Ended:
         """How a command ended, whatever its exit code."""
+        settings = (*_ALWAYS, *(() if self._read_only else _WHEN_WRITING), *self._config)
         try:
             return run_command(
-                self._argv(args),
+                ["git", *(part for setting in settings for part in ("-c", setting)), *args],
                 cwd=self.cwd,
                 env=self._environment(),
                 stdin=stdin,
@@ -117,10 +118,6 @@ class Git:
     def line(self, *args: str, ok: Collection[int] = (0,)) -> str:
         """The one line a command prints, without its line end."""
         return os.fsdecode(self.run(*args, ok=ok)).removesuffix("\n")
-
-    def _argv(self, args: tuple[str, ...]) -> list[str]:
-        settings = (*_ALWAYS, *(() if self._read_only else _WHEN_WRITING), *self._config)
-        return ["git", *(part for setting in settings for part in ("-c", setting)), *args]
 
     def _environment(self) -> dict[str, str]:
         """Made once: reading all of our own takes as long as starting a process."""

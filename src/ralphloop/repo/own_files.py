@@ -23,24 +23,26 @@ class OwnFiles:
         plain = [p for p in self.patterns if "*" not in p]
         self._paths = frozenset(p for p in plain if not p.endswith("/"))
         self._directories = tuple(p for p in plain if p.endswith("/"))
-        self._wild = _compiled([p for p in self.patterns if "*" in p])
+        wild = (re.escape(p).replace(r"\*", "[^/]*") for p in self.patterns if "*" in p)
+        self._wild = [re.compile(w if w.endswith("/") else rf"{w}\Z") for w in wild]
 
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str):
             return False
         if path in self._paths or path.startswith(self._directories):
             return True
-        return f"{path}/" in self._directories or bool(self._wild and self._wild.match(path))
+        return f"{path}/" in self._directories or any(wild.match(path) for wild in self._wild)
 
 
 def never_committed(project: str = "") -> OwnFiles:
     """What only this machine needs: the journal's directory and the two JSON views."""
-    return OwnFiles(_under(project, _PRIVATE))
+    return OwnFiles(f"{project}{name}" for name in _PRIVATE)
 
 
 def never_progress(project: str = "", also: Iterable[str] = ()) -> OwnFiles:
     """Everything ralph writes; `also` names story files and learned files, from the root."""
-    return OwnFiles((*_under(project, (*_PRIVATE, *_PUBLISHED)), *also))
+    ours = (f"{project}{name}" for name in (*_PRIVATE, *_PUBLISHED))
+    return OwnFiles((*ours, *also))
 
 
 def project_prefix(root: Path, project: Path) -> str:
@@ -50,18 +52,3 @@ def project_prefix(root: Path, project: Path) -> str:
         return ""
     relative = place.relative_to(root.resolve()).as_posix()
     return "" if relative == "." else f"{relative}/"
-
-
-def _under(project: str, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(f"{project}{name}" for name in names)
-
-
-def _compiled(patterns: list[str]) -> re.Pattern[str] | None:
-    if not patterns:
-        return None
-    return re.compile("|".join(map(_expression, patterns)))
-
-
-def _expression(pattern: str) -> str:
-    literal = re.escape(pattern).replace(r"\*", "[^/]*")
-    return literal if pattern.endswith("/") else rf"{literal}\Z"

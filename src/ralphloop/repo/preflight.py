@@ -8,7 +8,7 @@ is signed, and where its own settings name filters, git is not asked what has ch
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ralphloop.errors import Finding, Level, RepositoryError
@@ -38,20 +38,13 @@ def inspect(
 ) -> tuple[Finding, ...]:
     """Everything worth knowing about a repository before a run, errors first."""
     findings = [
-        *_git_version(repo),
-        *_state(repo, commits=commits),
+        *_git_itself(repo, commits=commits),
         *_dirt(repo, own, allow_dirty=allow_dirty, looking=looking),
         *disk_space(repo.root),
-        *_writable(repo),
     ]
     if commits:
-        findings += [
-            *_branch(repo),
-            *_identity(repo),
-            *_hooks(repo),
-            *_signing(repo, None if looking else store),
-            *_ignored(repo, story_files),
-        ]
+        findings += _committing(repo, story_files)
+        findings += _signing(repo, None if looking else store)
     order = list(Level)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.level)))
 
@@ -67,47 +60,41 @@ def disk_space(path: Path) -> tuple[Finding, ...]:
     return (Finding(level, message, "make room; `ralph clean` removes what old runs left", "disk"),)
 
 
-def _git_version(repo: Repository) -> list[Finding]:
+def _git_itself(repo: Repository, *, commits: bool) -> Iterator[Finding]:
     words = repo.git.line("version").split()
     numbers = [int(part) for part in words[2].split(".")[:2] if part.isdigit()]
-    if tuple(numbers) >= _OLDEST_GIT:
-        return []
-    fix = "install git {}.{} or newer".format(*_OLDEST_GIT)
-    return [Finding(Level.ERROR, f"git {words[2]} is too old", fix, "git")]
+    if tuple(numbers) < _OLDEST_GIT:
+        fix = "install git {}.{} or newer".format(*_OLDEST_GIT)
+        yield Finding(Level.ERROR, f"git {words[2]} is too old", fix, "git")
+    for found in repo.problems():
+        # Without commits of ours it does not matter which branch they would land on.
+        level = found.level if commits or found.code == "unfinished" else Level.WARNING
+        yield found._replace(level=level)
+    for place in (repo.root, repo.git_dir):
+        if not os.access(place, os.W_OK):
+            fix = "make yourself its owner, or run as the user who is"
+            yield Finding(Level.ERROR, f"{place} cannot be written to", fix, "permission")
 
 
-def _state(repo: Repository, *, commits: bool) -> list[Finding]:
-    # Without commits of ours it does not matter which branch they would land on.
-    return [
-        found if commits or found.code == "unfinished" else found._replace(level=Level.WARNING)
-        for found in repo.problems()
-    ]
-
-
-def _branch(repo: Repository) -> list[Finding]:
-    branch = repo.branch()
-    if branch is None:
-        return []
-    born = "" if repo.head() else ", which has no commit yet"
-    message = f"commits land on branch {branch}{born}"
-    return [Finding(Level.INFO, message, code="branch")]
-
-
-def _dirt(repo: Repository, own: OwnFiles, *, allow_dirty: bool, looking: bool) -> list[Finding]:
+def _dirt(
+    repo: Repository, own: OwnFiles, *, allow_dirty: bool, looking: bool
+) -> Iterator[Finding]:
     if looking and (filters := own_filters(repo)):
         message = "uncommitted changes were not looked for; not started: the project names"
-        return [Finding(Level.INFO, f"{message} {', '.join(filters)}", code="dirty")]
+        yield Finding(Level.INFO, f"{message} {', '.join(filters)}", code="dirty")
+        return
     dirty = repo.dirty_paths(own, deep=not looking)
     if not dirty:
-        return []
+        return
     named = ", ".join(printable(path) for path in dirty[:_SHOWN_PATHS])
     more = f" and {len(dirty) - _SHOWN_PATHS} more" if len(dirty) > _SHOWN_PATHS else ""
     message = f"uncommitted changes: {named}{more}"
     if allow_dirty:
         message += "; they are committed only if the agent changes them"
-        return [Finding(Level.WARNING, message, code="dirty")]
-    fix = "commit or stash them, or start with --allow-dirty to leave them as they are"
-    return [Finding(Level.ERROR, message, fix, "dirty")]
+        yield Finding(Level.WARNING, message, code="dirty")
+    else:
+        fix = "commit or stash them, or start with --allow-dirty to leave them as they are"
+        yield Finding(Level.ERROR, message, fix, "dirty")
 
 
 def own_filters(repo: Repository) -> list[str]:
@@ -121,42 +108,41 @@ def own_filters(repo: Repository) -> list[str]:
     return sorted(printable(os.fsdecode(entry.partition(b"\n")[0])) for entry in theirs if entry)
 
 
-def _identity(repo: Repository) -> list[Finding]:
-    ended = repo.git.attempt("var", "GIT_COMMITTER_IDENT")
-    if ended.returncode == 0:
-        return []
-    fix = "set `git config user.name` and `git config user.email`"
-    return [Finding(Level.ERROR, "git does not know who commits", fix, "identity")]
-
-
-def _hooks(repo: Repository) -> list[Finding]:
-    place = Path(repo.git.line("rev-parse", "--git-path", "hooks"))
-    directory = place if place.is_absolute() else repo.root / place
+def _committing(repo: Repository, story_files: Collection[str]) -> Iterator[Finding]:
+    """Where commits go, who makes them, what runs with them, what they cannot hold."""
+    if (branch := repo.branch()) is not None:
+        born = "" if repo.head() else ", which has no commit yet"
+        yield Finding(Level.INFO, f"commits land on branch {branch}{born}", code="branch")
+    if repo.git.attempt("var", "GIT_COMMITTER_IDENT").returncode != 0:
+        fix = "set `git config user.name` and `git config user.email`"
+        yield Finding(Level.ERROR, "git does not know who commits", fix, "identity")
+    directory = repo.root / repo.git.line("rev-parse", "--git-path", "hooks")
     present = [name for name in _COMMIT_HOOKS if (directory / name).is_file()]
     active = [name for name in present if os.access(directory / name, os.X_OK)]
-    findings = []
     if active:
         message = f"hooks that run with every commit: {', '.join(active)}"
-        findings.append(Finding(Level.INFO, message, code="hooks"))
-    for name in present:
-        if name not in active:
-            message = f"the {name} hook is not executable, so git leaves it out"
-            fix = f"chmod +x {directory / name}"
-            findings.append(Finding(Level.WARNING, message, fix, "hooks"))
-    return findings
+        yield Finding(Level.INFO, message, code="hooks")
+    for name in sorted({*present} - {*active}):
+        message = f"the {name} hook is not executable, so git leaves it out"
+        yield Finding(Level.WARNING, message, f"chmod +x {directory / name}", "hooks")
+    names = nul_ended(map(os.fsencode, story_files))
+    ignored = repo.git.attempt("check-ignore", "-z", "--stdin", stdin=names) if names else None
+    for path in ignored.stdout.split(b"\0")[:-1] if ignored else ():
+        message = f"{printable(os.fsdecode(path))} is ignored by git: its marks are not committed"
+        yield Finding(Level.INFO, message, code="ignored")
 
 
-def _signing(repo: Repository, store: Path | None) -> list[Finding]:
+def _signing(repo: Repository, store: Path | None) -> Iterator[Finding]:
     if not repo.signs_commits():
-        return []
+        return
     if store is None:
-        return [Finding(Level.INFO, "commits are to be signed; not tried here", code="signing")]
-    problem = _signing_problem(repo, store)
-    if not problem:
-        return [Finding(Level.INFO, "commits are signed", code="signing")]
-    message = f"commits are to be signed, but signing fails: {problem}"
-    fix = "unlock the key for this session, or set commit.gpgSign to false here"
-    return [Finding(Level.ERROR, message, fix, "signing")]
+        yield Finding(Level.INFO, "commits are to be signed; not tried here", code="signing")
+    elif problem := _signing_problem(repo, store):
+        message = f"commits are to be signed, but signing fails: {problem}"
+        fix = "unlock the key for this session, or set commit.gpgSign to false here"
+        yield Finding(Level.ERROR, message, fix, "signing")
+    else:
+        yield Finding(Level.INFO, "commits are signed", code="signing")
 
 
 def _signing_problem(repo: Repository, store: Path) -> str:
@@ -173,22 +159,3 @@ def _signing_problem(repo: Repository, store: Path) -> str:
     if ended.timed_out:
         return "it waits for something, probably a passphrase"
     return "" if ended.returncode == 0 else first_lines(ended.stderr)
-
-
-def _ignored(repo: Repository, story_files: Collection[str]) -> list[Finding]:
-    """A story file that git ignores cannot carry its marks into a commit."""
-    if not story_files:
-        return []
-    names = nul_ended(map(os.fsencode, story_files))
-    ended = repo.git.attempt("check-ignore", "-z", "--stdin", stdin=names)
-    ignored = [os.fsdecode(path) for path in ended.stdout.split(b"\0") if path]
-    words = "is ignored by git: its marks are not committed"
-    return [Finding(Level.INFO, f"{printable(path)} {words}", code="ignored") for path in ignored]
-
-
-def _writable(repo: Repository) -> list[Finding]:
-    closed = [path for path in (repo.root, repo.git_dir) if not os.access(path, os.W_OK)]
-    fix = "make yourself its owner, or run as the user who is"
-    return [
-        Finding(Level.ERROR, f"{path} cannot be written to", fix, "permission") for path in closed
-    ]

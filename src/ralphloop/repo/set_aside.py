@@ -44,12 +44,8 @@ class SetAside(Value, frozen=True, kw_only=True):
     """What became of a story's leftovers."""
 
     ref: str = ""  # empty: there were none
-    commit: str = ""
-    restored: int = 0  # paths that are as they were at the story's start
-    cleaned: bool = False  # the work tree is as it was, apart from `left`
     left: tuple[str, ...] = ()  # paths that were not saved and stay, with the reason
-    problem: str = ""  # why it was not cleaned
-    command: str = ""  # brings the work back
+    problem: str = ""  # why the work tree is not as it was, apart from `left`
 
 
 class Aside:
@@ -149,27 +145,15 @@ def set_aside(
     if commit:  # by an attempt that was interrupted: nothing but what it saved may be restored
         saved = frozenset(repo.paths_between(aside.start.head, commit))
         changes = [change for change in changes if change.path in saved]
-    elif not changes:
-        problem = "" if dirty_at_start or aside.obstacle() else _clean(aside, [], run, story_id)
-        left = tuple(aside.left[:_MAX_NOTES])
-        return SetAside(cleaned=not (left or problem), left=left, problem=problem)
-    else:
+    elif changes:
         subject = f"{story_id}: set aside"
         commit = aside.save(changes, with_trailers(subject, _trailers(run, story_id)))
-    problem = aside.obstacle()
-    if dirty_at_start:
-        problem = "the work tree was dirty when the run began"
-    if not problem:
+    obstacle = "the work tree was dirty when the run began" if dirty_at_start else aside.obstacle()
+    problem = obstacle if commit else ""  # without leftovers there is nothing to clean
+    if not obstacle:
         problem = _clean(aside, changes, run, story_id)
-    return SetAside(
-        ref=aside.ref,
-        commit=commit,
-        restored=0 if problem else len(changes),
-        cleaned=not problem,
-        left=tuple(aside.left[:_MAX_NOTES]),
-        problem=problem,
-        command=f"git cherry-pick --no-commit {aside.ref}",
-    )
+    left = tuple(aside.left[:_MAX_NOTES])
+    return SetAside(ref=aside.ref if commit else "", left=left, problem=problem)
 
 
 def ref_name(run: str, number: int, kind: str = "set-aside") -> str:
