@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ralphloop.core.iteration import Iteration, SaveLeftovers
 from ralphloop.core.model import CheckResult, CheckStatus, Outcome
@@ -27,7 +27,7 @@ from ralphloop.learning import store
 from ralphloop.learning.model import MAX_TEXT, Kind, Learning, Note, Source
 from ralphloop.learning.words import category_of, is_plain_path, words_of
 from ralphloop.project import Project
-from ralphloop.redaction import redact
+from ralphloop.redaction import redact_bytes
 from ralphloop.stories.names import slug
 from ralphloop.text.durations import iso
 from ralphloop.text.lines import own_lines
@@ -37,7 +37,6 @@ from ralphloop.text.signatures import error_signature
 INVITATION = "LEARNED:"
 
 _EARLIER = 10
-_SHORTEST_SECRET = 8
 _MAX_NOTES = 20
 _MAX_FILES = 30
 _MAX_FAILURES = 4
@@ -117,15 +116,7 @@ def _is_outage(iteration: IterationRecord) -> bool:
 
 def _redacted(record: Iteration, secrets: tuple[str, ...]) -> Iteration:
     """The same record without secrets in any of its texts."""
-
-    def without(value: Any) -> Any:
-        if isinstance(value, str):
-            return redact(value, secrets) if len(value) >= _SHORTEST_SECRET else value
-        if isinstance(value, dict):
-            return {key: without(item) for key, item in value.items()}
-        return [without(item) for item in value] if isinstance(value, list) else value
-
-    return msgspec.convert(without(msgspec.to_builtins(record)), Iteration)
+    return msgspec.json.decode(redact_bytes(msgspec.json.encode(record), secrets), type=Iteration)
 
 
 def _learned(
@@ -144,7 +135,13 @@ def _learned(
 
     notes = notes_of(attempts[0], attempts[1:], story=story, exists=exists)[:_MAX_NOTES]
     if commit and outcome == "passed":
-        notes = [_with_commit(note, commit) for note in notes]
+        notes = [
+            # Words without any other evidence gain none by a commit they are not about.
+            replace(note, evidence=(*note.evidence, f"commit {commit[:12]}"))
+            if note.evidence or not note.source.is_free_text
+            else note
+            for note in notes
+        ]
     files = dict.fromkeys(path for one in attempts for path in _work_files(one))
     return Learning(
         task_id=iteration.story or "",
@@ -158,13 +155,6 @@ def _learned(
         files=tuple(files)[:_MAX_FILES],
         carried=iteration.record.learning.ids,
     )
-
-
-def _with_commit(note: Note, commit: str) -> Note:
-    """Words without any other evidence gain none by a commit they are not about."""
-    if note.source.is_free_text and not note.evidence:
-        return note
-    return msgspec.structs.replace(note, evidence=(*note.evidence, f"commit {commit[:12]}"))
 
 
 def _name(story: Story, iteration: IterationRecord) -> str:
@@ -240,7 +230,7 @@ def _fixed(earlier: Sequence[Iteration], files: tuple[str, ...]) -> Iterator[Not
     lesson = f"went away with a change in {', '.join(f'`{path}`' for path in files)}"
     failures = {note.text: note for before in earlier for note in _failed(before)}
     for note in list(failures.values())[:_MAX_FAILURES]:
-        yield msgspec.structs.replace(
+        yield replace(
             note,
             lesson=lesson if files else "",
             category=category_of(files, note.text),
@@ -265,7 +255,7 @@ def _seen(note: Note, checks: Sequence[str], exists: Callable[[str], bool]) -> N
     paths = dict.fromkeys(path.rstrip(".") for path in mentioned)
     files = [path for path in paths if exists(path)][:_NAMED_FILES]
     ran = [name for name in checks if name in said]
-    return msgspec.structs.replace(
+    return replace(
         note,
         text=one_line(note.text, MAX_TEXT),
         lesson=one_line(note.lesson, MAX_TEXT),

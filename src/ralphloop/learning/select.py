@@ -53,7 +53,9 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
         skills = generated_skills(project.root, config.skills)
     texts = [block_read_by(project.root, config.memory, agent), *skills.values()]
     loaded = dict.fromkeys(_ID.findall("\n".join(texts)))  # what the agent reads without us
-    held_out, lines = is_held_out(story, config.holdout), dict[str, str]()
+    # Every Nth story of the list runs without, for comparison.
+    held_out = bool(story and config.holdout and (story.index + 1) % config.holdout == 0)
+    lines: dict[str, str] = {}
     if not held_out:
         patterns = _chosen(store.load_index(project), story, loaded.keys())
         lines = _fitting(patterns, config.budget_tokens * CHARS_PER_TOKEN - _AROUND)
@@ -63,11 +65,6 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
         text, tokens = "", 0
     ids = (*lines, *loaded)
     return Carried(text=text, ids=ids, skills=tuple(skills), tokens=tokens, held_out=held_out)
-
-
-def is_held_out(story: Story | None, every: int) -> bool:
-    """Every Nth story of the list runs without, for comparison."""
-    return story is not None and every > 0 and (story.index + 1) % every == 0
 
 
 def may_be_carried(pattern: Pattern) -> bool:

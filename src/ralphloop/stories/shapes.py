@@ -288,22 +288,19 @@ class _Fields:
     def flag(self, name: str) -> bool:
         """True or false, false where absent."""
         value, _ = self.value(name)
-        if value is None or isinstance(value, bool):
-            return bool(value)
-        self.problem(name, f"must be true or false, found {found(value)}")
-        return False
+        if value is not None and not isinstance(value, bool):
+            self.problem(name, f"must be true or false, found {found(value)}")
+        return value is True
 
     def number(self, name: str) -> int | float | None:
         """A finite number."""
         value, _ = self.value(name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if -_NUMBER_LIMIT < value < _NUMBER_LIMIT:
+                return value
+            self.problem(name, "is out of range")
+        elif value is not None:
             self.problem(name, f"must be a number (the lowest comes first), found {found(value)}")
-            return None
-        if -_NUMBER_LIMIT < value < _NUMBER_LIMIT:
-            return value
-        self.problem(name, "is out of range")
         return None
 
     def inner(self, name: str) -> _Fields:
