@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.learning.caution import plain_line, suspicion
+from ralphloop.learning.wording import plain_line, suspicion
 from tests.timing import assert_linear, repeated
 
 

@@ -17,7 +17,7 @@ from ralphloop.journal.queries import JournalReader
 from ralphloop.learning import publish, store
 from ralphloop.learning.model import Decided, Pattern, Standing
 from ralphloop.learning.stats import Stats, gather
-from ralphloop.learning.words import match_words
+from ralphloop.learning.wording import match_words
 from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted

@@ -20,7 +20,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ralphloop.learning.caution import suspicion
 from ralphloop.learning.model import (
     Decided,
     Index,
@@ -32,13 +31,14 @@ from ralphloop.learning.model import (
     Source,
     Standing,
 )
-from ralphloop.learning.words import (
+from ralphloop.learning.wording import (
     CATEGORIES,
     SAME,
     category_of,
     is_plain_path,
     is_same,
     match_words,
+    suspicion,
     words_of,
 )
 from ralphloop.text.durations import parse_iso

@@ -25,7 +25,7 @@ from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
 from ralphloop.learning.model import MAX_TEXT, Kind, Learning, Note, Source
-from ralphloop.learning.words import category_of, is_plain_path, words_of
+from ralphloop.learning.wording import category_of, is_plain_path, words_of
 from ralphloop.project import Project
 from ralphloop.redaction import redact_bytes
 from ralphloop.stories.names import slug

@@ -6,7 +6,7 @@ counted and scored; patterns are derived, and the `Index` that holds them can be
 YAML files at any time.
 
 Notes hold text of models, tools and file names.  That text is data: it is redacted and bounded
-before it gets here, and `caution` decides how far it may travel.
+before it gets here, and `wording` says how far it may travel.
 """
 
 from __future__ import annotations

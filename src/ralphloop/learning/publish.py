@@ -34,9 +34,8 @@ from ralphloop.atomic import write_atomic
 from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.errors import RalphError
 from ralphloop.learning import store
-from ralphloop.learning.caution import plain_line
 from ralphloop.learning.model import Index, Kind, Pattern
-from ralphloop.learning.words import CATEGORIES
+from ralphloop.learning.wording import CATEGORIES, plain_line
 from ralphloop.project import Project
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
 from ralphloop.repo.git import PATHSPECS_ON_STDIN, literal_pathspecs

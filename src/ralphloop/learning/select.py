@@ -21,7 +21,7 @@ from ralphloop.learning import store
 from ralphloop.learning.capturing import INVITATION
 from ralphloop.learning.model import Index, Pattern, Standing
 from ralphloop.learning.publish import block_read_by, generated_skills
-from ralphloop.learning.words import category_of, match_words
+from ralphloop.learning.wording import category_of, match_words
 from ralphloop.project import Project
 from ralphloop.prompts import CHARS_PER_TOKEN, fenced
 from ralphloop.text.plain import counted, one_line
