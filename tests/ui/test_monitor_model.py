@@ -62,7 +62,7 @@ def test_a_running_agent_is_shown_with_its_last_sign_of_life(tmp_path: Path) -> 
     assert "US-004 Checkout validates the address before payment" in said(screen.now())
     assert "iteration 5, attempt 2/3, 1m 32s" in said(screen.now())
     assert "last output 12s ago · claude sonnet" in said(screen.now())
-    assert "48.0k in, 2.4k out" in said(screen.now())
+    assert "48 k in, 2,400 out" in said(screen.now())
     assert said(list(screen.actions())[-2:]).endswith(
         "✓ Write tests/test_checkout.py\n· Bash pytest -q tests/test_checkout.py"
     )

@@ -169,17 +169,15 @@ class Watch:
 
     def _open(self, around: bool) -> JournalReader:
         """The journal; a file that came, went or was replaced is opened anew."""
-        look = around or self._opened is None  # a run that begins is seen at once
-        if self._journal is not None and look and self._inode() != self._opened:
-            self.close()
+        if around or self._opened is None:  # a run that begins is seen at once
+            mark = mark_of(self.project.journal)
+            inode = mark[0] if mark else None
+            if self._journal is not None and inode != self._opened:
+                self.close()
+            self._opened = inode
         if self._journal is None:
-            self._opened = self._inode()
             self._journal = JournalReader.open(self.project.journal)
         return self._journal
-
-    def _inode(self) -> int | None:
-        mark = mark_of(self.project.journal)
-        return mark[0] if mark else None
 
     def _look_around(self, now: float) -> bool:
         """True where something beside the journal is different."""

@@ -58,17 +58,22 @@ class Webhook:
         for attempt in range(_ATTEMPTS if not problem else 0):
             if attempt:
                 self._sleep(self._pause_s * 2 ** (attempt - 1))
+            status = 0
             try:
                 status = self._post(body, message.id)
+                what = f"answered {status}"
             except _Refused as error:
                 return self._words(str(error))
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                problem = self._words(_reason(error))
-                continue
+            except OSError as error:
+                what = f"cannot be reached: {error.strerror or error}"
+            except (http.client.HTTPException, ValueError) as error:
+                what = f"does not speak HTTP: {type(error).__name__}"
             if 200 <= status < 300:
                 return ""
-            problem = self._words(_answer(status))
-            if status < 500 and status not in _TRY_AGAIN:
+            if 300 <= status < 400:
+                what += ": it redirects, which is not followed; name the new address"
+            problem = self._words(what)
+            if 0 < status < 500 and status not in _TRY_AGAIN:
                 break
         return problem
 
@@ -137,18 +142,6 @@ def _split(url: str) -> tuple[SplitResult, str]:
         parts, usable = urlsplit(""), False
     problem = "notification: the webhook must be http(s)://host/…, without a user name"
     return parts, "" if usable else problem
-
-
-def _answer(status: int) -> str:
-    if 300 <= status < 400:
-        return f"answered {status}: it redirects, which is not followed; name the new address"
-    return f"answered {status}"
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"cannot be reached: {error.strerror or error}"
-    return f"does not speak HTTP: {type(error).__name__}"
 
 
 def _shut(connected: socket.socket) -> None:

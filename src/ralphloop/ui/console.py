@@ -141,42 +141,26 @@ class LiveConsole(PlainConsole):
     def _status(self) -> RenderableType:
         from rich.text import Text
 
-        facts = self._facts
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(_bar(facts.get("passed", 0), facts.get("total", 0)))
+        facts, now = self._facts, time.monotonic()
+        passed, total = facts.get("passed", 0), facts.get("total", 0)
+        filled = _BAR * passed // total if total else 0
+        bar = f"{'█' * filled}{'░' * (_BAR - filled)} {passed}/{total}"
+        text = Text(bar if total else "plain loop", no_wrap=True, overflow="ellipsis")
         if facts.get("iteration"):
             text.append(f"  [{facts['iteration']}] {facts.get('story') or 'the prompt'}", "bold")
             text.append(f" {one_line(str(facts.get('title', '')), 40)}")
-        text.append("\n")
-        text.append(f"{self._time()}  {self._money()}  circuit ")
-        text.append(facts["circuit"], _CIRCUITS.get(facts["circuit"], ""))
-        text.append("  ")
-        text.append(self._now(), "dim")
-        return text
-
-    def _time(self) -> str:
-        used, most = format_duration(time.monotonic() - self._began), self._facts.get("max_time_s")
-        return f"{used} of {format_duration(most)}" if most else used
-
-    def _money(self) -> str:
-        budget = self._facts.get("max_cost_usd") or 0
-        spent = spent_words(self._facts["cost"], self._facts["unpriced"])
-        return f"{spent} of {money(budget)}" if budget else spent
-
-    def _now(self) -> str:
-        wait = self._facts.get("wait")
-        if wait:
-            reason, until = wait
-            return f"waiting {format_duration(max(0, until - time.time()))}: {one_line(reason, 60)}"
-        quiet = format_duration(time.monotonic() - self._sign)
-        return f"{one_line(str(self._facts.get('action', '')), 60)} ({quiet} ago)"
-
-
-def _bar(passed: int, total: int) -> str:
-    if not total:
-        return "plain loop"
-    filled = _BAR * passed // total
-    return f"{'█' * filled}{'░' * (_BAR - filled)} {passed}/{total}"
+        longest, budget = facts.get("max_time_s"), facts.get("max_cost_usd")
+        text.append(f"\n{format_duration(now - self._began)}")
+        text.append(f" of {format_duration(longest)}" if longest else "")
+        text.append(f"  {spent_words(facts['cost'], facts['unpriced'])}")
+        text.append(f" of {money(budget)}" if budget else "")
+        text.append("  circuit ").append(facts["circuit"], _CIRCUITS.get(facts["circuit"], ""))
+        if facts.get("wait"):
+            reason, until = facts["wait"]
+            left = format_duration(max(0, until - time.time()))
+            return text.append(f"  waiting {left}: {one_line(reason, 60)}", "dim")
+        action = one_line(str(facts.get("action", "")), 60)
+        return text.append(f"  {action} ({format_duration(now - self._sign)} ago)", "dim")
 
 
 def console_for(*, verbosity: int, env: Mapping[str, str]) -> PlainConsole:
@@ -246,14 +230,13 @@ def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
     agent = f"{what.agent}{' ' + what.model if what.model else ''}"
     where = f" on branch {what.branch}" if what.branch else ""
     yield f"run {run} {verb}: {what.project}{where}, agent {agent}{stories}"
-    limits = []
-    if what.max_iterations:
-        limits.append(counted(what.max_iterations, "iteration"))
-    if what.max_cost_usd:
-        limits.append(money(what.max_cost_usd))
-    if what.max_time_s:
-        limits.append(format_duration(what.max_time_s))
-    yield f"limits: {', '.join(limits) or 'none'}; circuit {what.circuit}"
+    limits = (
+        what.max_iterations and counted(what.max_iterations, "iteration"),
+        what.max_cost_usd and money(what.max_cost_usd),
+        what.max_time_s and format_duration(what.max_time_s),
+    )
+    told = ", ".join(str(limit) for limit in limits if limit)
+    yield f"limits: {told or 'none'}; circuit {what.circuit}"
 
 
 def _iteration_finished(what: events.IterationFinished) -> Iterator[str]:

@@ -32,16 +32,7 @@ from ralphloop.ui import steering
 from ralphloop.ui.monitor import pages
 from ralphloop.ui.monitor.paint import RUNNING, plain_ascii
 from ralphloop.ui.monitor.panels import Screen, log_line, story_line
-from ralphloop.ui.monitor.screens import (
-    Confirm,
-    Load,
-    Panel,
-    Paper,
-    Question,
-    Reading,
-    Rows,
-    Search,
-)
+from ralphloop.ui.monitor.screens import Dialog, Load, Panel, Paper, Reading, Rows, Search
 from ralphloop.ui.monitor.source import LOG_KEPT, Facts, LogLine, Source, nothing_known
 
 POLL_S = 0.2
@@ -102,7 +93,7 @@ class Monitor(App[None]):
         self.project = project
         self.source = Source(project, run=run, clock=clock)
         self.value: Screen | None = None
-        self._facts = nothing_known(project)  # until the first look
+        self._facts = self._unknown = nothing_known(project)  # until the first look
         self._zone, self._clock = zone, clock
         self._room = Size(80, 24)
         self._ended = Event()
@@ -139,7 +130,7 @@ class Monitor(App[None]):
     def on_mount(self) -> None:
         self._story_view.focus()
         self._watch()
-        self.set_interval(1.0, self._tick)
+        self.set_interval(1.0, self._draw)
 
     @work(thread=True)
     def _watch(self) -> None:
@@ -167,6 +158,8 @@ class Monitor(App[None]):
             self._show_log(facts.log)
 
     def _draw(self) -> None:
+        if self._facts is self._unknown:
+            return
         before = self.value
         self.value = screen = Screen(self._facts, self._clock(), self._zone)
         self._header.show(tuple(screen.header(self._header.content_size.width)))
@@ -176,19 +169,11 @@ class Monitor(App[None]):
         for name, panel in self._panels.items():
             panel.show(tuple(getattr(screen, name)()))
 
-    def _tick(self) -> None:
-        if self.value is not None:
-            self._draw()
-
     def on_resize(self, event: Resize) -> None:
         self._room = event.size
         self._choose_layout()
-        self.call_after_refresh(self._redraw)
-
-    def _redraw(self) -> None:
-        """All of it, in another size."""
-        self._tick()
-        self._show_stories()
+        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self._show_stories)
 
     def _choose_layout(self) -> None:
         """The layout that fits, all of it at once; the style sheet has one for each."""
@@ -223,6 +208,7 @@ class Monitor(App[None]):
         self._tell_follow()
 
     @on(Paper.Scrolled)
+    @on(Input.Submitted, "#find")
     def _tell_follow(self) -> None:
         number = self.query_one(Search).found
         found = f"{number} found, " if number else ""
@@ -233,18 +219,15 @@ class Monitor(App[None]):
 
     @on(OptionList.OptionSelected, "#stories")
     def _open_story(self, event: OptionList.OptionSelected) -> None:
-        if event.option_index < len(self._facts.stories):
-            row = self._facts.stories[event.option_index]
-            night = self._facts.night
-            look = night.stories[event.option_index]
-            load = partial(pages.story_pages, self.project, night.session.run, look)
-            self._read(load, f"{row.id} {row.title}")
+        row, night = self._facts.stories[event.option_index], self._facts.night
+        look = night.stories[event.option_index]
+        load = partial(pages.story_pages, self.project, night.session.run, look)
+        self._read(load, f"{row.id} {row.title}")
 
     def _open_iteration(self, run: str, n: int) -> None:
         """An iteration of a run, or with number 0 all of them."""
         if n:
-            load = partial(pages.iteration_pages, self.project, run, n)
-            self._read(load, f"Iteration {n}")
+            self._read(partial(pages.iteration_pages, self.project, run, n), f"Iteration {n}")
         else:
             self._read(partial(pages.history_pages, self.project, run), f"Run {run}")
 
@@ -252,13 +235,10 @@ class Monitor(App[None]):
         name = one_line(title, 100)
         self.push_screen(Reading(load, title=name, follow=self._open_iteration))
 
+    @on(Click, "#working")
     def action_iteration(self) -> None:
         if newest := self._facts.night.newest:
             self._open_iteration(newest.run, newest.n)
-
-    @on(Click, "#working")
-    def _now_clicked(self) -> None:
-        self.action_iteration()
 
     def action_history(self) -> None:
         self._open_iteration(self._facts.night.session.run, 0)
@@ -278,10 +258,6 @@ class Monitor(App[None]):
     def action_search(self) -> None:
         self.query_one(Search).begin()
 
-    @on(Input.Submitted, "#find")
-    def _found(self) -> None:
-        self._tell_follow()
-
     def action_leave_search(self) -> None:
         if self.query_one(Search).end():
             self._tell_follow()
@@ -294,28 +270,27 @@ class Monitor(App[None]):
 
     @work
     async def action_stop(self) -> None:
-        if self._is_live() and await self.push_screen_wait(Confirm(_STOP_WORDS, yes="Stop it")):
+        if await self._answer(_STOP_WORDS, yes="Stop it"):
             self._ask("stop")
 
     @work
     async def action_note(self) -> None:
         words = "A note for the agent; it goes into the next prompt."
-        if text := await self._answer(words, "use the v2 API"):
+        if text := await self._answer(words, hint="use the v2 API"):
             self._ask("note", {"text": text})
 
     @work
     async def action_budget(self) -> None:
         words = "Raise the budget by so much money or time."
         try:
-            if text := await self._answer(words, "5.00 or 2h"):
+            if text := await self._answer(words, hint="5.00 or 2h"):
                 self._ask("budget", steering.budget_of(text))
         except ValueError as error:
             self._tell(f"Not a budget: {error}", bad=True)
 
-    async def _answer(self, question: str, hint: str) -> str | None:
-        if not self._is_live():
-            return None
-        return await self.push_screen_wait(Question(question, hint=hint))
+    async def _answer(self, question: str, *, hint: str = "", yes: str = "") -> str | None:
+        dialog = Dialog(question, hint=hint, yes=yes)
+        return await self.push_screen_wait(dialog) if self._is_live() else None
 
     def action_story(self, kind: str) -> None:
         marked = self._story_view.highlighted

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.model import Analysis, CheckResult, CheckStatus
 from ralphloop.core.story import Story
 from ralphloop.core.totals import cost_words, short_cost
 from ralphloop.journal.records import IterationRecord, RunRecord
@@ -23,8 +23,9 @@ from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.text.durations import format_duration, iso
 from ralphloop.text.plain import clean, one_line
+from ralphloop.ui import number
 from ralphloop.ui.console import short_duration
-from ralphloop.ui.monitor.paint import Line, Tone, line, number
+from ralphloop.ui.monitor.paint import Line, Tone, line
 
 _MOST_LINES = 20_000
 _LONGEST_LINE = 4_000
@@ -174,75 +175,59 @@ def _what_is_known(look: StoryLook) -> Iterator[Line]:
     yield from _field("why", state.reason)
     yield from _field("attempts", f"{look.failed} failed")
     yield from _field("cost", cost_words(state.cost_usd, state.unpriced))
-    yield from _listed("to answer", state.findings, Tone.WARN)
+    yield from _field("to answer", state.findings, Tone.WARN)
     yield from _field("bring back", look.bring_back)
 
 
 def _overview(record: IterationRecord) -> Iterator[Line]:
+    kept, end = record.record, record.finished_at
     where = f" on {one_line(record.story or 'the prompt', 80)}, attempt {record.attempt}"
-    yield line((f"Iteration {record.n}", Tone.STRONG), where)
-    end = record.finished_at
     took = short_duration(end - record.started_at) if end else "not finished"
+    yield line((f"Iteration {record.n}", Tone.STRONG), where)
     yield from _field("when", f"{_moment(record.started_at)}, {took}")
     yield from _field("outcome", record.outcome or "running", _tone(record))
-    yield from _field("", record.record.why_it_ended)
+    yield from _field("", kept.why_it_ended)
     yield from _heading("Decision")
     yield from _field("decision", record.decision)
-    yield from _listed("because", record.record.decision.reasons)
-    yield from _field("story", "passed" if record.record.verdict.passed else "not passed")
-    yield from _listed("because", record.record.verdict.reasons)
-    yield from _evidence(record)
-    yield from _analysis(record)
-    yield from _spent(record)
-
-
-def _evidence(record: IterationRecord) -> Iterator[Line]:
+    yield from _field("because", kept.decision.reasons)
+    yield from _field("story", "passed" if kept.verdict.passed else "not passed")
+    yield from _field("because", kept.verdict.reasons)
     yield from _heading("Evidence: what we measured")
     yield from _field("changed", _diff(record))
-    yield from _listed("", record.record.evidence.work_files or (), Tone.QUIET)
-    yield from _listed("commits", record.record.changed.subjects)
+    yield from _field("", kept.evidence.work_files or (), Tone.QUIET)
+    yield from _field("commits", kept.changed.subjects)
     for check in record.checks:
         yield from _field("check", f"{check.status}: {check.name}", _check_tone(check))
-    kept = record.record
-    yield from _listed("tampering", kept.findings, Tone.WARN)
-    yield from _listed("tolerated", kept.tolerated, Tone.WARN)
-    yield from _listed("left behind", kept.leftovers, Tone.WARN)
-
-
-def _analysis(record: IterationRecord) -> Iterator[Line]:
-    yield from _heading("Analysis: claim against evidence")
-    found = record.record.analysis
-    claims = (
-        [f"{_words(key)}: {value}" for key, value in msgspec.to_builtins(found.status).items()]
-        if found.status
-        else []
-    )
-    yield from _listed("claim", claims or ["no status block"])
-    yield from _listed("progress", found.progress_reasons or ["none"])
-    says = [
-        _words(key) for key, fact in msgspec.to_builtins(found.indicators).items() if fact is True
-    ]
-    yield from _field("says done", ", ".join(says) or "nothing")
-    yield from _field("confidence", found.confidence or None)
-    yield from _field("error", found.error_signature, Tone.WARN)
-    yield from _listed("stuck", [pattern.detail for pattern in found.stuck], Tone.WARN)
-    yield from _listed("warning", found.warnings, Tone.WARN)
-    if moved := found.transition:
-        yield from _field("circuit", f"{moved.before} → {moved.after}: {moved.reason}", Tone.WARN)
-
-
-def _spent(record: IterationRecord) -> Iterator[Line]:
+    yield from _field("tampering", kept.findings, Tone.WARN)
+    yield from _field("tolerated", kept.tolerated, Tone.WARN)
+    yield from _field("left behind", kept.leftovers, Tone.WARN)
+    yield from _analysis(kept.analysis)
     yield from _heading("Spent")
-    yield from _field(
-        "cost",
-        f"{'~' if record.cost_estimated else ''}{cost_words(record.cost_usd, record.unpriced)}",
-    )
+    about = "~" if record.cost_estimated else ""
+    yield from _field("cost", f"{about}{cost_words(record.cost_usd, record.unpriced)}")
     tokens = f"{number(record.input_tokens)} in, {number(record.output_tokens)} out"
     yield from _field("tokens", f"{tokens}, {number(record.cache_read_tokens)} read from cache")
-    yield from _field("tool calls", record.record.response.tool_call_count or None)
-    if characters := record.record.prompt.characters:
-        yield from _field("prompt", f"{characters} characters")
-    yield from _listed("left out", record.record.prompt.left_out, Tone.WARN)
+    yield from _field("tool calls", str(kept.response.tool_call_count or ""))
+    size = kept.prompt.characters
+    yield from _field("prompt", f"{size} characters" if size else "")
+    yield from _field("left out", kept.prompt.left_out, Tone.WARN)
+
+
+def _analysis(found: Analysis) -> Iterator[Line]:
+    yield from _heading("Analysis: claim against evidence")
+    claims = msgspec.to_builtins(found.status).items() if found.status else ()
+    said = [f"{key.replace('_', ' ')}: {value}" for key, value in claims]
+    yield from _field("claim", said or "no status block")
+    yield from _field("progress", found.progress_reasons or "none")
+    signs = msgspec.to_builtins(found.indicators).items()
+    says = [key.replace("_", " ") for key, is_said in signs if is_said is True]
+    yield from _field("says done", ", ".join(says) or "nothing")
+    yield from _field("confidence", str(found.confidence or ""))
+    yield from _field("error", found.error_signature or "", Tone.WARN)
+    yield from _field("stuck", [pattern.detail for pattern in found.stuck], Tone.WARN)
+    yield from _field("warning", found.warnings, Tone.WARN)
+    if moved := found.transition:
+        yield from _field("circuit", f"{moved.before} → {moved.after}: {moved.reason}", Tone.WARN)
 
 
 def _diff(record: IterationRecord) -> str:
@@ -276,24 +261,17 @@ def _heading(text: str) -> Iterator[Line]:
     yield line((text, Tone.STRONG))
 
 
-def _field(label: str, value: object, tone: Tone = Tone.PLAIN) -> Iterator[Line]:
-    words = one_line(str(value), 2_000) if value is not None else ""
-    if words:
-        yield line((f"  {label:<{_LABEL}}", Tone.QUIET), (words, tone))
-
-
-def _listed(label: str, values: Sequence[str], tone: Tone = Tone.PLAIN) -> Iterator[Line]:
-    for place, value in enumerate(values[:_MOST_LISTED]):
-        yield from _field(label if place == 0 else "", value, tone)
+def _field(label: str, value: str | Sequence[str], tone: Tone = Tone.PLAIN) -> Iterator[Line]:
+    """What is known under a label, one line each; nothing where nothing is."""
+    values = [value] if isinstance(value, str) else value[:_MOST_LISTED]
+    for text in filter(None, (one_line(text, 2_000) for text in values)):
+        yield line((f"  {label:<{_LABEL}}", Tone.QUIET), (text, tone))
+        label = ""
 
 
 def _text(text: object) -> Iterator[Line]:
     for row in clean(str(text or "")).split("\n")[-_MOST_LINES:]:
         yield line(f"  {row[:_LONGEST_LINE]}")
-
-
-def _words(key: str) -> str:
-    return key.replace("_", " ")
 
 
 def _moment(at: float) -> str:

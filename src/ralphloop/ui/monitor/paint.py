@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from datetime import datetime, tzinfo
 from enum import StrEnum
 
 
@@ -110,16 +109,3 @@ def spark(values: Sequence[int], width: int = 24) -> str:
     shown = values[-width:]
     top = max(shown, default=0)
     return "".join(_LEVELS[value * 7 // top] for value in shown) if top > 0 else ""
-
-
-def number(value: float) -> str:
-    """Three digits are enough to compare: `950`, `21.4k`, `3.2M`."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.1f}{unit}"
-    return f"{value:.0f}"
-
-
-def clock(at: float, zone: tzinfo | None, form: str = "%H:%M") -> str:
-    """The time of day on a person's wall."""
-    return datetime.fromtimestamp(at).astimezone(zone).strftime(form)

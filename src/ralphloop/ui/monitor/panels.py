@@ -19,19 +19,9 @@ from ralphloop.journal.records import RunStatus
 from ralphloop.night.values import Night
 from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import counted, one_line
+from ralphloop.ui import clock, number
 from ralphloop.ui.monitor import paint
-from ralphloop.ui.monitor.paint import (
-    CIRCUIT_TONES,
-    Line,
-    Span,
-    Tone,
-    clock,
-    cut,
-    fit,
-    line,
-    number,
-    plain,
-)
+from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Line, Span, Tone, cut, fit, line, plain
 from ralphloop.ui.monitor.source import Facts, LogLine, StoryRow
 
 _ENDINGS = {  # decision → how the state is called, and its tone
@@ -275,7 +265,7 @@ class Screen:
         if wait is None or wait.kind == "pause" or not self.night.is_live:
             return None
         left = format_duration(max(0.0, wait.until - self.at))
-        return f"goes on in {left} ({clock(wait.until, self.zone)})", Tone.WARN
+        return f"goes on in {left} ({clock(wait.until, self.zone, '%H:%M')})", Tone.WARN
 
     @property
     def _starts(self) -> str:

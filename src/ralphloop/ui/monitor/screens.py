@@ -254,45 +254,33 @@ class Reading(Screen[None]):
         self.query_one(Search).begin()
 
 
-class Question(ModalScreen[str | None]):
-    """One line of text from a person, or nothing."""
+class Dialog(ModalScreen[str | None]):
+    """A question above the screen: a line of text is asked for, or a yes where there is no hint."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Back")]
+    BINDINGS: ClassVar[list[BindingType]] = [  # a line that is typed into takes letters before them
+        Binding("y", "dismiss('yes')", "Yes"),
+        Binding("n,escape", "dismiss(None)", "No"),
+    ]
 
-    def __init__(self, question: str, *, hint: str) -> None:
+    def __init__(self, question: str, *, hint: str = "", yes: str = "") -> None:
         super().__init__()
-        self._question, self._hint = question, hint
+        self._question, self._hint, self._yes = question, hint, yes
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(self._question, markup=False)
-            yield Field(self._hint)
-            yield Static("Enter sends it, Esc goes back", classes="hint", markup=False)
+            if self._hint:
+                yield Field(self._hint)
+                yield Static("Enter sends it, Esc goes back", classes="hint", markup=False)
+                return
+            with Horizontal():
+                yield Button(f"y  {self._yes}", id="yes", compact=True, variant="error")
+                yield Button("n  Go back", id="no", compact=True)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)
 
-
-class Confirm(ModalScreen[bool]):
-    """A yes or no before something that cannot be taken back."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "Yes"),
-        Binding("n,escape", "dismiss(False)", "No"),
-    ]
-
-    def __init__(self, question: str, *, yes: str) -> None:
-        super().__init__()
-        self._question, self._yes = question, yes
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
-            yield Static(self._question, markup=False)
-            with Horizontal():
-                yield Button(f"y  {self._yes}", id="yes", compact=True, variant="error")
-                yield Button("n  Go back", id="no", compact=True)
-
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
+        self.dismiss(event.button.id if event.button.id == "yes" else None)

@@ -293,9 +293,9 @@ def _series(
     return Series(
         passed=thinned(tally.passes, MOST_POINTS),
         # Neighbours summed up, so that a picture has no more bars than an eye can see.
-        iterations=tuple(_sum(_between(part), part) for part in _parts(tally.spent, MOST_BARS)),
+        iterations=tuple(_sum(part) for part in _parts(tally.spent, MOST_BARS)),
         stories=tuple(costs[:MOST_STORY_BARS]),
-        other_stories=_sum(f"{len(rest)} others", rest) if rest else None,
+        other_stories=_sum(rest, f"{len(rest)} others") if rest else None,
         circuit=tuple(_worst(part) for part in _parts(circuit, MOST_SPANS)),
         circuit_changes=len(moves),
         waits=tuple(_wait(wait, end, say) for wait in waits),
@@ -327,13 +327,11 @@ def _wait(wait: Wait, end: float, say: Teller) -> Span:
     return Span(wait.kind, say(wait.reason), wait.started_at, over)
 
 
-def _between(part: Sequence[Cost]) -> str:
-    return part[0].name if len(part) == 1 else f"{part[0].name}–{part[-1].name}"
-
-
-def _sum(name: str, costs: Sequence[Cost]) -> Cost:
+def _sum(costs: Sequence[Cost], name: str = "") -> Cost:
+    """Several as one, called after the first and the last of them."""
+    names = dict.fromkeys((costs[0].name, costs[-1].name))
     return Cost(
-        name,
+        name or "–".join(names),
         sum(cost.cost_usd for cost in costs),
         sum(cost.tokens for cost in costs),
         sum(cost.unpriced for cost in costs),

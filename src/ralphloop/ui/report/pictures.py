@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import NamedTuple
 
 from ralphloop.core.totals import cost_words, money
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
+from ralphloop.ui import clock, number
 from ralphloop.ui.report.values import MOST_SPANS, Cost, Report, Span
 
 # One unit is a pixel at most: text of 15 units is readable in two columns and on a phone.
@@ -254,22 +255,6 @@ def _round_up(value: float) -> float:
     )
 
 
-# --- numbers and moments, as a person reads them ---------------------------------------------
-
-
-def clock(at: float | None, zone: tzinfo | None = None, form: str = "%Y-%m-%d %H:%M") -> str:
-    """A point in time as a person's wall clock shows it."""
-    return "" if at is None else datetime.fromtimestamp(at).astimezone(zone).strftime(form)
-
-
 def moment(at: float | None, span: float, zone: tzinfo | None = None) -> str:
     """A point in time within so many seconds: a night needs no dates."""
     return clock(at, zone, "%H:%M" if span < _NIGHT else "%m-%d %H:%M")
-
-
-def number(value: float) -> str:
-    """`1,234`, `56.7 k`, `9 M`: enough to compare."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= max(size, 10_000):
-            return f"{value / size:.1f}".removesuffix(".0") + f" {unit}"
-    return f"{value:,.0f}"

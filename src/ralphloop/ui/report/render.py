@@ -15,8 +15,9 @@ from pathlib import Path
 from ralphloop.core.totals import cost_words, money, spent_words
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
+from ralphloop.ui import clock, number
 from ralphloop.ui.report.assemble import ALWAYS
-from ralphloop.ui.report.pictures import clock, moment, number, pictures
+from ralphloop.ui.report.pictures import moment, pictures
 from ralphloop.ui.report.values import Report
 
 _HERE = Path(__file__).parent
