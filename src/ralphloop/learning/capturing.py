@@ -30,6 +30,7 @@ from ralphloop.project import Project
 from ralphloop.redaction import redact_bytes
 from ralphloop.stories.names import slug
 from ralphloop.text.durations import iso
+from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.text.lines import own_lines
 from ralphloop.text.plain import clean, one_line
 from ralphloop.text.signatures import error_signature
@@ -45,22 +46,22 @@ _MAX_WORDS = 6
 _NAMED_FILES = 6
 _COPIED = 0.8
 
-_MARKED = re.compile(
+_MARKED = LazyRegex(
     r" {0,3}(?:[-*+] )?\**(?:learned|learning|lesson|gotcha|pattern|discovery)\**:\**\s+(.+)", re.I
 )
-_HEADING = re.compile(
+_HEADING = LazyRegex(
     r" {0,3}(?:#{1,6} |[-*+] )?\**(?:key )?(?:learnings?|lessons?(?: learned)?|gotchas|codebase"
     r" patterns|discoveries)(?: for [a-z ]{1,40})?:?\**:?\s*",
     re.I,
 )
-_BULLET = re.compile(r" {0,8}(?:[-*+]|\d{1,2}[.)]) +(.+)")
+_BULLET = LazyRegex(r" {0,8}(?:[-*+]|\d{1,2}[.)]) +(.+)")
 
 # Commands worth knowing build, test or check; everything else an agent runs is its own affair.
 _RUNNERS = (
     "pytest unittest tox nox ruff mypy pyright make just jest vitest eslint tsc gradle ./gradlew"
     " mvn rake rspec bats phpunit xcodebuild ctest cmake"
 ).split()
-_RUNNER = re.compile(
+_RUNNER = LazyRegex(
     r"(?:(?:uv run|poetry run|npx|bunx|bundle exec|python3? -m) )?"
     rf"(?:{'|'.join(map(re.escape, _RUNNERS))}|(?:npm|pnpm|yarn|bun|cargo|go|dotnet|swift|mix|node)"
     r" (?:test|run|build|check|clippy|vet|--test)|python3? [\w./-]+\.py)\b[\w ./:=@,+-]*"

@@ -14,20 +14,20 @@ imports (`@file`), no commands that are run on loading (exclamation mark and bac
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
 from ralphloop.learning.model import MAX_TEXT
+from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.text.plain import clean, one_line
 from ralphloop.text.test_paths import is_test_path
 
 SAME = 0.75  # of all words, so many in common make two notes one
 
-_WORD = re.compile(r"[^\W_][\w./@+-]*")
-_PART = re.compile(r"[^\W_]{2,}")
-_SAFE_PATH = re.compile(r"[\w@+-][\w.@+-]*(?:/[\w@+-.][\w.@+-]*)*")
+_WORD = LazyRegex(r"[^\W_][\w./@+-]*")
+_PART = LazyRegex(r"[^\W_]{2,}")
+_SAFE_PATH = LazyRegex(r"[\w@+-][\w.@+-]*(?:/[\w@+-.][\w.@+-]*)*")
 _MAX_WORDS = 60
 _STOP = frozenset(
     "a about after all also an and any are as at be been but by can could did do does each every"
@@ -182,10 +182,10 @@ _RULES: dict[str, tuple[str, ...]] = {
 }
 # Letters of two alphabets in one word are there to be misread.
 _RULES["mixed alphabets"] = (r"[a-z][\u0370-\u052f]|[\u0370-\u052f][a-z]",)
-_SUSPICIONS = {reason: re.compile("|".join(rules)) for reason, rules in _RULES.items()}
-_LEADING = re.compile(r"^[\s#>*+|=~-]+|^\d{1,3}[.)]\s+")
-_RUNS = re.compile(r"`{2,}")
-_IMPORT = re.compile(r"@(?=[\w~./\\])\S*")
+_SUSPICIONS = {reason: LazyRegex("|".join(rules)) for reason, rules in _RULES.items()}
+_LEADING = LazyRegex(r"^[\s#>*+|=~-]+|^\d{1,3}[.)]\s+")
+_RUNS = LazyRegex(r"`{2,}")
+_IMPORT = LazyRegex(r"@(?=[\w~./\\])\S*")
 _ANGLES = str.maketrans({"<": "‹", ">": "›"})
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
+from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.text.plain import clean
 
 MAX_NAMES = 50
@@ -27,10 +28,10 @@ def plain_text(output: bytes) -> str:
 
 # --- failing tests ---------------------------------------------------------------------------
 
-_SIGN = re.compile(r"FAIL|ERROR|Failed|●|✖|<<<|not ok|^rspec |^\d+\) ")
+_SIGN = LazyRegex(r"FAIL|ERROR|Failed|●|✖|<<<|not ok|^rspec |^\d+\) ")
 # A line that names a test by itself, and how the name is put together.
 _ONE_LINERS = [
-    (re.compile(expression), name)
+    (LazyRegex(expression), name)
     for expression, name in (
         # pytest: the summary, one test a line, and the same by xdist
         (r"^(?:FAILED|ERROR) (\S+(?:::.*?|\.py))(?: - .*)?$", r"\1"),
@@ -73,8 +74,8 @@ def _one_line_each(lines: list[str]) -> Iterator[str]:
                 break
 
 
-_JEST_FILE = re.compile(r"^\s*FAIL\s+(\S+\.\w+)(?: \([\d.]+ m?s\))?$")
-_JEST_TEST = re.compile(r"^\s{1,8}● (.+)$")
+_JEST_FILE = LazyRegex(r"^\s*FAIL\s+(\S+\.\w+)(?: \([\d.]+ m?s\))?$")
+_JEST_TEST = LazyRegex(r"^\s{1,8}● (.+)$")
 _NO_TEST_NAMES = ("Console", "Validation", "Deprecation", "Cannot log after")
 
 
@@ -88,8 +89,8 @@ def _jest(lines: list[str]) -> Iterator[str]:
             yield file if whole_file and file else found[1]
 
 
-_MOCHA_COUNT = re.compile(r"^ +\d+ failing$", re.MULTILINE)
-_MOCHA_ENTRY = re.compile(r"^ +\d+\) (\S.*)$")
+_MOCHA_COUNT = LazyRegex(r"^ +\d+ failing$", re.MULTILINE)
+_MOCHA_ENTRY = LazyRegex(r"^ +\d+\) (\S.*)$")
 _MOCHA_LINES = 5_000
 
 
@@ -107,8 +108,8 @@ def _mocha(text: str) -> Iterator[str]:
             title = []
 
 
-_GO_TEST = re.compile(r"^\s*--- FAIL: (\S+)")
-_GO_PACKAGE = re.compile(r"^FAIL\t\s*(\S+)(?:\s+(?:[\d.]+s|\[\w+ failed\]))?$")
+_GO_TEST = LazyRegex(r"^\s*--- FAIL: (\S+)")
+_GO_PACKAGE = LazyRegex(r"^FAIL\t\s*(\S+)(?:\s+(?:[\d.]+s|\[\w+ failed\]))?$")
 
 
 def _go(lines: list[str]) -> Iterator[str]:
@@ -125,7 +126,7 @@ def _go(lines: list[str]) -> Iterator[str]:
 
 # --- no tests at all -------------------------------------------------------------------------
 
-_SOME_RAN = re.compile(
+_SOME_RAN = LazyRegex(
     r"""
     \b[1-9]\d*\ (?:passed|passing|failed|failing|tests?\ (?:passed|completed|successful))\b
     | \bRan\ [1-9]\d*\ test
@@ -142,7 +143,7 @@ _SOME_RAN = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 # Runners that fail because there was nothing to run.
-_NOTHING_FAILS = re.compile(
+_NOTHING_FAILS = LazyRegex(
     r"""
     ^(?:=+\ )?(?:\d+\ deselected,\ )?no\ tests\ (?:ran|collected)\b
     | ^(?:=+\ )?\d+\ deselected\ in\b
@@ -155,7 +156,7 @@ _NOTHING_FAILS = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 # Runners that call it a success.
-_NOTHING_PASSES = re.compile(
+_NOTHING_PASSES = LazyRegex(
     r"""
     ^[ \t]+0\ passing\b
     | ^0\ examples,\ 0\ failures$
