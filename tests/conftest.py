@@ -45,7 +45,8 @@ def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("RALPH_", "CB_", "GIT_"))]:
             patch.delenv(name)
-        for name in ("NO_COLOR", "FORCE_COLOR", "XDG_CONFIG_HOME"):
+        # Bytecode: compiling all of us at every start would be most of what a start costs.
+        for name in ("NO_COLOR", "FORCE_COLOR", "XDG_CONFIG_HOME", "PYTHONDONTWRITEBYTECODE"):
             patch.delenv(name, raising=False)
         patch.setenv("HOME", str(home))
         patch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
