@@ -7,6 +7,7 @@ images, HTML or mentions; commands stand in code spans long enough to hold anyth
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import tzinfo
 from functools import partial
@@ -54,10 +55,16 @@ def code(text: str) -> str:
 
 
 def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) -> str:
-    from jinja2 import StrictUndefined
+    from jinja2 import FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    # Compiled templates stand beside our compiled modules, and are trusted like those.
+    compiled = _HERE / "__pycache__"
     environment = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(_HERE),
+        bytecode_cache=(
+            FileSystemBytecodeCache(str(compiled)) if os.access(compiled, os.W_OK) else None
+        ),
         autoescape=name.endswith(".html.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -77,7 +84,7 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         "code": code,
     }
     by_key = {group.key: group for group in report.groups}
-    return environment.from_string((_HERE / name).read_text(encoding="utf-8")).render(
+    return environment.get_template(name).render(
         report=report,
         tiles=[by_key[key] for key in ALWAYS],
         zone=clock(report.started_at, zone, "%Z") or "local time",
