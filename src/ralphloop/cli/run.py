@@ -78,7 +78,7 @@ def run(
     Stories come from SPECS_DIR (prd.json, then tasks.yaml), --prd, or stories.prd in ralph.toml.
     """
     if cb_status:
-        from ralphloop.cli.circuit import show_circuit
+        from ralphloop.cli.steering import show_circuit
 
         show_circuit(as_json=as_json)
         return ExitCode.COMPLETE

@@ -1,41 +1,134 @@
-"""Decisions tried out: `ralph replay` on a recorded night, `ralph eval` on labelled cases,
-`ralph simulate` on a scripted night.  Nothing is started and nothing in the project is written.
+"""Decisions tried out: `ralph analyze` on one output, `ralph eval` on labelled cases,
+`ralph simulate` on a scripted night, `ralph replay` on a recorded one.
+
+Nothing is started, and nothing in the project is written.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
+from msgspec.structs import asdict
 
+from ralphloop.agents.environment import local_time
 from ralphloop.cli import output
 from ralphloop.cli.given import Pairs, pairs_option
 from ralphloop.config.load import load_config, with_settings
-from ralphloop.config.model import (
-    CircuitSection,
-    Config,
-    Context,
-    LimitsSection,
-    policy_of,
-)
-from ralphloop.core.model import Circuit, ExitDecision
+from ralphloop.config.model import CircuitSection, Config, Context, LimitsSection, policy_of
+from ralphloop.core.iteration import Result, Start
+from ralphloop.core.model import Circuit, Evidence, ExitDecision, ProcessEnd, Response
 from ralphloop.core.policy import Limits, Mode
+from ralphloop.core.run_state import RunState
+from ralphloop.core.step import Step, step
 from ralphloop.errors import ExitCode, InputError, RepositoryError
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import JsonObject, RunRecord
 from ralphloop.journal.session import load_beginning
-from ralphloop.night.look import config_of
+from ralphloop.night.look import config_of, look
 from ralphloop.night.past import find_run
 from ralphloop.project import Project, find_project
+from ralphloop.readers import NAMES, reader_for
 from ralphloop.replay.cases import SCENARIOS, CaseResult, Played, Turn, judge, parse_cases, play
 from ralphloop.replay.nights import ReplayedNight, exported
 from ralphloop.replay.nights import replay as play_night
+from ralphloop.text.durations import iso
 from ralphloop.text.plain import counted
+from ralphloop.text.status import StatusBlock
 
 _COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
 _MOST_WORDS = 300
+_CHUNK = 1 << 16
+
+
+@click.command()
+@click.argument("file", default="-", type=click.Path(path_type=str, allow_dash=True))
+@click.option("--agent", type=click.Choice(NAMES), default="auto", help="Whose output this is.")
+@click.option("--exit-code", type=int, default=0, help="The agent's exit code.  [default: 0]")
+@click.option("--json", "as_json", is_flag=True, help="The whole analysis as one object.")
+def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
+    """Weigh one agent's output (FILE, or - for standard input) and say what would be decided.
+
+    Only the output is known here: no files were measured and no checks were run, so claims
+    stand in for evidence.  Always exits 0, whatever it finds.
+    """
+    now = time.time()
+    reader = reader_for(agent)
+    try:
+        with click.open_file(file, "rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                reader.feed(chunk)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), place=file) from None
+    response = reader.finish(exit_code=exit_code, now=local_time(now, os.environ))
+    project = find_project()
+    policy = policy_of(load_config(project.root, env=os.environ).config)
+    result = Result(response=response, end=ProcessEnd(exit_code=exit_code))
+    night = look(project, now=now)
+    state = RunState(starts=night.totals.starts, breaker=night.circuit)
+    taken = step(state, Start(), result, Evidence(at=now), policy)
+    if as_json:
+        output.emit_json(analysis_object(taken, response, timestamp=iso(now)))
+    else:
+        output.emit_lines(_summary(taken, response))
+
+
+def _summary(taken: Step, response: Response) -> Iterator[str]:
+    analysis, block, usage = taken.analysis, taken.analysis.status, response.usage
+    yield f"decision    {output.paint(output.safe(taken.decision.sentence), 'bold')}"
+    reason = f" ({output.safe(response.reason)})" if response.reason else ""
+    yield f"outcome     {analysis.outcome}{reason}, read as {response.reader} {response.format}"
+    if block is None:
+        yield "status      no RALPH_STATUS block"
+    else:
+        signal = "true" if analysis.exit_signal else "false"
+        rest = f": {output.safe(block.recommendation)}" if block.recommendation else ""
+        problems = f" ({'; '.join(block.problems)})" if block.problems else ""
+        status = block.status or "unreadable"
+        yield f"status      {status}, EXIT_SIGNAL {signal}{rest}{problems}"
+    yield f"indicators  {analysis.indicators.count}, confidence {analysis.confidence:.2f}"
+    if analysis.error_signature:
+        yield f"error       {output.safe(analysis.error_signature)}"
+    if usage.total_tokens or usage.cost_usd is not None:
+        cost = "no price known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+        estimated = " (estimated)" if usage.estimated else ""
+        yield f"usage       {usage.total_tokens:,} tokens, {cost}{estimated}"
+    for warning in analysis.warnings:
+        yield f"warning     {output.safe(warning)}"
+
+
+def analysis_object(taken: Step, response: Response, *, timestamp: str) -> JsonObject:
+    """One iteration's analysis in the published shape."""
+    analysis, decision, block = taken.analysis, taken.decision, taken.analysis.status
+    return {
+        "timestamp": timestamp,
+        "iteration": analysis.iteration,
+        "ralph_status": {
+            "found": block is not None,
+            **asdict(block or StatusBlock()),
+            "exit_signal": analysis.exit_signal,
+            "recommendation": (block and block.recommendation) or None,
+        },
+        "completion_indicators": analysis.indicators.count,
+        "exit_decision": decision.word,
+        "stuck_loop_detected": analysis.stuck_loop_detected,
+        "circuit_breaker_state": analysis.circuit,
+        "outcome": analysis.outcome,
+        "outcome_reason": response.reason,
+        "confidence": analysis.confidence,
+        "indicators": asdict(analysis.indicators),
+        "reasons": decision.reasons,
+        **output.picked(analysis, "warnings", "error_signature", "story_claimed", "question"),
+        "stuck": [{"pattern": each.name, "detail": each.detail} for each in analysis.stuck],
+        "progress": analysis.progress,
+        **output.picked(response, "reader", "format", "session_id", "model"),
+        "usage": asdict(response.usage),
+        "denials": [output.picked(denial, "tool", "summary") for denial in response.denials],
+        "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
+    }
 
 
 @click.command("eval")
