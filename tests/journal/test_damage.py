@@ -13,7 +13,7 @@ import pytest
 
 from ralphloop.core.iteration import MarkStory
 from ralphloop.errors import ExitCode, JournalError
-from ralphloop.journal import database
+from ralphloop.journal import schema
 from ralphloop.journal.database import use_write_ahead_log
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.store import Journal
@@ -123,14 +123,14 @@ def test_a_journal_that_appears_while_another_is_built_is_kept(
 ) -> None:
     """Of two creators in the same moment the later one takes what it finds."""
 
-    def another_was_faster(temporary: Path) -> None:
+    def another_was_faster(connection: sqlite3.Connection) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(database, "_build", build)
+            patch.setattr(schema, "create", create)
             filled(path)
-        build(temporary)
+        create(connection)
 
-    build = database._build
-    monkeypatch.setattr(database, "_build", another_was_faster)
+    create = schema.create
+    monkeypatch.setattr(schema, "create", another_was_faster)
     with Journal.open(path) as journal:
         assert journal.totals("r1").iterations == 30
     assert not list(path.parent.glob("*.tmp"))

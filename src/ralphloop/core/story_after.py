@@ -9,6 +9,8 @@ agent that was asked for its status block has answered twice in one start, and b
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec.structs import replace
 
 from ralphloop.core.grading import UNCHANGED
@@ -109,7 +111,10 @@ _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENI
 _LONGEST = 300
 
 
-def entry_outcome(one: Weighed) -> str:
+EntryOutcome = Literal["passed", "failed", "blocked", "no_progress", "interrupted", "in_progress"]
+
+
+def entry_outcome(one: Weighed) -> EntryOutcome:
     """The word for how it went."""
     analysis = one.analysis
     if one.verdict.passed:

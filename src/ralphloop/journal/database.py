@@ -101,7 +101,8 @@ class Database:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             temporary = self.path.parent / temporary_name()
             try:
-                _copy(self.connection, temporary)
+                with _new_file(temporary) as copy:
+                    self.connection.backup(copy)
                 # Closing removes the log by its name, so it comes before the name is used again.
                 self.connection.close()
                 for side in ("-wal", "-shm"):
@@ -125,11 +126,8 @@ def open_for_writing(path: Path, *, check: bool) -> Database:
             _create(path)
         _refuse_empty(path)
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
-        try:
+        with _closed_on_failure(connection):
             return _prepared(connection, path, check=check)
-        except BaseException:  # whatever it was goes on; the connection must not
-            connection.close()
-            raise
 
 
 def open_for_reading(path: Path) -> Database:
@@ -137,12 +135,18 @@ def open_for_reading(path: Path) -> Database:
     with explained(path):
         _refuse_empty(path)
         connection = _connect_for_reading(path)
-        try:
+        with _closed_on_failure(connection):
             _refuse_unknown(connection, path)
-        except BaseException:  # whatever it was goes on; the connection must not
-            connection.close()
-            raise
         return Database(connection, path)
+
+
+@contextmanager
+def _closed_on_failure(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:  # whatever it was goes on; the connection must not
+        connection.close()
+        raise
 
 
 def empty(path: Path) -> Database:
@@ -177,7 +181,11 @@ def explained(path: Path) -> Iterator[None]:
         code = _primary_code(error)
         if code is None:
             raise  # a misuse of the module is our own bug, not the journal's state
-        raise _journal_error(path, code, str(error)) from error
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise _unusable(path, f"the journal {path} is damaged: {error}") from error
+        other = ("the journal {path} failed", "Look at its directory.")
+        message, step = _FAILURES.get(code, other)
+        raise JournalError(f"{message.format(path=path)}: {error}", step) from error
     except OSError as error:
         reason = error.strerror or str(error)
         step = "Give yourself access to that directory, then try again."
@@ -186,37 +194,42 @@ def explained(path: Path) -> Iterator[None]:
 
 def _create(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    _refuse_orphaned_log(path)
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size > 0:
+        # SQLite would play the old log into the new file.
+        raise JournalError(
+            f"the journal {path} is gone, but its write-ahead log {log.name} is still there",
+            f"Restore {path.name}, or move {log.name} away to begin a new journal.",
+        )
     temporary = path.parent / temporary_name()
     try:
-        _build(temporary)
+        with _new_file(temporary) as connection:
+            connection.execute("BEGIN")
+            schema.create(connection)
+            connection.execute("COMMIT")
         kill_point("journal.create.uncommitted")
-        _put_in_place(temporary, path)
+        try:
+            path.hardlink_to(temporary)
+        except FileExistsError:
+            pass  # somebody else created it in the same moment: theirs is as good
+        except OSError:
+            temporary.rename(path)  # file systems without hard links
+        sync_directory(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
     kill_point("journal.create.committed")
 
 
-def _build(temporary: Path) -> None:
-    connection = sqlite3.connect(temporary, isolation_level=None)
+@contextmanager
+def _new_file(path: Path) -> Iterator[sqlite3.Connection]:
+    """A file that nobody sees before it is whole: it needs no side file that could be left."""
+    connection = sqlite3.connect(path, isolation_level=None)
     try:
-        # Nobody sees the file before it is whole, so it needs no side file that could be left.
         _pragma(connection, "journal_mode = MEMORY")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("BEGIN")
-        schema.create(connection)
-        connection.execute("COMMIT")
+        yield connection
     finally:
         connection.close()
-
-
-def _copy(connection: sqlite3.Connection, target: Path) -> None:
-    copy = sqlite3.connect(target, isolation_level=None)
-    try:
-        copy.execute("PRAGMA synchronous = FULL")
-        connection.backup(copy)
-    finally:
-        copy.close()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -225,26 +238,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _put_in_place(temporary: Path, path: Path) -> None:
-    try:
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        pass  # somebody else created it in the same moment: theirs is as good
-    except OSError:
-        temporary.rename(path)  # file systems without hard links
-    sync_directory(path.parent)
-
-
-def _refuse_orphaned_log(path: Path) -> None:
-    log = path.with_name(path.name + "-wal")
-    # SQLite would play the old log into the new file.
-    if log.exists() and log.stat().st_size > 0:
-        raise JournalError(
-            f"the journal {path} is gone, but its write-ahead log {log.name} is still there",
-            f"Restore {path.name}, or move {log.name} away to begin a new journal.",
-        )
 
 
 def _refuse_empty(path: Path) -> None:
@@ -280,7 +273,9 @@ def _connect_for_reading(path: Path) -> sqlite3.Connection:
 def _prepared(connection: sqlite3.Connection, path: Path, *, check: bool) -> Database:
     _refuse_unknown(connection, path)
     if check and path.stat().st_size < _QUICK_CHECK_BELOW_BYTES:
-        _refuse_damaged(connection, path)
+        verdict = _pragma(connection, "quick_check(1)")
+        if verdict != "ok":
+            raise _unusable(path, f"the journal {path} is damaged: {verdict}")
     uses_log = use_write_ahead_log(connection)
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
     database = Database(connection, path, "" if uses_log else _NO_WAL)
@@ -293,18 +288,11 @@ def _prepared(connection: sqlite3.Connection, path: Path, *, check: bool) -> Dat
 def _refuse_unknown(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != schema.APPLICATION_ID:
         raise _unusable(path, f"{path} is an SQLite file, but not a journal of ralph")
-    newer = schema.unknown_migrations(connection)
-    if newer:
+    if newer := schema.unknown_migrations(connection):
         raise JournalError(
             f"the journal {path} was written by a newer ralph (it has {', '.join(sorted(newer))})",
             "Use that version of ralph, or upgrade this one.",
         )
-
-
-def _refuse_damaged(connection: sqlite3.Connection, path: Path) -> None:
-    verdict = _pragma(connection, "quick_check(1)")
-    if verdict != "ok":
-        raise _unusable(path, f"the journal {path} is damaged: {verdict}")
 
 
 def _pragma(connection: sqlite3.Connection, text: str) -> object:
@@ -324,13 +312,6 @@ def _unusable(path: Path, message: str) -> JournalError:
         f"(attempts, budgets and the circuit's state are then forgotten): "
         f"mv {path} {path}.damaged",
     )
-
-
-def _journal_error(path: Path, code: int, detail: str) -> JournalError:
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return _unusable(path, f"the journal {path} is damaged: {detail}")
-    message, step = _FAILURES.get(code, ("the journal {path} failed", "Look at its directory."))
-    return JournalError(f"{message.format(path=path)}: {detail}", step)
 
 
 _FAILURES = {

@@ -53,14 +53,17 @@ class KernelLock:
     def attempt(cls, directory: Path) -> Self | None:
         """The lock, or None where another process has it."""
         try:
-            return cls._lock_file(directory / LOCK_NAME)
-        except OSError as error:
-            if error.errno not in _REFUSALS:
-                raise _cannot_lock(directory, error) from error
-        try:
+            try:
+                return cls._lock_file(directory / LOCK_NAME)
+            except OSError as error:
+                if error.errno not in _REFUSALS:
+                    raise
             return cls._lock_file(_local_path(directory), _NOTE)
         except OSError as error:
-            raise _cannot_lock(directory, error) from error
+            raise RepositoryError(
+                f"cannot lock the project at {directory / LOCK_NAME}: {error.strerror or error}",
+                "Give yourself write permission to that directory, then try again.",
+            ) from error
 
     @classmethod
     def _lock_file(cls, path: Path, note: str = "") -> Self | None:
@@ -112,13 +115,6 @@ def _local_path(directory: Path) -> Path:
     return room / f"{digest[:32]}.lock"
 
 
-def _cannot_lock(directory: Path, error: OSError) -> RepositoryError:
-    return RepositoryError(
-        f"cannot lock the project at {directory / LOCK_NAME}: {error.strerror or error}",
-        "Give yourself write permission to that directory, then try again.",
-    )
-
-
 _HOOK_PATIENCE_S = 2.0
 _NAMING_PATIENCE_S = 0.3
 _PAUSE_S = 0.02
@@ -136,7 +132,11 @@ class RunLock:
     @classmethod
     def acquire(cls, directory: Path, *, run: str, now: float) -> Self:
         """Take the project for a run in script mode; LockedError names a live holder."""
-        holder = _this_process(directory.parent, run=run, now=now)
+        from ralphloop.proc.table import started_at
+
+        pid, project = os.getpid(), str(directory.parent)
+        host, began = os.uname().nodename, started_at(pid) or 0.0
+        holder = Holder(run, "script", pid, host, now, pid_started=began, project=project)
         return cls(_take_all(directory, holder, now=now), holder)
 
     @property
@@ -165,7 +165,9 @@ class RunLock:
         """Give the project back; doing it twice changes nothing."""
         for place, kernel in self._held.items():
             if kernel.is_open:
-                _forget_holder(place, self.holder.run)
+                holder = read_holder(place)
+                if holder is not None and holder.run == self.holder.run:
+                    (place / HOLDER_NAME).unlink(missing_ok=True)
                 kernel.release()
 
     def __enter__(self) -> Self:
@@ -202,7 +204,16 @@ def hook_turn(
 def end_lease(directory: Path, *, session: str, now: float) -> bool:
     """Give the project back for a session; False where it did not hold it."""
     asked = Holder("", "hook", 0, "", now, session=session, project=str(directory.parent))
-    ended = [_end_lease(place, asked, now=now) for place in _places(directory)]
+    ended = []
+    for place in _places(directory):
+        kernel = _take(place, asked, now=now, patience_s=_HOOK_PATIENCE_S)
+        try:
+            holder = read_holder(place)
+            ended.append(holder is not None and holder.is_lease and _is_same(holder, asked))
+            if ended[-1]:
+                (place / HOLDER_NAME).unlink(missing_ok=True)
+        finally:
+            kernel.release()
     return ended[0]
 
 
@@ -239,9 +250,7 @@ def _take_all(
     try:
         for place in _places(directory):
             held[place] = _take(place, holder, now=now, patience_s=patience_s)
-            _refuse_foreign_lease(place, holder, now=now)
-            if held[place].note and not holder.is_lease:
-                _refuse_other_machine(place)
+            _refuse_earlier(place, holder, now=now, is_local=bool(held[place].note))
         for place in held:
             _write_holder(place, holder)
     except BaseException:  # whatever it was goes on; the locks must not
@@ -263,21 +272,10 @@ def _take(place: Path, asking: Holder, *, now: float, patience_s: float = 0.0) -
         if lock is not None:
             return lock
         # Turns of a session are over soon; a run in script mode is not worth waiting for.
-        if time.monotonic() >= deadline or _is_script(live_holder(place, now)):
+        holder = live_holder(place, now)
+        if time.monotonic() >= deadline or (holder and not holder.is_lease):
             raise _held_by(_named_holder(place, now), asking)
         time.sleep(_PAUSE_S)
-
-
-def _end_lease(place: Path, asked: Holder, *, now: float) -> bool:
-    kernel = _take(place, asked, now=now, patience_s=_HOOK_PATIENCE_S)
-    try:
-        holder = read_holder(place)
-        if holder is None or not holder.is_lease or not _is_same(holder, asked):
-            return False
-        (place / HOLDER_NAME).unlink(missing_ok=True)
-        return True
-    finally:
-        kernel.release()
 
 
 def _is_same(holder: Holder, asking: Holder) -> bool:
@@ -285,49 +283,24 @@ def _is_same(holder: Holder, asking: Holder) -> bool:
     return holder.session == asking.session and holder.project in ("", asking.project)
 
 
-def _is_script(holder: Holder | None) -> bool:
-    return holder is not None and not holder.is_lease
-
-
-def _this_process(project: Path, *, run: str, now: float) -> Holder:
-    from ralphloop.proc.table import started_at
-
-    pid = os.getpid()
-    return Holder(
-        run=run,
-        mode="script",
-        pid=pid,
-        host=os.uname().nodename,
-        since=now,
-        pid_started=started_at(pid) or 0.0,
-        project=str(project),
-    )
-
-
 def _write_holder(directory: Path, holder: Holder) -> None:
     write_atomic(directory / HOLDER_NAME, encode_holder(holder), within=directory, durable=False)
 
 
-def _forget_holder(directory: Path, run: str) -> None:
-    holder = read_holder(directory)
-    if holder is not None and holder.run == run:
-        (directory / HOLDER_NAME).unlink(missing_ok=True)
-
-
-def _refuse_foreign_lease(place: Path, asking: Holder, *, now: float) -> None:
+def _refuse_earlier(place: Path, asking: Holder, *, now: float, is_local: bool) -> None:
+    """Who signed here before: the lease of another session, or a run of another machine."""
     holder = read_holder(place)
-    if holder is not None and holder.lease_holds(now) and not _is_same(holder, asking):
+    if holder is None:
+        return
+    if holder.lease_holds(now) and not _is_same(holder, asking):
         raise _held_by(holder, asking)
-
-
-def _refuse_other_machine(directory: Path) -> None:
-    # Without a kernel lock that reaches there, nobody here can tell whether it still lives.
-    holder = read_holder(directory)
-    if holder is not None and not holder.is_lease and holder.host != os.uname().nodename:
+    is_script = not (holder.is_lease or asking.is_lease)
+    if is_local and is_script and holder.host != os.uname().nodename:
+        # Without a kernel lock that reaches there, nobody here can tell whether it still lives.
         raise LockedError(
             f"{_described(holder)} may still hold this project: it did not sign off, and this "
             "file system refuses the lock that would tell",
-            f"Make sure that run has ended, then remove {directory / HOLDER_NAME}.",
+            f"Make sure that run has ended, then remove {place / HOLDER_NAME}.",
         )
 
 

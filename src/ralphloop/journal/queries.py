@@ -11,7 +11,7 @@ several times a second through a whole night.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -41,8 +41,6 @@ from ralphloop.text.durations import is_expired
 
 SESSION_HOURS = 24.0
 ASKINGS_KEY = "askings"
-_JSON_COLUMNS = frozenset({"config", "payload"})
-_UNFINISHED = "status IN ('running', 'stopped')"
 _R = TypeVar("_R", bound=msgspec.Struct)
 
 
@@ -54,17 +52,18 @@ class Queries:
 
     @cached_property
     def _brief(self) -> str:
-        rest = set(IterationRecord.__struct_fields__) - {"record", "effects"}
-        return self._known("iterations", rest)
+        """The short columns there are: a reader may meet a journal before its migration."""
+        there = self._db.rows("SELECT name FROM pragma_table_info('iterations')")
+        short = set(IterationRecord.__struct_fields__) - {"record", "effects"}
+        return ", ".join(short.intersection(row["name"] for row in there))
 
-    @cached_property
-    def _totals(self) -> str:
-        return self._known("runs", Totals.__struct_fields__)
+    def _all(self, kind: type[_R], sql: str, *parameters: object) -> list[_R]:
+        """What the rows say; not strict, because SQLite has no booleans."""
+        rows = (_decoded(row) for row in self._db.rows(sql, parameters))
+        return [msgspec.convert(row, kind, strict=False) for row in rows]
 
-    def _known(self, table: str, names: Iterable[str]) -> str:
-        """The columns there are: a reader may meet a journal before its migration."""
-        there = self._db.rows("SELECT name FROM pragma_table_info(?)", (table,))
-        return ", ".join({row["name"] for row in there}.intersection(names))
+    def _one(self, kind: type[_R], sql: str, *parameters: object) -> _R | None:
+        return next(iter(self._all(kind, sql, *parameters)), None)
 
     @property
     def path(self) -> Path:
@@ -92,16 +91,17 @@ class Queries:
 
     def find_run(self, run: str) -> RunRecord | None:
         """The run of that id."""
-        return _first_run(self._db.rows("SELECT * FROM runs WHERE id = ?", (run,)))
+        return self._one(RunRecord, "SELECT * FROM runs WHERE id = ?", run)
 
     def latest_run(self) -> RunRecord | None:
         """The newest run, whatever became of it."""
-        return _first_run(self._db.rows("SELECT * FROM runs ORDER BY seq DESC LIMIT 1"))
+        return self._one(RunRecord, "SELECT * FROM runs ORDER BY seq DESC LIMIT 1")
 
     def latest_unfinished(self) -> RunRecord | None:
         """The newest run that was neither completed nor replaced."""
-        sql = f"SELECT * FROM runs WHERE {_UNFINISHED} ORDER BY seq DESC LIMIT 1"  # noqa: S608
-        return _first_run(self._db.rows(sql))
+        where = "status IN ('running', 'stopped')"
+        sql = f"SELECT * FROM runs WHERE {where} ORDER BY seq DESC LIMIT 1"  # noqa: S608
+        return self._one(RunRecord, sql)
 
     def resume_candidate(self, now: float) -> ResumeCandidate | None:
         """What `--continue` finds; a wait that is still to end keeps a run from expiring."""
@@ -115,25 +115,23 @@ class Queries:
 
     def runs(self, limit: int = 20) -> list[RunRecord]:
         """The newest runs, newest first."""
-        rows = self._db.rows("SELECT * FROM runs ORDER BY seq DESC LIMIT ?", (limit,))
-        return [_run(row) for row in rows]
+        return self._all(RunRecord, "SELECT * FROM runs ORDER BY seq DESC LIMIT ?", limit)
 
     def totals(self, run: str) -> Totals:
         """What the run has spent and done so far, over all its interruptions."""
-        row = self._db.row(f"SELECT {self._totals} FROM runs WHERE id = ?", (run,))  # noqa: S608
-        return _record(row, Totals) if row else Totals()
+        found = self.find_run(run)
+        return found.totals if found else Totals()
 
     def saved_state(self, run: str) -> SavedState | None:
         """The folded state after the last finished iteration."""
-        row = self._db.row("SELECT after, state FROM states WHERE run = ?", (run,))
-        return _record(row, SavedState) if row else None
+        return self._one(SavedState, "SELECT after, state FROM states WHERE run = ?", run)
 
     # --- iterations --------------------------------------------------------------------------
 
     def iteration(self, run: str, n: int) -> IterationRecord | None:
         """One iteration with everything that was kept of it."""
-        row = self._db.row("SELECT * FROM iterations WHERE run = ? AND n = ?", (run, n))
-        return _record(row, IterationRecord) if row else None
+        sql = "SELECT * FROM iterations WHERE run = ? AND n = ?"
+        return self._one(IterationRecord, sql, run, n)
 
     def iterations(
         self, run: str, *, after: int = 0, limit: int = 100, brief: bool = False
@@ -141,17 +139,17 @@ class Queries:
         """Iterations in order; `brief` leaves out the two long columns."""
         columns = self._brief if brief else "*"
         sql = f"SELECT {columns} FROM iterations WHERE run = ? AND n > ? ORDER BY n LIMIT ?"  # noqa: S608
-        return _records(self._db.rows(sql, (run, after, limit)), IterationRecord)
+        return self._all(IterationRecord, sql, run, after, limit)
 
     def latest_iterations(self, run: str, limit: int = 20) -> list[IterationRecord]:
         """The newest iterations, newest first."""
         sql = "SELECT * FROM iterations WHERE run = ? ORDER BY n DESC LIMIT ?"
-        return _records(self._db.rows(sql, (run, limit)), IterationRecord)
+        return self._all(IterationRecord, sql, run, limit)
 
     def story_iterations(self, run: str, story: str, limit: int = 100) -> list[IterationRecord]:
         """The newest iterations that worked on a story, newest first."""
         sql = "SELECT * FROM iterations WHERE run = ? AND story = ? ORDER BY n DESC LIMIT ?"
-        return _records(self._db.rows(sql, (run, story, limit)), IterationRecord)
+        return self._all(IterationRecord, sql, run, story, limit)
 
     def passing_iterations(self) -> dict[str, Passing]:
         """For each story the newest iteration of any run that marked it, its effects done."""
@@ -186,8 +184,8 @@ class Queries:
         # The index holds only these rows; without the hint SQLite may walk all of a long run.
         sql = f"SELECT {columns} FROM iterations INDEXED BY {index} WHERE {where}"  # noqa: S608
         if run is None:
-            return _records(self._db.rows(sql + " ORDER BY rowid"), kind)
-        return _records(self._db.rows(sql + " AND run = ? ORDER BY n", (run,)), kind)
+            return self._all(kind, sql + " ORDER BY rowid")
+        return self._all(kind, sql + " AND run = ? ORDER BY n", run)
 
     def starts_since(self, moment: float) -> int:
         """Agent starts of all runs from that moment on, for limits by the hour."""
@@ -211,7 +209,7 @@ class Queries:
     def interventions(self, run: str) -> list[InterventionRecord]:
         """What changed the run between iterations, in order."""
         sql = "SELECT after, at, change FROM interventions WHERE run = ? ORDER BY seq"
-        return _records(self._db.rows(sql, (run,)), InterventionRecord)
+        return self._all(InterventionRecord, sql, run)
 
     def story_states(self, run: str) -> dict[str, JsonObject]:
         """What is remembered of each story in this run."""
@@ -226,23 +224,21 @@ class Queries:
     def open_wait(self, run: str) -> Wait | None:
         """The wait the run is in, or was in when it died."""
         sql = "SELECT * FROM waits WHERE run = ? AND ended_at IS NULL ORDER BY id DESC LIMIT 1"
-        row = self._db.row(sql, (run,))
-        return _record(row, Wait) if row else None
+        return self._one(Wait, sql, run)
 
     def waits(self, run: str, limit: int = 100) -> list[Wait]:
         """The newest waits of a run, newest first."""
         sql = "SELECT * FROM waits WHERE run = ? ORDER BY id DESC LIMIT ?"
-        return _records(self._db.rows(sql, (run, limit)), Wait)
+        return self._all(Wait, sql, run, limit)
 
     def pending_requests(self, run: str) -> list[Request]:
         """Requests nobody has answered yet, oldest first."""
         sql = "SELECT * FROM requests WHERE run = ? AND status = 'pending' ORDER BY id"
-        return _records(self._db.rows(sql, (run,)), Request)
+        return self._all(Request, sql, run)
 
     def find_request(self, request: int) -> Request | None:
         """One request and its answer."""
-        row = self._db.row("SELECT * FROM requests WHERE id = ?", (request,))
-        return _record(row, Request) if row else None
+        return self._one(Request, "SELECT * FROM requests WHERE id = ?", request)
 
     def events_since(
         self, seq: int, limit: int = 500, *, run: str | None = None
@@ -266,45 +262,29 @@ class Queries:
         return LoopEvent(run=row["run"], at=row["at"], what=what, iteration=n, seq=row["seq"])
 
 
-def _first_run(rows: list[sqlite3.Row]) -> RunRecord | None:
-    return _run(rows[0]) if rows else None
-
-
-def _run(row: sqlite3.Row) -> RunRecord:
-    values = dict(_values(row))
-    totals = {name: values[name] for name in Totals.__struct_fields__ if name in values}
-    return msgspec.convert({**values, "totals": totals}, RunRecord, strict=False)
-
-
-def _records(rows: list[sqlite3.Row], kind: type[_R]) -> list[_R]:
-    return [_record(row, kind) for row in rows]
-
-
-def _record(row: sqlite3.Row, kind: type[_R]) -> _R:
-    # Not strict, because SQLite has no booleans.
-    return msgspec.convert(dict(_values(row)), kind, strict=False)
-
-
-def _values(row: sqlite3.Row) -> Iterator[tuple[str, Any]]:
-    for name in row.keys():  # noqa: SIM118 - iterating a Row gives its values
-        value = row[name]
-        if name in _JSON_COLUMNS:
-            value = msgspec.json.decode(value)
-        elif name == "record":
-            value = _kept(value)
-        elif name == "effects":
-            value = msgspec.json.decode(value, type=tuple[AnyEffect, ...])
-        elif name == "change":
-            value = msgspec.json.decode(value, type=AnyIntervention)
-        yield name, value
-
-
 def _kept(record: str) -> Iteration:
     """The record; of one that another version wrote, the parts that can be read."""
     try:
         return msgspec.json.decode(record, type=Iteration)
     except msgspec.ValidationError:
         return readable(msgspec.json.decode(record), Iteration)
+
+
+_DECODERS: dict[str, Callable[[str], object]] = {
+    "config": msgspec.json.decode,
+    "payload": msgspec.json.decode,
+    "record": _kept,
+    "effects": msgspec.json.Decoder(tuple[AnyEffect, ...]).decode,
+    "change": msgspec.json.Decoder(AnyIntervention).decode,
+}
+
+
+def _decoded(row: sqlite3.Row) -> dict[str, Any]:
+    """The columns as values; a run's totals stand among them."""
+    columns = dict(row)
+    for name in _DECODERS.keys() & columns.keys():
+        columns[name] = _DECODERS[name](columns[name])
+    return {**columns, "totals": columns}
 
 
 class JournalReader(Queries):

@@ -2,11 +2,10 @@
 
 Times are epoch seconds.  `record` and `effects` are the core's own values, stored as JSON without
 their defaults; of a record that another version wrote only what is known here is read.  `config`,
-`data`, `payload` and `answer` are JSON values, `state` is the bytes of the folded state.
+`payload` and `answer` are JSON values, `state` is the bytes of the folded state.
 
-Values on their way into the journal, and back where another version wrote them.  They come from
-agents and files we do not control: half surrogate pairs, negative or endless numbers.  A night must
-not end because a number could not be stored.
+Values come from agents and files we do not control: half surrogate pairs, negative or endless
+numbers.  A night must not end because one could not be stored.
 """
 
 from __future__ import annotations
@@ -102,23 +101,13 @@ class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
 # --- coming out ------------------------------------------------------------------------------
 
 
-class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
+class RunRecord(NewRun, frozen=True, kw_only=True):
     status: RunStatus
-    mode: str
-    session: str
-    started_at: float
     last_activity: float
     ended_at: float | None
     decision: str
     reason: str
-    prd_path: str
-    branch: str
-    head: str
-    pid: int
-    pid_started: float
-    continues: str | None
-    config: JsonObject
+    config: JsonObject = msgspec.field(default_factory=dict)
     totals: Totals
 
 

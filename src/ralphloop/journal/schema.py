@@ -74,8 +74,18 @@ def m003_interventions(connection: sqlite3.Connection) -> None:
 
 MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_unpriced, m003_interventions)
 
+_AMOUNTS = """    cost_usd REAL NOT NULL DEFAULT 0,
+    cost_estimated INTEGER NOT NULL DEFAULT 0,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_read_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+    tasks_completed INTEGER NOT NULL DEFAULT 0,
+    files_modified INTEGER NOT NULL DEFAULT 0,
+    commits INTEGER NOT NULL DEFAULT 0,
+"""
 _INITIAL = (
-    """
+    f"""
 CREATE TABLE runs (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -96,16 +106,7 @@ CREATE TABLE runs (
     config TEXT NOT NULL,
     starts INTEGER NOT NULL DEFAULT 0,
     iterations INTEGER NOT NULL DEFAULT 0,
-    cost_usd REAL NOT NULL DEFAULT 0,
-    cost_estimated INTEGER NOT NULL DEFAULT 0,
-    input_tokens INTEGER NOT NULL DEFAULT 0,
-    output_tokens INTEGER NOT NULL DEFAULT 0,
-    cache_read_tokens INTEGER NOT NULL DEFAULT 0,
-    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
-    tasks_completed INTEGER NOT NULL DEFAULT 0,
-    files_modified INTEGER NOT NULL DEFAULT 0,
-    commits INTEGER NOT NULL DEFAULT 0,
-    active_s REAL NOT NULL DEFAULT 0,
+{_AMOUNTS}    active_s REAL NOT NULL DEFAULT 0,
     waited_s REAL NOT NULL DEFAULT 0
 )""",
     "CREATE INDEX runs_unfinished ON runs (seq) WHERE status IN ('running', 'stopped')",
@@ -115,7 +116,7 @@ CREATE TABLE states (
     after INTEGER NOT NULL,
     state BLOB NOT NULL
 )""",
-    """
+    f"""
 CREATE TABLE iterations (
     run TEXT NOT NULL,
     n INTEGER NOT NULL,
@@ -134,17 +135,8 @@ CREATE TABLE iterations (
     status TEXT NOT NULL DEFAULT '',
     end_tree TEXT NOT NULL DEFAULT '',
     counted INTEGER NOT NULL DEFAULT 0,
-    cost_usd REAL NOT NULL DEFAULT 0,
-    cost_estimated INTEGER NOT NULL DEFAULT 0,
-    input_tokens INTEGER NOT NULL DEFAULT 0,
-    output_tokens INTEGER NOT NULL DEFAULT 0,
-    cache_read_tokens INTEGER NOT NULL DEFAULT 0,
-    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
-    tasks_completed INTEGER NOT NULL DEFAULT 0,
-    files_modified INTEGER NOT NULL DEFAULT 0,
-    commits INTEGER NOT NULL DEFAULT 0,
-    applied_at REAL,
-    record TEXT NOT NULL DEFAULT '{}',
+{_AMOUNTS}    applied_at REAL,
+    record TEXT NOT NULL DEFAULT '{{}}',
     effects TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (run, n)
 )""",

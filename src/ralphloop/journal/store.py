@@ -82,7 +82,9 @@ class Journal(Queries):
         with self._db.write("begin_run") as db:
             _void_requests(db, new.started_at, "status IN ('running', 'stopped')")
             db.run("UPDATE runs SET status = 'superseded' WHERE status IN ('running', 'stopped')")
-            _insert(db, "runs", _run_columns(new))
+            columns = msgspec.structs.asdict(new) | {"config": json_text(new.config)}
+            columns |= {"status": RunStatus.RUNNING, "last_activity": new.started_at}
+            _insert(db, "runs", texts(columns))
             if new.continues is not None:
                 sql = "INSERT INTO stories SELECT ?, story, state FROM stories WHERE run = ?"
                 db.run(sql, (text(new.id), text(new.continues)))
@@ -142,18 +144,13 @@ class Journal(Queries):
         """Write everything of an iteration, and all it changes, at once."""
         with self._db.write("finish_iteration") as db:
             db.run(_ALIVE, {"now": done.finished_at, "run": done.run})
-            changed = db.run(_FINISH, _finish_columns(done))
+            columns = _finish_columns(done)
+            named = ", ".join(f"{name} = :{name}" for name in columns)
+            where = "run = :run AND n = :n AND finished_at IS NULL"
+            changed = db.run(f"UPDATE iterations SET {named} WHERE {where}", columns)  # noqa: S608
             _expect_one(changed, f"iteration {done.run}/{done.n} was never started or is finished")
             db.run(_ADD_TOTALS, {"run": done.run} | _spent_columns(done.spent))
-            if done.state is not None:
-                db.run(
-                    "INSERT OR REPLACE INTO states (run, after, state) VALUES (?, ?, ?)",
-                    (done.run, done.n, done.state),
-                )
-            for story, state in done.stories.items():
-                _put_story(db, done.run, story, state)
-            for key, value in done.meta.items():
-                _set_meta(db, key, value)
+            _keep(db, done.run, done.n, done.state, done.stories, done.meta)
             _append_events(db, done.events)
 
     def mark_applied(self, run: str, n: int, *, now: float) -> None:
@@ -209,17 +206,9 @@ class Journal(Queries):
     ) -> None:
         """Write down what changed the run after that iteration, with all that it changed."""
         with self._db.write("intervene") as db:
-            _insert(
-                db,
-                "interventions",
-                {"run": run, "after": after, "at": now, "change": json_text(change)},
-            )
-            sql = "INSERT OR REPLACE INTO states (run, after, state) VALUES (?, ?, ?)"
-            db.run(sql, (run, after, state))
-            for story, one in stories.items():
-                _put_story(db, run, story, one)
-            for key, value in meta.items():
-                _set_meta(db, key, value)
+            columns = {"run": run, "after": after, "at": now, "change": json_text(change)}
+            _insert(db, "interventions", columns)
+            _keep(db, run, after, state, stories, meta)
 
     def set_meta(self, key: str, value: object) -> None:
         """Remember a value that outlives runs."""
@@ -262,23 +251,6 @@ class Journal(Queries):
             return db.run(sql, (str(status), text(answer), now, request)) == 1
 
 
-_FINISHED_COLUMNS = (
-    "finished_at",
-    "outcome",
-    "decision",
-    "status",
-    "end_tree",
-    "record",
-    "effects",
-    "applied_at",
-    "counted",
-    "cost_estimated",
-    *_SUMS,
-)
-_FINISH = (
-    f"UPDATE iterations SET {', '.join(f'{name} = :{name}' for name in _FINISHED_COLUMNS)}"  # noqa: S608
-    " WHERE run = :run AND n = :n AND finished_at IS NULL"
-)
 _ADD_TOTALS = (
     f"UPDATE runs SET {', '.join(f'{name} = {name} + :{name}' for name in _SUMS)},"  # noqa: S608
     " iterations = iterations + :counted, cost_estimated = MAX(cost_estimated, :cost_estimated)"
@@ -290,11 +262,6 @@ def _insert(db: Database, table: str, columns: Mapping[str, object]) -> None:
     names = ", ".join(columns)
     slots = ", ".join(f":{name}" for name in columns)
     db.run(f"INSERT INTO {table} ({names}) VALUES ({slots})", dict(columns))  # noqa: S608
-
-
-def _run_columns(new: NewRun) -> dict[str, object]:
-    columns = msgspec.structs.asdict(new) | {"config": json_text(new.config)}
-    return texts(columns | {"status": RunStatus.RUNNING, "last_activity": new.started_at})
 
 
 def _finish_columns(done: FinishedIteration) -> dict[str, object]:
@@ -341,6 +308,24 @@ def _end_wait(db: Database, run: str, now: float) -> None:
         {"now": now, "run": run},
     )
     db.run("UPDATE waits SET ended_at = ? WHERE run = ? AND ended_at IS NULL", (now, run))
+
+
+def _keep(
+    db: Database,
+    run: str,
+    after: int,
+    state: bytes | None,
+    stories: Mapping[str, object],
+    meta: Mapping[str, object],
+) -> None:
+    """The folded state after that iteration, in its parts."""
+    if state is not None:
+        sql = "INSERT OR REPLACE INTO states (run, after, state) VALUES (?, ?, ?)"
+        db.run(sql, (run, after, state))
+    for story, one in stories.items():
+        _put_story(db, run, story, one)
+    for key, value in meta.items():
+        _set_meta(db, key, value)
 
 
 def _put_story(db: Database, run: str, story: str, state: object) -> None:

@@ -19,7 +19,6 @@ import msgspec
 
 from ralphloop.atomic import append, write_atomic
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.model import Transition
 from ralphloop.core.policy import Policy
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord, json_text
@@ -29,7 +28,6 @@ from ralphloop.text.plain import one_line
 SESSION_VIEW = ".ralph-session.json"
 CIRCUIT_VIEW = ".ralph-circuit-state.json"
 PROGRESS_VIEW = "progress.txt"
-PROGRESS_OUTCOMES = ("passed", "failed", "blocked", "no_progress", "interrupted", "in_progress")
 
 _LONGEST_TASK = 200
 _LONGEST_SUMMARY = 300
@@ -86,7 +84,16 @@ def circuit_view(state: BreakerState, policy: Policy) -> JsonObject:
             "cooldown_minutes": policy.cooldown_minutes,
         },
         "opened_count": state.opened_count,
-        "history": [_change(change) for change in state.history],
+        "history": [
+            {
+                "at": _moment(change.at),
+                "from": str(change.before),
+                "to": str(change.after),
+                "reason": _bounded(change.reason, _LONGEST_REASON),
+                "iteration": change.iteration,
+            }
+            for change in state.history
+        ],
     }
 
 
@@ -95,17 +102,28 @@ def iteration_list(run: RunRecord, iterations: Iterable[IterationRecord]) -> Jso
     return {
         "session_id": run.id,
         "started_at": _moment(run.started_at),
-        "iterations": [_iteration(iteration) for iteration in iterations],
+        "iterations": [
+            {
+                "number": record.n,
+                "timestamp": _moment(record.finished_at or record.started_at),
+                "status": record.status or None,
+                "tasks_completed": record.tasks_completed,
+                "files_modified": record.files_modified,
+                "exit_decision": record.decision or None,
+                "outcome": record.outcome or None,
+                "story": record.story,
+            }
+            for record in iterations
+        ],
         **_session_totals(run),
     }
 
 
 def progress_text(entry: ProgressEntry) -> str:
     """One entry of `progress.txt`; whatever it speaks of stays on its own line."""
-    if entry.outcome not in PROGRESS_OUTCOMES:
-        raise ValueError(f"{entry.outcome!r} is no outcome; one of {', '.join(PROGRESS_OUTCOMES)}")
+    stamp = iso(entry.at).translate(str.maketrans("T", "-", "-:Z"))
     return (
-        f"{_progress_header(entry)}\n"
+        f"## Iteration {stamp} ({_bounded(entry.run)}/{entry.iteration})\n"
         f"Task: {_bounded(entry.task, _LONGEST_TASK)}\n"
         f"Outcome: {entry.outcome}\n"
         f"Summary: {_bounded(entry.summary, _LONGEST_SUMMARY)}\n"
@@ -180,39 +198,11 @@ def progress_tail(path: Path, most: int = _PROGRESS_TAIL_BYTES) -> bytes:
 # --- parts -----------------------------------------------------------------------------------
 
 
-def _progress_header(entry: ProgressEntry) -> str:
-    stamp = iso(entry.at).translate(str.maketrans("T", "-", "-:Z"))
-    return f"## Iteration {stamp} ({_bounded(entry.run)}/{entry.iteration})"
-
-
 def _session_totals(run: RunRecord) -> JsonObject:
     return {
         "total_tasks_completed": run.totals.tasks_completed,
         "total_files_modified": run.totals.files_modified,
         "total_commits": run.totals.commits,
-    }
-
-
-def _iteration(record: IterationRecord) -> JsonObject:
-    return {
-        "number": record.n,
-        "timestamp": _moment(record.finished_at or record.started_at),
-        "status": record.status or None,
-        "tasks_completed": record.tasks_completed,
-        "files_modified": record.files_modified,
-        "exit_decision": record.decision or None,
-        "outcome": record.outcome or None,
-        "story": record.story,
-    }
-
-
-def _change(change: Transition) -> JsonObject:
-    return {
-        "at": _moment(change.at),
-        "from": str(change.before),
-        "to": str(change.after),
-        "reason": _bounded(change.reason, _LONGEST_REASON),
-        "iteration": change.iteration,
     }
 
 
