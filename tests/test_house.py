@@ -26,11 +26,10 @@ SAME_THING = set(
     "base circuit claude effects iteration model policy run spending stats steering stop stories values".split()
 )
 OTHER_THINGS = set(  # to be renamed, never to be added to
-    "carried events history lines order preflight render session source status store table".split()
+    "source status store table".split()
 )
 TYPES_OF_ONE_NAME = set(  # likewise
-    "Case Effect Ended Entry Facts Finding Kind Line Note Played Report Rule"
-    " Source Standing State Step Text Turn".split()
+    "Case Effect Entry Facts Finding Kind Note Rule Source Standing Step Turn".split()
 )
 
 

@@ -23,7 +23,7 @@ from ralphloop.project import find_project
 
 if TYPE_CHECKING:
     from ralphloop.core.events import LoopEvent
-    from ralphloop.loop.ending import Ended
+    from ralphloop.loop.ending import EndedRun
     from ralphloop.prompts import Prompt
 
 _SETTINGS = {
@@ -223,7 +223,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
     return codes[0] if codes and code is ExitCode.INTERRUPTED else code
 
 
-def _finish(setup: Setup, ended: Ended, *, as_json: bool) -> None:
+def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
     """Write the report, tell the `on_end` command, tidy up, say what to do next."""
     from ralphloop.core.planning import ENDINGS
     from ralphloop.housekeeping import tidy

@@ -1,7 +1,11 @@
-"""`/ralph`: begin a loop in this session, or go on with one.
+"""`/ralph` begins a loop in a session or goes on with one; sessions come and go.
 
 Everything is looked at as before a run in script mode: the repository, the stories, the checks.
 What is wrong is said to the person and costs no word of the model.
+
+A session that ends gives the project back; `--continue` goes on, in any session or in script mode.
+One that crashed cannot: its lease runs out, and the next session to start here puts the run away.
+Nothing is deleted, it is only no longer going on.
 """
 
 from __future__ import annotations

@@ -15,7 +15,15 @@ import msgspec
 
 from ralphloop.core.analyzer import claim_of
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import Decision, ExitDecision, Outcome, ProcessEnd, Response, Usage
+from ralphloop.core.model import (
+    Decision,
+    ExitDecision,
+    Outcome,
+    ProcessEnd,
+    RateLimit,
+    Response,
+    Usage,
+)
 from ralphloop.core.story_state import Standing
 from ralphloop.hook.answer import Answer, blocked, told
 from ralphloop.hook.turn import Call, Turn
@@ -50,7 +58,7 @@ def stopped(call: Call, turn: Turn) -> Answer | None:
     response = _spoken(call.text("last_assistant_message"), call, turn)
     if waiting := _background(call, turn, response):
         return told(f"waits for {waiting}; the loop goes on after that, or when you say something")
-    judged, decision = finish(call, turn, response)
+    judged, decision = _finish(call, turn, response)
     decision = decision or _hold_on(call, turn, judged) or not_again(runner) or _not_now(turn)
     if decision is not None:
         return let_go(turn, decision, judged)
@@ -63,7 +71,19 @@ def stopped(call: Call, turn: Turn) -> Answer | None:
     return blocked(begun, f"{_became(turn, judged)}iteration {begun.number}: {next_story}")
 
 
-def finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, Decision | None]:
+def failed(call: Call, turn: Turn) -> Answer | None:
+    """A turn that ended in an API error is written down, and the loop waits for the next one.
+
+    Claude Code ignores what such a hook answers, so nothing can be decided for the session.  What
+    can never work (no login, no money, no such model) ends the loop.
+    """
+    judged, decision = _finish(call, turn, _broken_off(call, turn))
+    decision = decision or not_again(turn.runner)
+    begun = turn.begin() if decision is None else decision
+    return let_go(turn, begun, judged) if isinstance(begun, Decision) else None
+
+
+def _finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, Decision | None]:
     """Judge the iteration that went on, write it down and do what it owes; then what follows."""
     runner, cut = turn.runner, turn.under_way
     if cut is None:
@@ -91,7 +111,7 @@ def _spoken(message: str, call: Call, turn: Turn) -> Response:
     if message:
         words.say(message)
         words.last_is_final()
-    usage, model = count_usage(call, turn)
+    usage, model = _count_usage(call, turn)
     return Response(
         reader="hook",
         outcome=Outcome.COMPLETED if message.strip() else Outcome.EMPTY,
@@ -104,6 +124,33 @@ def _spoken(message: str, call: Call, turn: Turn) -> Response:
         usage=usage,
         model=model or None,
         model_output=True,
+    )
+
+
+def _broken_off(call: Call, turn: Turn) -> Response:
+    """What the error means; the same tables as for a start that we made ourselves."""
+    from ralphloop.agents.environment import local_time
+    from ralphloop.readers.claude_outcome import Facts, failed_request
+    from ralphloop.readers.failures import limit_kind, reset_time
+
+    error = call.text("error")
+    words = call.text("last_assistant_message") or call.text("error_details") or error
+    outcome, reason = failed_request(Facts(None, {"error": error or "unknown"}), words[:2_000])
+    if error == "max_output_tokens":
+        outcome, reason = Outcome.LIMIT, words
+    elif outcome is Outcome.ERROR and error in ("", "unknown"):
+        outcome = Outcome.TRANSIENT  # nobody knows: try again
+    usage, model = _count_usage(call, turn)
+    resets_at = reset_time(reason, local_time(call.now, os.environ))
+    limit = RateLimit(rejected=True, resets_at=resets_at, kind=limit_kind(reason))
+    return Response(
+        reader="hook",
+        outcome=outcome,
+        reason=reason,
+        usage=usage,
+        model=model or None,
+        model_output=usage.output_tokens > 0,
+        rate_limit=limit if outcome is Outcome.USAGE_LIMIT else None,
     )
 
 
@@ -164,8 +211,12 @@ def _became(turn: Turn, judged: Judged | None) -> str:
     return f"{story.id} passed ({grade or 'then its commit was refused'}). "
 
 
-def count_usage(call: Call, turn: Turn) -> tuple[Usage, str]:
-    """Tokens and dollars since the last turn, and the model they went to."""
+def _count_usage(call: Call, turn: Turn) -> tuple[Usage, str]:
+    """Tokens and dollars since the last turn, and the model they went to.
+
+    Nothing else in a hook names tokens.  The transcript may lag behind and holds no subagents, so
+    the numbers are an estimate and are marked as one.
+    """
     lines, end = _new_lines(call.text("transcript_path"), turn.ledger.transcript_read)
     turn.note(transcript_read=end)
     counted, model = ClaudeUsage(), ""

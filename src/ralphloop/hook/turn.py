@@ -265,15 +265,10 @@ def handle(event: str, given: dict[str, Any], directory: Path, holder: Holder) -
 
 
 def _answered(event: str, call: Call) -> Answer | None:
-    match event:
-        case "stop":
-            from ralphloop.hook.stop import stopped
+    if event in ("stop", "stop-failure"):
+        from ralphloop.hook.stop import failed, stopped
 
-            return take_turn(call, stopped)
-        case "stop-failure":
-            from ralphloop.hook.failure import failed
-
-            return take_turn(call, failed)
+        return take_turn(call, stopped if event == "stop" else failed)
     from ralphloop.hook.sessions import release, session_started
 
     if event == "session-start":

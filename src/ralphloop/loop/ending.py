@@ -34,14 +34,14 @@ EXIT_CODES = {
 }
 
 
-class Ended(NamedTuple):
+class EndedRun(NamedTuple):
     """A run that is over, and what everybody is told about it."""
 
     run: str
     told: RunFinished
 
 
-def end_run(runner: Runner, decision: Decision, tell: Callable[[str], None] | None) -> Ended:
+def end_run(runner: Runner, decision: Decision, tell: Callable[[str], None] | None) -> EndedRun:
     """Publish what was learned where it can be told, write down how it ended, tell everybody."""
     if tell is not None and not runner.stop.requested and runner.session.number:
         _publish_learned(runner, tell)
@@ -75,7 +75,7 @@ def end_run(runner: Runner, decision: Decision, tell: Callable[[str], None] | No
         ),
     )
     runner.emit(told)
-    return Ended(runner.run, told)
+    return EndedRun(runner.run, told)
 
 
 def _publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
@@ -93,7 +93,7 @@ def _publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
         tell(line)
 
 
-def after_run(setup: Setup, ended: Ended) -> None:
+def after_run(setup: Setup, ended: EndedRun) -> None:
     """Run the `on_end` command with the result on its input; its failure is only said."""
     argv = setup.config.session.on_end
     if not argv:

@@ -1,33 +1,51 @@
-"""Beginning or continuing a session, and ending it: everything around the loop itself."""
+"""Beginning or continuing a session, and ending it: everything around the loop itself.
+
+What can fail at 01:00 fails at 22:00: everything is looked at before the first start (`preflight`);
+errors end the command with their fix, warnings are said.  The checks run once, so that what is red
+already is known before an agent touches anything.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
+from ralphloop.agents.base import Inquiry
+from ralphloop.agents.environment import find_program
+from ralphloop.agents.prices import cost_problems
 from ralphloop.atomic import clean_leftovers
+from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.config.values import storable
 from ralphloop.core import breaker
-from ralphloop.core.events import RunStarted
+from ralphloop.core.events import Preflight, RunStarted
 from ralphloop.core.interventions import CircuitReset, Reopened
-from ralphloop.core.model import Circuit, Decision, ExitDecision
+from ralphloop.core.model import CheckResult, CheckStatus, Circuit, Decision, ExitDecision
 from ralphloop.core.planning import ENDINGS, unless_taken_away
-from ralphloop.core.run_state import Session, first_state
+from ralphloop.core.run_state import Frozen, Session, first_state
 from ralphloop.core.story_state import load_states
 from ralphloop.core.totals import spent_words
-from ralphloop.errors import CircuitOpen, RalphError, RepositoryError
+from ralphloop.errors import (
+    AgentUnavailable,
+    CircuitOpen,
+    Finding,
+    Level,
+    RalphError,
+    RepositoryError,
+)
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import NewRun, RunRecord
 from ralphloop.journal.session import load_circuit, load_session, save_beginning, save_frozen
 from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop.effects import take_back
-from ralphloop.loop.ending import Ended, end_run
+from ralphloop.loop.ending import EndedRun, end_run
 from ralphloop.loop.loop import run_loop
-from ralphloop.loop.preflight import Report, look_at_agents, preflight
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
@@ -35,7 +53,9 @@ from ralphloop.loop.runner import Checker, Runner, Sink, measure_of, nobody
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.proc.table import started_at
 from ralphloop.repo import private_git
+from ralphloop.repo.checks import cannot_start, check_of, last_lines, why_red
 from ralphloop.repo.git import Git
+from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.room import cannot_write, claim
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
@@ -45,7 +65,7 @@ _ATTENTION_S = 1.0
 
 async def run_session(
     setup: Setup, *, stop: StopSignal, sink: Sink, tell: Callable[[str], None]
-) -> Ended:
+) -> EndedRun:
     """Hold the project, begin or continue, loop, and end it properly."""
     import asyncio
 
@@ -178,7 +198,7 @@ def _refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:
 
 def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -> Runner:
     """Go on where the journal left off; said in one sentence."""
-    now, report = runner.clock(), Report()
+    now, report = runner.clock(), PreflightReport()
     look_at_agents(runner, report)  # a login may be gone, or another agent chosen since
     runner.journal.reopen_run(
         record.id,
@@ -238,7 +258,7 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
     return runner
 
 
-def _ready(runner: Runner, report: Report, tell: Callable[[str], None]) -> None:
+def _ready(runner: Runner, report: PreflightReport, tell: Callable[[str], None]) -> None:
     """Say what is to be minded, open again what nothing upholds, reset the circuit if asked."""
     for line in report.warnings:
         tell(f"warning: {line}")
@@ -270,3 +290,131 @@ def _started(runner: Runner, *, continued: bool) -> None:
         )
     )
     runner.publish()
+
+
+# --- before the first start -------------------------------------------------------------------
+
+
+class PreflightReport(msgspec.Struct):
+    """What was found, in words."""
+
+    said: list[str] = msgspec.field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
+
+    def heed(self, findings: Iterable[Finding], failure: type[RalphError] | None = None) -> None:
+        """Errors end the command where they are to, the rest is said."""
+        for finding in findings:
+            if finding.level is Level.ERROR and failure is not None:
+                raise failure(finding.message, finding.fix)
+            words = f"{finding.message} ({finding.fix})" if finding.fix else finding.message
+            (self.said if finding.level is Level.INFO else self.warnings).append(words)
+
+
+def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]:
+    """Check everything and fix the checks of the run; raises where the run must not begin.
+
+    `ours` are trees we left ourselves: dirt that is in one of them is not dirt.
+    """
+    report, commands = PreflightReport(), runner.config.checks.commands
+    dirty = _repository(runner, report, ours)
+    look_at_agents(runner, report)
+    _insist_on_commands(runner)
+    baseline = yield from runner.run_checks(commands)
+    report.said += [f"check {it.name}: {it.status} in {it.duration_s:.1f} s" for it in baseline]
+    if not commands:
+        report.warnings.append(
+            "no checks are configured: stories can only be `claimed` (set checks.commands)"
+        )
+    snapshot = runner.measure.tree()
+    # What cannot be measured is said once.
+    (report.said if runner.setup.repo else report.warnings).extend(snapshot.notes)
+    runner.session.frozen = Frozen(
+        checks=commands,
+        baseline=tuple(msgspec.structs.replace(result, output_tail="") for result in baseline),
+        dirty=dirty,
+        start_head=snapshot.head or "",
+        start_tree=snapshot.tree,
+        branch=snapshot.branch or "",
+    )
+    _insist_on_green(runner, baseline)
+    runner.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
+    return report
+
+
+def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -> tuple[str, ...]:
+    """The paths that were dirty before us; raises where a run must not begin."""
+    setup, repo, stories = runner.setup, runner.setup.repo, runner.setup.stories
+    if repo is None:
+        report.heed(disk_space(setup.project.root), RepositoryError)
+        return ()
+    is_ours = runner.measure.tree().tree in ours
+    wanted = stories.list.branch_name if stories else None
+    if wanted and not repo.unfinished_operation():
+        how = repo.switch_or_create_branch(wanted)
+        report.said += [f"branch {wanted} was {how}"] if how != "already" else []
+    findings = inspect(
+        repo,
+        store=setup.project.directory / "objects",
+        own=setup.own,
+        commits=setup.config.git.commit is CommitPolicy.STORY,
+        allow_dirty=setup.options.allow_dirty or is_ours,
+        story_files=[setup.source_name] if setup.source_name else (),
+    )
+    report.heed(findings, RepositoryError)
+    return () if is_ours else repo.dirty_paths(setup.own)
+
+
+def look_at_agents(runner: Runner, report: PreflightReport) -> None:
+    """The first agent must be there; a fallback that is not is only said."""
+    setup, limited = runner.setup, runner.limits.max_cost_usd > 0
+    for member in setup.crew:
+        inquiry = Inquiry(member.config, setup.project.root, setup.options.env)
+        is_first = member is setup.crew[0]
+        report.heed(member.agent.check(inquiry), AgentUnavailable if is_first else None)
+        report.heed(cost_problems(member.name, member.config, limited=limited))
+
+
+def _insist_on_commands(runner: Runner) -> None:
+    """A check that can never start is no question of red or green."""
+    options, root = runner.setup.options, runner.setup.project.root
+    for argv in runner.config.checks.commands:
+        found = find_program(argv[0], options.env, root)
+        makeable = options.allow_red and "/" in argv[0]  # by a story
+        if trouble := cannot_start(argv, found=bool(found) or makeable):
+            words = f"check {check_of(argv).name}: {trouble.words}"
+            raise RepositoryError(words, _sentences(trouble.fix))
+
+
+def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:
+    """A red baseline asks on a terminal and ends the command without one."""
+    commands, tolerant = runner.config.checks.commands, runner.config.checks.baseline
+    red = {
+        argv: result
+        for argv, result in zip(commands, baseline, strict=False)
+        if result.status is CheckStatus.FAILED
+    }
+    if not red or runner.setup.options.allow_red or tolerant is Baseline.TOLERATE:
+        return
+    names = ", ".join(result.name for result in red.values())
+    words, fixes = [f"{names} fails before any work was done"], []
+    for argv, result in red.items():
+        trouble = why_red(argv, result.output_tail)
+        words.append(f"  {result.name}: {trouble.words}" if trouble else f"  {result.name}:")
+        words += [f"    {line}" for line in last_lines(result.output_tail)]
+        fixes += [trouble.fix] if trouble else []
+    if len(fixes) < len(red):
+        fixes.append("fix it, or run with --allow-red if the stories are to make it green")
+    if not _confirmed("\n".join([*words, "Go on? [y/N] "])):
+        raise RepositoryError("\n".join(words), _sentences(*dict.fromkeys(fixes)))
+
+
+def _sentences(*fixes: str) -> str:
+    return " ".join(f"{fix[0].upper()}{fix[1:]}." for fix in fixes)
+
+
+def _confirmed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -22,7 +22,7 @@ _LOOK_AGAIN_S = 5.0
 _MOST_JITTER_S = 2.0
 
 
-class Kind(StrEnum):
+class WaitKind(StrEnum):
     QUOTA = "quota"
     OUTAGE = "outage"
     CALLS = "calls"
@@ -33,7 +33,7 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
     """Sit out what has to be sat out; a decision where waiting makes no sense."""
     pending = runner.journal.open_wait(runner.run)
     decision = None
-    if pending is not None and pending.kind == Kind.PAUSE:
+    if pending is not None and pending.kind == WaitKind.PAUSE:
         runner.journal.end_wait(runner.run, now=runner.clock())  # the desk knows if it still holds
     elif pending is not None:
         decision = await _wait(runner, pending.kind, pending.reason, pending.until)
@@ -52,10 +52,10 @@ async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) 
         more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
         until = (next_back(runner.setup.crew, runner.session.quota) or now) + more
         named = f", resets {iso(resets_at)}" if resets_at else ", reset time unknown"
-        return await _wait(runner, Kind.QUOTA, f"usage limit reached{named}", until)
+        return await _wait(runner, WaitKind.QUOTA, f"usage limit reached{named}", until)
     delay = backoff(outages, runner.config.limits.backoff)
     reason = f"the start ended {outcome} ({outages} in a row)"
-    return await _wait(runner, Kind.OUTAGE, reason, now + delay)
+    return await _wait(runner, WaitKind.OUTAGE, reason, now + delay)
 
 
 async def _pause(runner: Runner) -> Decision | None:
@@ -63,7 +63,7 @@ async def _pause(runner: Runner) -> Decision | None:
     while runner.session.desk.paused and not runner.stop.requested:
         reason = runner.session.desk.paused
         until = runner.clock() + HOUR
-        if decision := await _wait(runner, Kind.PAUSE, reason, until, while_paused=True):
+        if decision := await _wait(runner, WaitKind.PAUSE, reason, until, while_paused=True):
             return decision
     return None
 
@@ -73,7 +73,7 @@ async def hold(runner: Runner, reason: str) -> Decision | None:
     left = time_left(runner.limits, runner.totals())
     until = runner.clock() + min(_LOOK_AGAIN_S, _LOOK_AGAIN_S if left is None else left)
     said, runner.held_for = runner.held_for, reason
-    return await _wait(runner, Kind.PAUSE, reason, until, aloud=reason != said)
+    return await _wait(runner, WaitKind.PAUSE, reason, until, aloud=reason != said)
 
 
 async def _calls(runner: Runner) -> Decision | None:
@@ -81,7 +81,7 @@ async def _calls(runner: Runner) -> Decision | None:
     if (until := runner.free_at()) is None:
         return None
     reason = f"{runner.config.limits.calls_per_hour} starts in the last hour"
-    return await _wait(runner, Kind.CALLS, reason, until)
+    return await _wait(runner, WaitKind.CALLS, reason, until)
 
 
 async def _wait(
@@ -97,7 +97,7 @@ async def _wait(
     if until <= now:
         runner.journal.end_wait(runner.run, now=now)
         return None
-    if kind != Kind.PAUSE and (decision := _refuse(runner, kind, reason, until - now)):
+    if kind != WaitKind.PAUSE and (decision := _refuse(runner, kind, reason, until - now)):
         return decision
     runner.settle()
     runner.journal.begin_wait(runner.run, kind=kind, reason=reason, now=now, until=until)
@@ -111,8 +111,8 @@ async def _wait(
 
 def _refuse(runner: Runner, kind: str, reason: str, seconds: float) -> Decision | None:
     """A wait nobody wants, or one that outlasts the time there is, ends the run now."""
-    word = ExitDecision.USAGE_LIMIT if kind == Kind.QUOTA else ExitDecision.BUDGET_EXHAUSTED
-    if not runner.setup.options.wait and kind in (Kind.QUOTA, Kind.CALLS):
+    word = ExitDecision.USAGE_LIMIT if kind == WaitKind.QUOTA else ExitDecision.BUDGET_EXHAUSTED
+    if not runner.setup.options.wait and kind in (WaitKind.QUOTA, WaitKind.CALLS):
         return Decision(word=word, reasons=(reason, "--no-wait was given"))
     left = time_left(runner.limits, runner.totals())
     if left is None or seconds <= left:
