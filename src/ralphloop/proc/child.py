@@ -106,8 +106,7 @@ class Child:
 
     def _close(self, name: str) -> None:
         if self._fds.pop(name, None) is not None:
-            pipe = getattr(self._popen, name)
-            pipe.close()
+            getattr(self._popen, name).close()
 
 
 async def _ready(fd: int, *, writing: bool) -> None:

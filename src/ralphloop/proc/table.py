@@ -24,6 +24,7 @@ MARK_VARIABLE = "RALPH_AGENT_MARK"
 _Answer = TypeVar("_Answer")
 _HAS_PROC = sys.platform == "linux"
 _LONGEST_NAME = 120
+_TICKS = os.sysconf("SC_CLK_TCK")  # of a second, in which /proc counts
 
 
 class Proc(NamedTuple):
@@ -126,11 +127,6 @@ def _boot_time() -> float:
     return float(_whole("/proc/stat").partition(b"\nbtime ")[2].split()[0])
 
 
-@lru_cache(maxsize=1)
-def _ticks() -> float:
-    return float(os.sysconf("SC_CLK_TCK"))
-
-
 def _by_proc(pid: int) -> Proc | None:
     try:
         line = _whole(f"/proc/{pid}/stat")
@@ -144,9 +140,9 @@ def _by_proc(pid: int) -> Proc | None:
         pid=pid,
         parent=int(fields[1]),
         session=int(fields[3]),
-        started=_boot_time() + int(fields[19]) / _ticks(),
+        started=_boot_time() + int(fields[19]) / _TICKS,
         alive=fields[0] not in {b"Z", b"X"},
-        cpu_s=sum(map(int, fields[11:15])) / _ticks(),
+        cpu_s=sum(map(int, fields[11:15])) / _TICKS,
     )
 
 

@@ -293,15 +293,12 @@ def clear_dead_locks(repo: Repository, *, now: float | None = None) -> tuple[str
     return tuple(removed)
 
 
-def wait_for_locks(repo: Repository, patience_s: float = OLD_ENOUGH_S + 2) -> tuple[str, ...]:
+def wait_for_locks(repo: Repository) -> None:
     """Give a running git time to finish, then clear what is dead."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + OLD_ENOUGH_S + 2
     lock = repo.git_dir / "index.lock"
-    while lock.exists() and time.monotonic() < deadline:
-        if removed := clear_dead_locks(repo):
-            return removed
+    while lock.exists() and time.monotonic() < deadline and not clear_dead_locks(repo):
         time.sleep(_PAUSE_S)
-    return ()
 
 
 def _git_works_in(repo: Repository) -> bool:
