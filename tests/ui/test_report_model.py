@@ -13,7 +13,7 @@ from ralphloop.core.grading import Grade
 from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.journal.store import Journal
 from ralphloop.ui import number
-from ralphloop.ui.report.assemble import ALWAYS, MOST_BARS, MOST_DECISIONS, thinned
+from ralphloop.ui.report.assemble import ALWAYS, MOST_BARS, MOST_DECISIONS
 from ralphloop.ui.report.values import MOST_SPANS, Group, Report, Teller
 from tests.ui.report_nights import (
     EVENING,
@@ -369,15 +369,6 @@ def multiply_iterations(journal: Journal, count: int) -> None:
             f" SELECT {chosen} FROM iterations, ks WHERE n <= 2",
             (count // 2 - 1,),
         )
-
-
-@given(items=st.lists(st.integers(), max_size=2_000), most=st.integers(1, 300))
-def test_thinning_keeps_order_and_the_end(items: list[int], most: int) -> None:
-    """Few enough, in order, and the last one always there."""
-    kept = thinned(list(enumerate(items)), most)
-    assert len(kept) == min(len(items), most)
-    assert list(kept) == sorted(set(kept))
-    assert not items or kept[-1] == (len(items) - 1, items[-1])
 
 
 @given(text=st.text(max_size=5_000))

@@ -230,7 +230,14 @@ class Watch:
             pending = tuple(journal.pending_requests(run.id))
             self._night = replace(before, run=run, pending=pending)
         else:
-            self._night = self._whole(journal, run, holder, now)
+            config = config_of(self.project, run)
+            self._read_stories(run, config)
+            if before is None:
+                self._read_learnings()
+            kept, newest = (config, self._stories.value), _ITERATIONS_READ
+            self._night = look_at(
+                self.project, journal, run, now=now, holder=holder, known=kept, newest=newest
+            )
         tail = self._follow(self._night)
         return Watched(
             night=self._night,
@@ -239,23 +246,6 @@ class Watch:
             learned=self._learned.value,
             usage=tail.usage if tail else Usage(),
             last_output=tail.last_output if tail else None,
-        )
-
-    def _whole(
-        self, journal: JournalReader, run: RunRecord | None, holder: Holder | None, now: float
-    ) -> Night:
-        config = config_of(self.project, run)
-        self._read_stories(run, config)
-        if self._night is None:
-            self._read_learnings()
-        return look_at(
-            self.project,
-            journal,
-            run,
-            now=now,
-            holder=holder,
-            known=(config, self._stories.value),
-            newest=_ITERATIONS_READ,
         )
 
     def _events(self, journal: JournalReader, run: RunRecord) -> list[LoopEvent]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import Circuit, ExitDecision, Transition
+from ralphloop.core.model import ExitDecision, Transition
 from ralphloop.core.planning import ENDINGS
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
@@ -43,7 +43,6 @@ MOST_STORIES = 500
 ALWAYS = ("verified", "checked", "claimed", "review", "failed", "waiting")  # even with none
 _MOST_STEPS = 5
 _TOLD_ALREADY = (ExitDecision.PROJECT_COMPLETE, ExitDecision.BLOCKED)  # by the counts
-_WORST = [str(state) for state in Circuit]
 # In the order a person should look at them.
 _GROUPS = (
     ("waiting", "Waiting for you", "?", "Only a person can answer what is asked here."),
@@ -291,12 +290,12 @@ def _series(
     rest = costs[MOST_STORY_BARS:]
     circuit = _spans(moves, first_circuit or "CLOSED", run.started_at, end, say)
     return Series(
-        passed=thinned(tally.passes, MOST_POINTS),
+        passed=tuple(part[-1] for part in _parts(tally.passes, MOST_POINTS)),
         # Neighbours summed up, so that a picture has no more bars than an eye can see.
         iterations=tuple(_sum(part) for part in _parts(tally.spent, MOST_BARS)),
         stories=tuple(costs[:MOST_STORY_BARS]),
         other_stories=_sum(rest, f"{len(rest)} others") if rest else None,
-        circuit=tuple(_worst(part) for part in _parts(circuit, MOST_SPANS)),
+        circuit=tuple(circuit[-MOST_SPANS:]),
         circuit_changes=len(moves),
         waits=tuple(_wait(wait, end, say) for wait in waits),
     )
@@ -312,14 +311,6 @@ def _spans(
         found.append(Span(state, reason, since, _at(move)))
         state, since, reason = str(move.after), _at(move), say(move.reason)
     return [*found, Span(state, reason, since, max(since, end))]
-
-
-def _worst(part: Sequence[Span]) -> Span:
-    """Neighbouring states as one."""
-    if len(part) == 1:
-        return part[0]
-    kind = max((span.kind for span in part), key=_WORST.index)
-    return Span(kind, f"the worst of {len(part)} states", part[0].start, part[-1].end)
 
 
 def _wait(wait: Wait, end: float, say: Teller) -> Span:
@@ -342,10 +333,3 @@ def _parts(items: Sequence[_T], most: int) -> list[Sequence[_T]]:
     """Neighbours in at most so many parts."""
     size = -(-len(items) // most) or 1
     return [items[start : start + size] for start in range(0, len(items), size)]
-
-
-def thinned(items: Sequence[_T], most: int) -> tuple[_T, ...]:
-    """At most so many of them, evenly spread, the last one always among them."""
-    if len(items) <= most:
-        return tuple(items)
-    return tuple(items[(position + 1) * len(items) // most - 1] for position in range(most))

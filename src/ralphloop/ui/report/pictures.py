@@ -106,6 +106,7 @@ def pictures(report: Report, zone: tzinfo | None = None) -> list[Picture]:
     summary = f"It stayed {spans[-1].kind} all the time."
     if changes:
         summary = f"It changed {counted(changes, 'time')} and ended {spans[-1].kind}."
+        summary += " The newest states are drawn." if len(spans) <= changes else ""
     circuit = Picture("circuit", "Circuit", summary, ("from", "state", "for", "why"))
     _lanes(circuit, axis, ("OPEN", "HALF_OPEN", "CLOSED"), spans if changes else ())
     quota = sum(wait.end - wait.start for wait in waits if wait.kind == "quota")
