@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import EnumType
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
@@ -194,10 +194,9 @@ def _toml_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def storable(config: Config) -> dict[str, Any]:
+def storable(config: Config) -> Config:
     """The settings as they may be kept: what could be a secret is hidden."""
-    plain: dict[str, Any] = msgspec.to_builtins(config)
-    plain["agent"]["env"] = dict.fromkeys(config.agent.env, HIDDEN)
-    if config.notify.webhook:
-        plain["notify"]["webhook"] = HIDDEN
-    return plain
+    replace = msgspec.structs.replace
+    agent = replace(config.agent, env=dict.fromkeys(config.agent.env, HIDDEN))
+    notify = replace(config.notify, webhook=HIDDEN if config.notify.webhook else "")
+    return replace(config, agent=agent, notify=notify)
