@@ -44,6 +44,21 @@ def test_an_unborn_branch_has_a_name_and_no_head(unborn: Sandbox) -> None:
     assert not list(repo.problems())
 
 
+def test_head_is_the_same_however_git_keeps_it(box: Sandbox, tmp_path: Path) -> None:
+    """Packed, moved by a commit, in a linked work tree, detached: HEAD is what git says."""
+    box.git("pack-refs", "--all")
+    repo = box.repository()
+    assert repo.head() == box.git("rev-parse", "HEAD")
+    box.write("new.txt")
+    box.commit("more")
+    assert repo.head() == box.git("rev-parse", "HEAD")
+    box.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"), "HEAD~1")
+    linked = Repository.open(tmp_path / "side")
+    assert (linked.branch(), linked.head()) == ("side", box.git("rev-parse", "HEAD~1"))
+    box.git("switch", "-q", "--detach", "HEAD~1")
+    assert (repo.branch(), repo.head()) == (None, box.git("rev-parse", "HEAD"))
+
+
 def test_no_repository_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     """Outside of git the message names the way out, with exit code 66."""
     with pytest.raises(RepositoryError, match="not inside a git repository") as caught:

@@ -23,6 +23,7 @@ import msgspec
 from ralphloop.core.model import Value
 from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, first_lines, parse_status
+from ralphloop.room import open_regular
 from ralphloop.text.lazy_regex import LazyRegex
 
 _SWITCH_TIMEOUT_S = 600.0  # a checkout of a large tree, with the user's post-checkout hook
@@ -41,6 +42,8 @@ _WAY_OUT = {
     "revert": "finish it with `git revert --continue` or `git revert --abort`",
     "bisect": "end it with `git bisect reset`",
 }
+_COMMIT = LazyRegex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ELSEWHERE = "refs/heads/.invalid"  # what HEAD names where branches are not files
 _UNUSABLE_IN_REFS = LazyRegex(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
 
 
@@ -95,7 +98,13 @@ class Repository(Value):
 
     def head(self) -> str | None:
         """The commit HEAD stands on; None before the first commit."""
-        return self.commit_of("HEAD") or None
+        ref = self._read_head()
+        commit = _ref_file(self.common_dir / ref) if ref.startswith("refs/heads/") else ref
+        return commit if _COMMIT.fullmatch(commit) else self.commit_of("HEAD") or None
+
+    def _read_head(self) -> str:
+        """What HEAD names; asked so often that reading it spares a run dozens of processes."""
+        return _ref_file(self.git_dir / "HEAD").removeprefix("ref: ")
 
     def commit_of(self, name: str) -> str:
         """The commit a name stands for; empty where there is none."""
@@ -113,6 +122,9 @@ class Repository(Value):
 
     def branch(self) -> str | None:
         """The branch HEAD is on, born or not; None when detached."""
+        ref = self._read_head()
+        if ref.startswith("refs/heads/") and ref != _ELSEWHERE:
+            return ref.removeprefix("refs/heads/")
         return self.git.line("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1)) or None
 
     def status(self, *, deep: bool = True) -> StatusReport:
@@ -205,6 +217,15 @@ class Repository(Value):
                 f"could not switch to branch {name}: {first_lines(ended.stderr)}",
                 "commit the changes that stand in the way, or switch by hand",
             )
+
+
+def _ref_file(path: Path) -> str:
+    """What a file of git's names; empty where it is not to be read, and git knows better."""
+    try:
+        with open_regular(path) as file:
+            return file.read(4096).decode("ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 _UNUSABLE = (  # what git says, what that means here, what to do
