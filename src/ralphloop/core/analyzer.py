@@ -57,7 +57,7 @@ def analyze(
         progress=progress.made,
         progress_reasons=progress.reasons,
         error_signature=_signature(words, evidence),
-        test_only=_is_test_only(evidence, block, facts),
+        test_only=not facts.about_tests and _only_tests(evidence, block),
         question=claims.question_to_person(words),
         warnings=_warnings(response, evidence, outcome, words),
     )
@@ -121,17 +121,13 @@ def _tests_passing(evidence: Evidence, block: StatusBlock | None) -> bool | None
 
 def _signature(words: str, evidence: Evidence) -> str | None:
     """The error in the agent's own last words, else in the output of the last failing check."""
-    found = error_signature(words)
-    if found is not None:
-        return found
     failed = failed_checks(evidence)
-    return error_signature(failed[-1].output_tail) if failed else None
+    found = error_signature(words)
+    return error_signature(failed[-1].output_tail) if found is None and failed else found
 
 
-def _is_test_only(evidence: Evidence, block: StatusBlock | None, facts: StoryFacts) -> bool:
-    """Changed paths beat the claimed work type; a story about tests is never test-only."""
-    if facts.about_tests:
-        return False
+def _only_tests(evidence: Evidence, block: StatusBlock | None) -> bool:
+    """Changed paths beat the claimed work type."""
     if evidence.work_files:
         return only_tests(evidence.work_files)
     return block is not None and block.work_type is WorkType.TESTING
@@ -172,28 +168,21 @@ def _warnings(
     if response.denials:
         tools = ", ".join(sorted({denial.tool for denial in response.denials}))
         found.append(f"denied: {len(response.denials)} tool calls were refused ({tools})")
-    if not outcome.is_infrastructure:
-        found += _claim_warnings(response.status, evidence)
-        if question := claims.question_to_person(words):
-            found.append(f"question to a person, nobody is there: {one_line(question)}")
-    return tuple(found)
-
-
-def _claim_warnings(block: StatusBlock | None, evidence: Evidence) -> list[str]:
+    if outcome.is_infrastructure:
+        return tuple(found)
+    block = response.status
     if block is None:
-        warnings = ["no status block (RALPH_STATUS) in the answer; its words were used instead"]
-        if evidence.is_empty:
-            warnings.append("no evidence either: nothing was measured and nothing was reported")
-        return warnings
-    warnings = []
-    if block.truncated:
-        warnings.append("the status block is truncated (no end marker): EXIT_SIGNAL counts false")
-    if _files_contradict(evidence, block):
-        warnings.append(
-            f"files: the agent reports {block.files_modified} modified,"
-            f" {evidence.files_changed} changed"
-        )
-    return warnings
+        found.append("no status block (RALPH_STATUS) in the answer; its words were used instead")
+    if block is None and evidence.is_empty:
+        found.append("no evidence either: nothing was measured and nothing was reported")
+    if block and block.truncated:
+        found.append("the status block is truncated (no end marker): EXIT_SIGNAL counts false")
+    if block and _files_contradict(evidence, block):
+        reported, changed = block.files_modified, evidence.files_changed
+        found.append(f"files: the agent reports {reported} modified, {changed} changed")
+    if question := claims.question_to_person(words):
+        found.append(f"question to a person, nobody is there: {one_line(question)}")
+    return tuple(found)
 
 
 _GOOD = frozenset({Outcome.COMPLETED, Outcome.DENIED, Outcome.EMPTY})
@@ -204,20 +193,15 @@ def settle(response: Response, end: ProcessEnd, evidence: Evidence) -> Outcome:
     if end.interrupted:
         return Outcome.INTERRUPTED
     if response.outcome in _GOOD:
-        return _settle_denial(response, evidence)
+        if response.outcome is not Outcome.DENIED:
+            return response.outcome
+        claimed = response.status.files_modified if response.status else None
+        changed = claimed if evidence.files_changed is None else evidence.files_changed
+        # Refused tools matter only if nothing came of the start.
+        return Outcome.COMPLETED if changed else Outcome.DENIED
     if end.timed_out:
         return Outcome.TIMEOUT
     if end.stalled:
         waited_for_api = response.retrying or not response.model_output
         return Outcome.TRANSIENT if waited_for_api else Outcome.STALLED
     return response.outcome
-
-
-def _settle_denial(response: Response, evidence: Evidence) -> Outcome:
-    """Refused tools matter only if nothing came of the start."""
-    if response.outcome is not Outcome.DENIED:
-        return response.outcome
-    changed = evidence.files_changed
-    if changed is None:
-        changed = response.status.files_modified if response.status else None
-    return Outcome.COMPLETED if changed else Outcome.DENIED

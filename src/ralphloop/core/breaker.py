@@ -15,7 +15,7 @@ from __future__ import annotations
 import msgspec
 
 from ralphloop.core.model import Circuit, Transition, Value
-from ralphloop.core.policy import Policy
+from ralphloop.core.policy import Policy, Preset
 
 MAX_HISTORY = 50
 
@@ -47,15 +47,12 @@ class BreakerInput(Value, kw_only=True):
 def step(state: BreakerState, seen: BreakerInput, policy: Policy) -> BreakerState:
     """The state after an iteration; a change is the last entry of its history."""
     state = cool_down(state, iteration=seen.iteration, at=seen.at, policy=policy)
-    if state.circuit is Circuit.OPEN:
-        return state
-    if seen.infrastructure and not seen.progress:
+    if state.circuit is Circuit.OPEN or (seen.infrastructure and not seen.progress):
         return state
     state = _count(state, seen)
     target, reason = _target(state, seen, policy)
-    if target is state.circuit:
-        return state
-    return _move(state, target, reason, iteration=seen.iteration, at=seen.at)
+    moved = _move(state, target, reason, iteration=seen.iteration, at=seen.at)
+    return state if target is state.circuit else moved
 
 
 def cool_down(
@@ -122,12 +119,13 @@ def _same_error(state: BreakerState, seen: BreakerInput) -> int:
 
 
 def _target(state: BreakerState, seen: BreakerInput, policy: Policy) -> tuple[Circuit, str]:
-    """Where the counts lead, and why."""
+    """Where the counts lead, and why; `strict` goes through no HALF_OPEN."""
+    strict = policy.preset is Preset.STRICT
     if not seen.infrastructure and 0 < policy.same_error_threshold <= state.same_error:
         return Circuit.OPEN, f"same error {state.same_error} times in a row: {state.last_error}"
     if seen.waits and not seen.progress:
         return state.circuit, ""
-    if seen.output_declined and policy.decline_opens and not seen.progress:
+    if seen.output_declined and strict and not seen.progress:
         return Circuit.OPEN, seen.output_declined
     if state.circuit is Circuit.HALF_OPEN:
         if seen.progress:
@@ -135,16 +133,15 @@ def _target(state: BreakerState, seen: BreakerInput, policy: Policy) -> tuple[Ci
         return Circuit.OPEN, f"still no progress after {state.no_progress} iterations"
     if 0 < policy.no_progress_threshold <= state.no_progress:
         reason = f"no progress in {state.no_progress} iterations in a row"
-        return (Circuit.HALF_OPEN if policy.probes_before_opening else Circuit.OPEN), reason
+        return (Circuit.OPEN if strict else Circuit.HALF_OPEN), reason
     return state.circuit, ""
 
 
 def _move(
     state: BreakerState, target: Circuit, reason: str, *, iteration: int, at: float | None
 ) -> BreakerState:
-    entry = Transition(
-        iteration=iteration, before=state.circuit, after=target, reason=reason, at=at
-    )
+    before = state.circuit
+    entry = Transition(iteration=iteration, before=before, after=target, reason=reason, at=at)
     opened = target is Circuit.OPEN and state.circuit is not Circuit.OPEN
     return msgspec.structs.replace(
         state,

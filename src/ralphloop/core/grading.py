@@ -52,7 +52,9 @@ def judge_story(proof: Proof) -> StoryVerdict:
     """Pass or not, with the grade and the reasons in words."""
     if not proof.claimed:
         return _no("the agent does not claim it")
-    if red := _red(proof):
+    checks = [*proof.checks, *([proof.verify] if proof.verify else [])]
+    failed = [check.name for check in checks if check.status is CheckStatus.FAILED]
+    if red := [name for name in failed if name not in proof.tolerated]:
         return _no(*(f"{name} failed" for name in red))
     if not (proof.changed or proof.already_done or proof.verify_turned_green):
         return _no(UNCHANGED)
@@ -60,11 +62,10 @@ def judge_story(proof: Proof) -> StoryVerdict:
         return _no(*(f"challenged: {finding}" for finding in proof.tampering))
     if proof.tampering:
         return _yes(Grade.NEEDS_REVIEW, *proof.tampering)
-    return _graded(proof)
+    return _graded(proof, [check.name for check in checks if check.status is CheckStatus.PASSED])
 
 
-def _graded(proof: Proof) -> StoryVerdict:
-    green = [check.name for check in _checks(proof) if check.status is CheckStatus.PASSED]
+def _graded(proof: Proof, green: list[str]) -> StoryVerdict:
     if not green:
         return _yes(Grade.CLAIMED, "no check could prove it")
     if proof.verify_turned_green:
@@ -79,18 +80,6 @@ def _graded(proof: Proof) -> StoryVerdict:
     if proof.tests_added:
         return _yes(Grade.VERIFIED, "tests were added and all is green")
     return _yes(Grade.CHECKED, f"{', '.join(green)} green")
-
-
-def _red(proof: Proof) -> list[str]:
-    return [
-        check.name
-        for check in _checks(proof)
-        if check.status is CheckStatus.FAILED and check.name not in proof.tolerated
-    ]
-
-
-def _checks(proof: Proof) -> list[CheckResult]:
-    return [*proof.checks, *([proof.verify] if proof.verify else [])]
 
 
 def _yes(grade: Grade, *reasons: str) -> StoryVerdict:

@@ -144,15 +144,12 @@ def nothing_to_run(
         return _complete(stories, only, last)
     waiting = [story for story in left if _state(states, story.id).standing is Standing.BLOCKED]
     if waiting:
-        words = tuple(
-            f"{story.id} waits for a person: {_state(states, story.id).reason}" for story in waiting
-        )
+        asks = ((story.id, _state(states, story.id).reason) for story in waiting)
+        words = tuple(f"{story} waits for a person: {reason}" for story, reason in asks)
         return Decision(word=ExitDecision.BLOCKED, reasons=words)
     names = ", ".join(story.id for story in left[:5])
-    return Decision(
-        word=ExitDecision.NO_RUNNABLE_STORY,
-        reasons=(f"every open story is set aside or waits on one that is: {names}",),
-    )
+    words = (f"every open story is set aside or waits on one that is: {names}",)
+    return Decision(word=ExitDecision.NO_RUNNABLE_STORY, reasons=words)
 
 
 def unless_taken_away(decision: Decision, stories: StoryList | None, states: States) -> Decision:

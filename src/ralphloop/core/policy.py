@@ -134,15 +134,6 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
     mode: Mode = Mode.SCRIPT
 
-    @property
-    def probes_before_opening(self) -> bool:
-        """`standard` goes through HALF_OPEN; `strict` opens at once."""
-        return self.preset is Preset.STANDARD
-
-    @property
-    def decline_opens(self) -> bool:
-        return self.preset is Preset.STRICT
-
 
 MIN_INDICATORS = 2  # of the dual gate
 STUCK_ERRORS = 3  # same error: stuck

@@ -72,7 +72,8 @@ def remember(memory: Memory, evidence: Evidence, progress: Progress) -> Memory:
     if progress.turned_green and evidence.tree is not None:
         new = tuple((name, evidence.tree) for name in progress.turned_green)
         greened = (*greened, *new)[-MAX_GREENED:]
-    return Memory(trees=trees, checks=_last_states(memory, evidence), greened=greened)
+    ran = {c.name: c.status for c in evidence.checks or () if c.status is not CheckStatus.NO_TESTS}
+    return Memory(trees=trees, checks=memory.checks | ran, greened=greened)
 
 
 def failed_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
@@ -82,14 +83,9 @@ def failed_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
 def _content(evidence: Evidence, claim: StatusBlock | None, memory: Memory) -> str:
     if evidence.tree is not None and evidence.tree in memory.trees:
         return ""
-    if evidence.files_changed is None:
-        return _claimed_content(evidence, claim)
-    return f"{evidence.files_changed} files changed" if evidence.files_changed > 0 else ""
-
-
-def _claimed_content(evidence: Evidence, claim: StatusBlock | None) -> str:
-    """Where files could not be measured the claim stands in."""
-    if evidence.commits:
+    if evidence.files_changed is not None:
+        return f"{evidence.files_changed} files changed" if evidence.files_changed > 0 else ""
+    if evidence.commits:  # where files could not be measured the claim stands in
         return f"{evidence.commits} commits"
     claimed = claim.files_modified if claim else None
     return f"{claimed} files claimed (not measured)" if claimed else ""
@@ -104,11 +100,6 @@ def _turned_green(evidence: Evidence, memory: Memory) -> tuple[str, ...]:
         and memory.checks.get(check.name) is CheckStatus.FAILED
         and (check.name, evidence.tree) not in memory.greened
     )
-
-
-def _last_states(memory: Memory, evidence: Evidence) -> dict[str, CheckStatus]:
-    ran = {c.name: c.status for c in evidence.checks or () if c.status is not CheckStatus.NO_TESTS}
-    return memory.checks | ran if ran else memory.checks
 
 
 WINDOW = 8

@@ -18,23 +18,23 @@ from ralphloop.journal.store import Journal
 
 def save_frozen(journal: Journal, session: Session) -> None:
     """Keep what was fixed, for a successor."""
-    journal.set_meta(_key(session.run, "frozen"), session.frozen)
+    journal.set_meta(f"frozen:{session.run}", session.frozen)
 
 
 def save_beginning(journal: Journal, session: Session) -> None:
     """Keep the state a run begins with, for whoever replays it."""
-    journal.set_meta(_key(session.run, "beginning"), session.state)
+    journal.set_meta(f"beginning:{session.run}", session.state)
 
 
 def load_beginning(journal: Queries, run: str) -> RunState | None:
     """The state a run began with; None where an older version began it."""
-    saved = journal.meta(_key(run, "beginning"))
+    saved = journal.meta(f"beginning:{run}")
     return None if saved is None else msgspec.convert(saved, type=RunState)
 
 
 def save_desk(journal: Journal, session: Session) -> None:
     """Keep what a person changed, for a successor."""
-    journal.set_meta(_key(session.run, "desk"), session.desk)
+    journal.set_meta(f"desk:{session.run}", session.desk)
 
 
 def encoded_state(state: RunState) -> bytes:
@@ -60,7 +60,7 @@ def seen_session(journal: Queries, run: str) -> Session:
 
 def _session(journal: Queries, run: str, read: Callable[[object, type[Any]], Any]) -> Session:
     saved = journal.saved_state(run)
-    frozen = read(journal.meta(_key(run, "frozen")) or {}, Frozen)
+    frozen = read(journal.meta(f"frozen:{run}") or {}, Frozen)
     states = journal.story_states(run).items()
     stories = {story: read(written, StoryState) for story, written in states}
     state = first_state(frozen, load_circuit(journal), stories)
@@ -71,7 +71,7 @@ def _session(journal: Queries, run: str, read: Callable[[object, type[Any]], Any
         run=run,
         state=state,
         frozen=frozen,
-        desk=read(journal.meta(_key(run, "desk")) or {}, Desk),
+        desk=read(journal.meta(f"desk:{run}") or {}, Desk),
         number=journal.next_number(run) - 1,
         quota=dict(journal.meta(quota_key(run)) or {}),
     )
@@ -79,11 +79,7 @@ def _session(journal: Queries, run: str, read: Callable[[object, type[Any]], Any
 
 def quota_key(run: str) -> str:
     """Where the journal keeps the agents' quota clocks."""
-    return _key(run, "quota")
-
-
-def _key(run: str, name: str) -> str:
-    return f"{name}:{run}"
+    return f"quota:{run}"
 
 
 CIRCUIT_KEY = "circuit"

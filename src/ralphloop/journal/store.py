@@ -137,8 +137,7 @@ class Journal(Queries):
         """Note which process the iteration became, so that a successor can stop it."""
         with self._db.write("set_agent_pid", durable=False) as db:
             sql = "UPDATE iterations SET pid = ?, pid_started = ? WHERE run = ? AND n = ?"
-            changed = db.run(sql, (pid, pid_started, run, n))
-            _expect_one(changed, f"there is no iteration {run}/{n}")
+            _expect_one(db.run(sql, (pid, pid_started, run, n)), f"there is no iteration {run}/{n}")
 
     def finish_iteration(self, done: FinishedIteration) -> None:
         """Write everything of an iteration, and all it changes, at once."""
@@ -156,11 +155,9 @@ class Journal(Queries):
     def mark_applied(self, run: str, n: int, *, now: float) -> None:
         """Note that the iteration's effects are all done; saying it twice changes nothing."""
         with self._db.write("mark_applied", durable=False) as db:
-            sql = (
-                "UPDATE iterations SET applied_at = COALESCE(applied_at, ?) WHERE run = ? AND n = ?"
-            )
-            changed = db.run(sql, (now, run, n))
-            _expect_one(changed, f"there is no iteration {run}/{n}")
+            once = "applied_at = COALESCE(applied_at, ?)"
+            sql = f"UPDATE iterations SET {once} WHERE run = ? AND n = ?"  # noqa: S608
+            _expect_one(db.run(sql, (now, run, n)), f"there is no iteration {run}/{n}")
 
     # --- events, waits, stories, meta --------------------------------------------------------
 
