@@ -105,6 +105,8 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "fences": lambda size: "```\n" * (size // 4),
     "keys": lambda size: 'a="b" ' * (size // 6) + "level=error",
     "colons": lambda size: ("x: " * 900 + "fail\n") * (size // 2700),
+    "colons without blanks": lambda size: ("a:" * 1400 + " fail\n") * (size // 2806),
+    "words with hyphens": lambda size: (("a-" * 300 + " ") * 4 + "failed\n") * (size // 2411),
     "paths": lambda size: ("Error: " + "/a" * 240 + "\n") * (size // 487),
     "quotes": lambda size: "fail: " + "'" * size,
     "sentences": lambda size: ("It fails `Error: x. " * 140 + "\n") * (size // 2800),

@@ -157,7 +157,7 @@ _OTHERS = _any(
     # the name behind the message, or alone above its frames
     rf".{{1,200}}: .{{1,300}} \({NAME}\)$|\*\* \((?:[A-Z]\w*\.)*[A-Z]\w*\) \S",
     # somebody could not
-    r"\w+(?:\[\d+\])?: \*\*\* \S|(?:\S{1,80}: ?(?:line )?){0,4}(?:[Ss]yntax error(?:[,:]"
+    r"\w+(?:\[\d+\])?: \*\*\* \S|(?:(?:line )?[^\s:]{1,80}: ?){0,4}(?:[Ss]yntax error(?:[,:]"
     r"| near| at| before| in) \S|(?:in function \S{1,99}: )?undefined (?:reference|symbol)s? to\b)",
     r"\S+: No module named \S|Module (?:not found|parse failed): \S"
     r"|[Ff]ailed to \w+[^.]{0,200}?: \S|[a-z]: (?:file:|/)\S+:\d",
@@ -189,9 +189,10 @@ _VAGUE = _any(
     r"(?:\[?(?:info|error)\]? |> )?(?:(?-i:BUILD|Build)|compilation|tests?|test (?:run|suite)|lint"
     r"|command|job|[\w-]{1,30} hook|task \S+) (?:failed|failure)[.!]?(?: (?:in|with|\().{0,60}"
     r"|; see .{0,80})?$|failure: build failed|test result: failed|failures!$|failed \(\w+=\d+",
-    r"(?:error:? )?(?:process|command|script|step|(?-i:[a-z./])[\w./-]*(?: [\w:./-]+){0,4})\b"
-    r".{0,120}\b(?:exited|completed|finished|failed|returned) (?:with |\()?(?:an? )?(?:non-?zero )?"
-    r"(?:exit )?(?:code|status)(?:$|:? [1-9]\d*[^.]{0,20}$)|exit (?:code|status):? [1-9]\d*[.!]?$",
+    r"(?:error:? )?(?:(?:process|command|script|step)\b.{0,120}|(?-i:[a-z./])[\w./-]*"
+    r"(?: [\w:./-]+){0,4}) (?:exited|completed|failed|returned) (?:with |\()?(?:an? )?"
+    r"(?:non-?zero )?(?:exit )?(?:code|status)(?:$|:? [1-9]\d*[^.]{0,20}$)"
+    r"|exit (?:code|status):? [1-9]\d*[.!]?$",
     r"\[error\] (?:failed to execute|compilation error)|(?-i:(?:\*\* (?:[A-Z]+ )+)?FAIL(?:ED)?"
     r"[.!]?(?: \*\*)?$|E {2,}(?![\w.]*Error)\w|FAIL\s+\S+(?:\s+(?:\[build failed\]|[\d.]+s))?$)",
     flags=re.IGNORECASE,

@@ -25,8 +25,8 @@ class LazyRegex:
     def match(self, text: str, start: int = 0) -> re.Match[str] | None:
         return self._regex.match(text, start)
 
-    def fullmatch(self, text: str, start: int = 0) -> re.Match[str] | None:
-        return self._regex.fullmatch(text, start)
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        return self._regex.fullmatch(text)
 
     def search(self, text: str, start: int = 0) -> re.Match[str] | None:
         return self._regex.search(text, start)

@@ -112,7 +112,6 @@ _EVENT = LazyRegex(  # a marker, or a fence
     re.IGNORECASE | re.MULTILINE,
 )
 _PROMISE = r"[ \t]*<promise>[^<\n]*</promise>[ \t]*"
-_NOTHING_MORE = LazyRegex(rf"\s*(?:[`~]{{3,}}\s*)?(?:{_PROMISE}\s*)*", re.IGNORECASE)
 _TITLE = LazyRegex(
     r"[ \t]{0,3}(?:#{1,6}[ \t]*[-—*_`]{0,3}RALPH[_ ]STATUS[-—*_`]{0,3}:?"
     r"|[*_]{0,3}RALPH[_ ]STATUS[*_]{0,3}:[*_]{0,3}|[*_]{2,3}RALPH[_ ]STATUS[*_]{2,3})[ \t]*#*"
@@ -150,8 +149,9 @@ def find_block(text: str) -> StatusBlock | None:
             begin = None
     if begin is not None:
         found.take(text[begin:], fence, len(text), truncated=True)
-    at_end = found.fenced if _NOTHING_MORE.fullmatch(text, found.fenced_end) else None
-    return _titled_block(text[-MAX_BLOCK:]) or at_end or found.whole or found.unclosed
+    if found.fenced and all(map(_TRAILER.fullmatch, text[found.fenced_end :].split("\n"))):
+        found.whole = found.fenced
+    return _titled_block(text[-MAX_BLOCK:]) or found.whole or found.unclosed
 
 
 class _Found:
@@ -260,16 +260,13 @@ def _problems(fields: Fields) -> Iterator[str]:
 
 def render(block: StatusBlock) -> str:
     """The canonical text of a block; absent fields are left out."""
-    values: list[tuple[str, object]] = [
-        (STATUS, block.status),
-        (TASKS, block.tasks_completed),
-        (FILES, block.files_modified),
-        (TESTS, block.tests_status),
-        (WORK, block.work_type),
-        (EXIT, "true" if block.exit_signal else "false"),
-        (RECOMMENDATION, tidy_recommendation(block.recommendation) or None),
-    ]
-    lines = [f"{key}: {value}" for key, value in values if value is not None]
+    values = (
+        *(block.status, block.tasks_completed, block.files_modified, block.tests_status),
+        *(block.work_type, "true" if block.exit_signal else "false"),
+        tidy_recommendation(block.recommendation) or None,
+    )
+    fields = zip(REQUIRED, values, strict=True)
+    lines = [f"{key}: {value}" for key, value in fields if value is not None]
     return "\n".join([BEGIN, *lines, END])
 
 

@@ -16,20 +16,12 @@ _MARKS = ("_test.", ".test.", ".spec.")
 def is_test_path(path: str) -> bool:
     """True where the path names a test by convention."""
     *directories, name = path.lower().replace("\\", "/").rstrip("/").split("/")
-    return not _DIRECTORIES.isdisjoint(directories) or _is_test_name(name)
+    if not _DIRECTORIES.isdisjoint(directories) or name == "conftest.py":
+        return True
+    return name.startswith("test_") or any(mark in name for mark in _MARKS)
 
 
 def only_tests(paths: Iterable[str]) -> bool:
     """True where there are paths and every one of them is a test's."""
-    found = False
-    for path in paths:
-        if not is_test_path(path):
-            return False
-        found = True
-    return found
-
-
-def _is_test_name(name: str) -> bool:
-    if name.startswith("test_") or name == "conftest.py":
-        return True
-    return any(mark in name for mark in _MARKS)
+    kinds = {is_test_path(path) for path in paths}
+    return kinds == {True}
