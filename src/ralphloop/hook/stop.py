@@ -130,12 +130,16 @@ def _spoken(message: str, call: Call, turn: Turn) -> Response:
 def _broken_off(call: Call, turn: Turn) -> Response:
     """What the error means; the same tables as for a start that we made ourselves."""
     from ralphloop.agents.environment import local_time
-    from ralphloop.readers.claude_outcome import Facts, failed_request
+    from ralphloop.readers.base import End
+    from ralphloop.readers.claude import Claude
     from ralphloop.readers.failures import limit_kind, reset_time
 
     error = call.text("error")
     words = call.text("last_assistant_message") or call.text("error_details") or error
-    outcome, reason = failed_request(Facts(None, {"error": error or "unknown"}), words[:2_000])
+    claude, message = Claude(), {"content": [{"type": "text", "text": words}]}
+    failed = {"is_api_error_message": True, "error": error or "unknown", "message": message}
+    claude.see({"type": "assistant", **failed})
+    outcome, reason = claude.verdict(End(1, "", None))
     if error == "max_output_tokens":
         outcome, reason = Outcome.LIMIT, words
     elif outcome is Outcome.ERROR and error in ("", "unknown"):

@@ -8,16 +8,24 @@ What is easy to get wrong, and settled here:
   tool result, no `user` event, no `<synthetic>` message.  The result repeats the last message.
 * The text of a failed result was written by the CLI.
 
-The verdict is in `claude_outcome.py`, tokens and money in `claude_usage.py`.
+How it ended: `subtype: success` says nothing and exit code 0 says little; the order is `is_error`,
+then `terminal_reason`, then the API error.  The first that applies gives the outcome, and the words
+of the CLI are the reason.  Tokens and money are in `claude_usage.py`.
 """
 
 from __future__ import annotations
 
-from ralphloop.core.model import RateLimit, Usage
+import re
+
+from ralphloop.core.model import Outcome, RateLimit, Usage
 from ralphloop.readers.base import Dialect, End, summarise
-from ralphloop.readers.claude_outcome import FATAL_ERRORS, Facts, is_error, verdict_on
 from ralphloop.readers.claude_usage import ClaudeUsage
-from ralphloop.readers.failures import Verdict
+from ralphloop.readers.failures import (
+    Verdict,
+    announces_limit,
+    failure_verdict,
+    sentence_verdict,
+)
 from ralphloop.readers.values import (
     Bytes,
     Document,
@@ -37,6 +45,20 @@ from ralphloop.text.plain import one_line
 _TYPES = frozenset({"assistant", "user", "system", "result", "stream_event", "rate_limit_event"})
 _GROWING = frozenset({"content_block_start", "content_block_delta"})
 _DELTA = b'{"type":"stream_event","event":{"type":"content_block_delta",'
+# The `error` of an api_retry event or of a failed message.
+_FATAL_ERRORS = frozenset(
+    "authentication_failed oauth_org_not_allowed account_on_hold verification_required"
+    " billing_error model_not_found cloud_credential_error".split()
+)
+_PASSING_ERRORS = frozenset({"server_error", "overloaded", "rate_limit"})
+
+# The agent's own limits: turns, money, context, attempts.
+_LIMITS = frozenset(
+    "max_turns budget_exhausted prompt_too_long structured_output_retry_exhausted blocking_limit"
+    " rapid_refill_breaker error_max_turns error_max_budget_usd error_max_structured_output_retries"
+    "".split()
+)
+_DIAGNOSTIC = re.compile(r"\[ede_diagnostic\]")  # for its makers; tells a user nothing
 _MOST_SKILLS = 200
 _MOST_PLUGIN_ERRORS = 20
 
@@ -86,7 +108,7 @@ class Claude(Dialect):
             self._assistant(document)
         elif kind == "user":
             self.retrying = False
-            for block in documents_at(document, "message", "content"):
+            for block in documents_at(document_at(document, "message"), "content"):
                 if block.get("type") == "tool_result":
                     ok = block.get("is_error") is not True
                     self.call_ended(text_at(block, "tool_use_id"), ok=ok)
@@ -98,13 +120,76 @@ class Claude(Dialect):
             self._end_of_turn(document)
 
     def verdict(self, end: End) -> Verdict:
-        facts = Facts(
-            result=self._result,
-            api_error=self._api_error,
-            retry_error=text_at(self._retry, "error") if self.retrying else "",
-            limit_rejected=bool(self.rate_limit and self.rate_limit.rejected),
+        """The outcome of a start, from its last result or from the lack of one."""
+        if self._result is not None:
+            failed = _is_error(self._result)
+            return self._failed_result(self._result) if failed else self._good(self._result, end)
+        retry_error = text_at(self._retry, "error") if self.retrying else ""
+        if retry_error in _FATAL_ERRORS:  # whoever stopped the retries was right
+            return Verdict(Outcome.FATAL, f"the API refuses: {retry_error}")
+        if end.signal is None and self._api_error:
+            return self._failed_request({}, self._api_message())
+        return self.no_end(end, "a result")
+
+    def _good(self, result: Document, end: End) -> Verdict:
+        if result.get("structured_output") is not None and not self.denials:
+            return Verdict(Outcome.COMPLETED, "it ended with structured output")
+        what = "it ended with a good result"
+        return self.good_end(f"{what}; then exit code {end.exit_code}" if end.failed else what)
+
+    def _failed_result(self, result: Document) -> Verdict:
+        terminal, subtype = text_at(result, "terminal_reason"), text_at(result, "subtype")
+        startup = text_at(result, "startup_failure_reason")
+        errors = [text for text in texts_at(result, "errors")[:3] if not _DIAGNOSTIC.match(text)]
+        words = self.words.final_text or "; ".join(filter(None, errors)) or self._api_message()
+        words = words[:2_000] or startup or terminal or subtype
+        if self._is_usage_limit(result):
+            return Verdict(Outcome.USAGE_LIMIT, words)
+        if terminal.startswith("aborted"):
+            return Verdict(Outcome.INTERRUPTED, words)
+        if terminal in _LIMITS or subtype in _LIMITS:
+            return Verdict(Outcome.LIMIT, words)
+        if startup or (subtype == "error_during_execution" and not count_at(result, "num_turns")):
+            return Verdict(Outcome.STARTUP_ERROR, words)  # it ended before a turn
+        return self._failed_request(result, words)
+
+    def _failed_request(self, result: Document, words: str) -> Verdict:
+        """What a request that failed for good means, by the CLI's words and codes for it."""
+        if announces_limit(words):
+            return Verdict(Outcome.USAGE_LIMIT, words)
+        if outcome := self._by_code(result):
+            return Verdict(outcome, words or text_at(self._api_error, "error"))
+        by_words = sentence_verdict(words)
+        told = (result.get("api_error_status"), self._api_error.get("api_error_status"))
+        status = next(filter(None, map(status_code_of, told)), None)
+        if by_words is None and status is not None:
+            return failure_verdict(words, status)
+        return by_words or Verdict(Outcome.ERROR, words)
+
+    def _by_code(self, result: Document) -> Outcome | None:
+        error = text_at(self._api_error, "error")
+        if result.get("stop_reason") == "refusal":
+            return Outcome.ERROR
+        if self._is_usage_limit(result):
+            return Outcome.USAGE_LIMIT
+        if error in _FATAL_ERRORS:
+            return Outcome.FATAL
+        if self._api_word(result) == "connection_failed" or error in _PASSING_ERRORS:
+            return Outcome.TRANSIENT
+        return Outcome.LIMIT if error == "max_output_tokens" else None
+
+    def _is_usage_limit(self, result: Document) -> bool:
+        rejected = self.rate_limit is not None and self.rate_limit.rejected
+        return self._api_word(result) == "usage_limit_reached" or (
+            rejected and self._api_error.get("error") == "rate_limit"
         )
-        return verdict_on(facts, self, end)
+
+    def _api_word(self, result: Document) -> str:
+        return text_at(result, "api_error") or text_at(self._api_error, "api_error")
+
+    def _api_message(self) -> str:
+        blocks = documents_at(document_at(self._api_error, "message"), "content")
+        return " ".join(text_at(block, "text") for block in blocks[:3])[:2_000]
 
     def _stream_event(self, document: Document) -> None:
         event = document_at(document, "event")
@@ -184,7 +269,7 @@ class Claude(Dialect):
         error = text_at(document, "error")
         status = status_code_of(document.get("error_status"))
         what = f"{error or 'unknown'} ({status})" if status else error or "unknown"
-        if error in FATAL_ERRORS:
+        if error in _FATAL_ERRORS:
             self.fatal_hint = one_line(what)
         attempt, most = count_at(document, "attempt"), count_at(document, "max_retries")
         self.step("retry", f"API: {what}, attempt {attempt} of {most}", ok=False)
@@ -212,14 +297,14 @@ class Claude(Dialect):
         self._result = {key: value for key, value in document.items() if key != "result"}
         self.result_seen, self.retrying = True, False
         self._usage.reported(document)
-        if count_at(document, "usage", "output_tokens"):
+        if count_at(document_at(document, "usage"), "output_tokens"):
             self.model_output = True
         for denial in documents_at(document, "permission_denials"):
             summary = summarise(document_at(denial, "tool_input"))
             call_id, tool = text_at(denial, "tool_use_id"), text_at(denial, "tool_name")
             self.denials.add(call_id, tool, summary)
         text = document.get("result")
-        good = not is_error(document)
+        good = not _is_error(document)
         if not isinstance(text, str):
             self.words.nothing_is_final()
         elif good:
@@ -227,6 +312,10 @@ class Claude(Dialect):
         else:
             self.words.finish_with_foreign(text)
         self.step("result", text_of(text) or text_at(document, "subtype"), ok=good)
+
+
+def _is_error(result: Document) -> bool:
+    return bool(result.get("is_error")) or text_at(result, "subtype").startswith("error")
 
 
 def _plugin_error(problem: Document) -> str:

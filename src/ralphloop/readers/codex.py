@@ -48,7 +48,7 @@ class Codex(Dialect):
         elif kind == "turn.completed":
             self._completed(document_at(document, "usage"))
         elif kind == "turn.failed":
-            self._failed(text_at(document, "error", "message")[:4_000])
+            self._failed(text_at(document_at(document, "error"), "message")[:4_000])
         elif kind == "error":
             self._error(text_at(document, "message")[:4_000])
 

@@ -100,7 +100,7 @@ class Gemini(Dialect):
     def verdict(self, end: End) -> Verdict:
         if self._result is not None and self._succeeded():
             return self.good_end("it ended with a good result")
-        message = text_at(self._result or {}, "error", "message")
+        message = text_at(document_at(self._result or {}, "error"), "message")
         if self._result is None and end.exit_code == 0:
             return Verdict(Outcome.KILLED, "it ended without a result, as it does when stopped")
         by_code = _by_exit_code(message, end)
@@ -108,7 +108,7 @@ class Gemini(Dialect):
             return by_code
         if self._result is None:
             return self.no_end(end, "a result")
-        named = _ERROR_TYPES.get(text_at(self._result, "error", "type"))
+        named = _ERROR_TYPES.get(text_at(document_at(self._result, "error"), "type"))
         by_words = failure_verdict(_plain(message), _code_in(message))
         return Verdict(named, by_words.reason) if named else by_words
 
@@ -145,7 +145,7 @@ class Gemini(Dialect):
     def _tool_result(self, document: Document) -> None:
         call_id = text_at(document, "tool_id")
         name = self.tools.known(call_id).name
-        problem = text_at(document, "error", "type")
+        problem = text_at(document_at(document, "error"), "type")
         if problem in _REFUSED or (problem == "tool_not_registered" and name in _GUARDED):
             self.denials.add(call_id, name, self.tools.known(call_id).summary)
         self.call_ended(call_id, ok=document.get("status") == "success")

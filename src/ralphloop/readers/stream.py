@@ -204,7 +204,9 @@ class Framer:
             value = decode(body)
         except Unreadable as problem:
             if problem.truncated and not self.accepted:
-                self._open_document(line + end, body)
+                self._document += line + end
+                self._closing = b"}" if body.startswith(b"{") else b"]"
+                self._attempts = 0
             else:
                 self._note_malformed(body)
                 self._emit_text(line + end)
@@ -232,11 +234,6 @@ class Framer:
             self._array = self._array or known > 0
         self.accepted += known
         return known > 0
-
-    def _open_document(self, line: Bytes, body: Bytes) -> None:
-        self._document += line
-        self._closing = b"}" if body.startswith(b"{") else b"]"
-        self._attempts = 0
 
     def _continue_document(self, line: Bytes, end: bytes) -> None:
         """A further line of a document that was opened but not yet closed."""

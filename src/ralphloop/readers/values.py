@@ -76,35 +76,27 @@ def documents_of(value: object) -> list[Document]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def at(document: Document, *path: str) -> object:
-    """The value at the end of a path of keys; None where there is none."""
-    value: object = document
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def text_at(document: Document, *path: str) -> str:
-    value = at(document, *path)
+def text_at(document: Document, key: str) -> str:
+    value = document.get(key)
     return value if isinstance(value, str) else ""
 
 
-def count_at(document: Document, *path: str) -> int:
-    return count_of(at(document, *path))
+def count_at(document: Document, key: str) -> int:
+    return count_of(document.get(key))
 
 
-def document_at(document: Document, *path: str) -> Document:
-    return document_of(at(document, *path))
+def document_at(document: Document, key: str) -> Document:
+    return document_of(document.get(key))
 
 
-def texts_at(document: Document, *path: str) -> list[str]:
+def texts_at(document: Document, key: str) -> list[str]:
     """The texts of a list; whatever else stands in it is left out."""
-    value = at(document, *path)
+    value = document.get(key)
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def documents_at(document: Document, *path: str) -> list[Document]:
-    return documents_of(at(document, *path))
+def documents_at(document: Document, key: str) -> list[Document]:
+    return documents_of(document.get(key))
 
 
 Bytes = bytes | bytearray
