@@ -160,8 +160,10 @@ class Search(Field):
         """Hide it; False where nobody searched."""
         searched, self.display, self.found = self.display, False, 0
         if searched:
-            self._rows().highlighted = None
-            self._rows().focus()
+            rows = self._rows()
+            if isinstance(rows, Paper):
+                rows.highlighted = None
+            rows.focus()
         return searched
 
     @on(Input.Submitted)
@@ -251,7 +253,8 @@ class Reading(Screen[None]):
             self.dismiss()
 
     def action_search(self) -> None:
-        self.query_one(Search).begin()
+        if self._pages:
+            self.query_one(Search).begin()
 
 
 class Dialog(ModalScreen[str | None]):
