@@ -99,7 +99,6 @@ def test_a_start_that_was_cut_off_is_not_called_a_model_without_a_price(tmp_path
     "agent, output, model, why",
     [
         (TEXT, "text", "", "plain text names no price"),
-        (CODEX, "codex", "", "codex does not name its model"),
         (CODEX, "codex", "made-up-9", "no price is known for made-up-9"),
     ],
 )
@@ -115,6 +114,88 @@ def test_a_limit_that_cannot_be_kept_is_said_before_money_is_spent(
     assert done.code == 0, done.text
     assert f"warning: {CANNOT}{why}" in done.err  # what a start brings is on stdout
     assert done.text.count(CANNOT) == 1
+
+
+def test_a_model_that_nobody_names_is_said_once_it_is_known(tmp_path: Path) -> None:
+    """Codex may keep no record of what it used; the first start tells, the others do not repeat."""
+    done = night(tmp_path, CODEX, "codex", limits="max_cost_usd = 20.0").run()
+    assert done.code == 0, done.text
+    assert done.text.count(f"{CANNOT}codex does not name its model") == 1
+    assert done.text.count(CANNOT) == 1
+
+
+RECORD = """
+day = pathlib.Path(os.environ["CODEX_HOME"], "sessions/2026/11/16")
+turn = {"type": "turn_context", "payload": {"model": "gpt-5"}}
+record = json.dumps(turn, separators=(",", ":")) + "\\n"
+write(day / f"rollout-2026-11-16T01-02-03-thread-{START}.jsonl", record)
+"""
+GEMINI = """
+write(f"{STORY}.txt", START)
+event(type="init", session_id="g", model="auto")
+event(type="message", role="assistant", content="The story is complete.")
+models = {"gemini-2.5-flash-lite": {"total_tokens": 90}, "gpt-5": {"total_tokens": 99_000}}
+event(type="result", status="success", stats={"total_tokens": 99_000, "input_tokens": 90_000,
+      "output_tokens": 9_000, "models": models})
+"""
+
+
+@pytest.mark.parametrize(
+    "agent, output, settings",
+    [
+        (CODEX, "codex", 'model = "gpt-5"'),
+        (CODEX, "codex", 'model = "gpt-5-nano"\nprofile = "p"\n[profiles.p]\nmodel = "gpt-5"'),
+        (RECORD + CODEX.replace("t-", "thread-"), "codex", 'model = "gpt-5-nano"'),
+        (GEMINI, "gemini", ""),
+    ],
+    ids=["settings", "profile", "record", "stream"],
+)
+def test_the_model_an_agent_uses_by_itself_is_found_out(
+    tmp_path: Path, agent: str, output: str, settings: str
+) -> None:
+    """What it recorded, streamed or was told by its own settings has a price: the limit holds."""
+    home = tmp_path / "codex"
+    home.mkdir()
+    (home / "config.toml").write_text(settings)
+    box = night(tmp_path, agent, output, limits="max_cost_usd = 0.1")
+    box.env["CODEX_HOME"] = str(home)
+    done = box.run()
+    assert done.code == 3, done.text
+    assert "$0.20 of $0.10 is spent" in done.text  # 90,000 and 9,000 tokens of gpt-5
+    assert CANNOT not in done.text
+    assert box.starts == 1
+
+
+def test_a_model_from_the_agents_own_settings_may_have_no_price(tmp_path: Path) -> None:
+    """That is known before money is spent, and said then."""
+    (tmp_path / "config.toml").write_text('model = "made-up-9"')
+    box = night(tmp_path, CODEX, "codex", limits="max_cost_usd = 20.0")
+    box.env["CODEX_HOME"] = str(tmp_path)
+    assert f"warning: {CANNOT}no price is known for made-up-9" in box.run().err
+
+
+def test_a_person_may_name_prices_of_their_own(tmp_path: Path) -> None:
+    """Their rows come before ours, in runs and in `ralph prices`; a broken file starts nothing."""
+    own = tmp_path / "xdg" / "ralph" / "prices.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[models]\n"made-up-*" = { input = 10.0, output = 0.0 }\n')
+    box = night(tmp_path, CODEX, "codex", limits="max_cost_usd = 0.1", model="made-up-9")
+    box.env["XDG_CONFIG_HOME"] = str(tmp_path / "xdg")
+    assert "$0.90 of $0.10 is spent" in box.run().text
+    table = json.loads(box.ralph("prices", "--json").out)
+    assert table["checked"]
+    assert table["override"] == str(own)
+    assert table["models"]["made-up-*"] == {
+        "input": 10.0, "output": 0.0, "cache_read": 10.0, "cache_write": 10.0, "own": True,
+    }  # fmt: skip
+    assert table["models"]["gpt-5"]["own"] is False
+    shown = box.ralph("prices").text
+    assert table["checked"] in shown
+    assert "made-up-*" in shown
+    own.write_text('[models]\nx = { input = "much" }\n')
+    broken = box.run()
+    assert (broken.code, box.starts) == (65, 1), broken.text
+    assert str(own) in broken.text
 
 
 def test_a_price_that_is_known_keeps_the_limit(tmp_path: Path) -> None:

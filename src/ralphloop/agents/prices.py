@@ -1,79 +1,129 @@
-"""What tokens cost, for agents that do not say: a small table, and nothing where it has no row."""
+"""What tokens cost, for agents that do not say: a small table, and nothing where it has no row.
+
+A row is of one model by its exact name, with or without a date behind it, or of a family that it
+states itself (`claude-sonnet-4*`).  Names that only begin alike are other models at other prices.
+A person's own `prices.toml`, beside their `config.toml`, comes before our rows.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
+from ralphloop.agents.models import chosen_model
+from ralphloop.config.load import user_file
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Usage, Value
-from ralphloop.errors import Finding, Level
+from ralphloop.errors import Finding, InputError, Level
 from ralphloop.readers import reader_name
 
 CANNOT_BE_KEPT = "max_cost_usd cannot be kept: "
 
 _NAME_NO_COST = frozenset({"codex", "gemini"})
-_PLAIN_TEXT = "plain text names no price"
+_DATE = re.compile(r"[-@]20\d\d-?\d\d-?\d\d$")
+
+Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class Price(Value, frozen=True, kw_only=True):
-    """Dollars for a million tokens."""
+class Price(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dollars for a million tokens; what the cache costs is as much as input where nobody says."""
 
-    input: float
-    output: float
-    cache_read: float = 0.0
-    cache_write: float = 0.0
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars | None = None
+    cache_write: Dollars | None = None
+
+    def of(self, usage: Usage) -> float:
+        """What these tokens cost."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        return (
+            usage.input_tokens * self.input
+            + usage.cache_read_tokens * read
+            + usage.cache_write_tokens * write
+            + usage.output_tokens * self.output
+        ) / 1_000_000
+
+
+class PriceList(Value, frozen=True, forbid_unknown_fields=True):
+    """The content of one file."""
+
+    models: dict[str, Price]
+    checked: str = ""  # the day somebody last compared it with what the providers say
 
 
 @cache
-def price_table() -> dict[str, Price]:
-    """All rows, by the beginning of a model's name."""
+def our_prices() -> PriceList:
+    """The table that comes with ralph."""
     text = files("ralphloop.agents").joinpath("prices.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), type=dict[str, Price])
+    return msgspec.convert(tomllib.loads(text), type=PriceList)
 
 
-def why_unpriced(agent: str, config: AgentSection) -> str:
+def own_file() -> Path | None:
+    """Where a person's own prices are looked for."""
+    settings = user_file(os.environ)
+    return settings.with_name("prices.toml") if settings else None
+
+
+@cache
+def own_prices() -> PriceList:
+    """What a person wrote down; the same for as long as we run."""
+    file = own_file()
+    try:
+        if file is None:
+            return PriceList(models={})
+        return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), type=PriceList)
+    except FileNotFoundError:
+        return PriceList(models={})
+    except (OSError, ValueError) as error:  # TOML, encoding and validation errors are ValueErrors
+        fix = 'A row is [models] "name" = { input = 1.0, output = 2.0 }; `ralph prices` shows more.'
+        raise InputError(str(error), fix, place=str(file)) from error
+
+
+def price_of(model: str) -> Price | None:
+    """What this model costs; None where no row is about it."""
+    rows = {**our_prices().models, **own_prices().models}
+    name = model.rsplit("/", 1)[-1].split("[", 1)[0]
+    for exact in (model, name, _DATE.sub("", name)):
+        if exact in rows:
+            return rows[exact]
+    families = (row for row in rows if row.endswith("*") and name.startswith(row[:-1]))
+    return rows.get(max(families, key=len, default=""))
+
+
+def why_unpriced(agent: str, config: AgentSection, env: Mapping[str, str]) -> str:
     """Why no start of this agent will have a price; empty where that cannot be known before."""
-    reader, model = reader_name(agent, config.format), config.model
+    reader = reader_name(agent, config.format)
     if reader == "text":
-        return _PLAIN_TEXT
+        return "plain text names no price"
     if reader not in _NAME_NO_COST:
         return ""
-    if model:
-        return "" if _row_of(model) else f"no price is known for {model}"
-    return "codex does not name its model" if reader == "codex" else ""
+    model = chosen_model(reader, config, env)
+    return f"no price is known for {model}" if model and not price_of(model) else ""
 
 
-def cost_problems(agent: str, config: AgentSection, *, limited: bool) -> Iterator[Finding]:
-    """A limit of money that will be none."""
-    if limited and (why := why_unpriced(agent, config)):
-        fix = "limit iterations or time (max_iterations, max_time)"
-        if not config.model and why != _PLAIN_TEXT:
-            fix = f"set agent.model, or {fix}"
+def cost_problems(
+    agent: str, config: AgentSection, env: Mapping[str, str], *, limited: bool
+) -> Iterator[Finding]:
+    """A limit of money that will be none; a table that cannot be read is an error at once."""
+    own_prices()
+    if limited and (why := why_unpriced(agent, config, env)):
+        fix = "limit tokens, iterations or time (max_tokens, max_iterations, max_time)"
         yield Finding(Level.WARNING, f"{CANNOT_BE_KEPT}{why}", fix)
-
-
-def _row_of(model: str) -> str:
-    """The row of the table for a model; empty where there is none."""
-    name = model.rsplit("/", 1)[-1]
-    return max((row for row in price_table() if name.startswith(row)), key=len, default="")
 
 
 def priced(usage: Usage, model: str) -> Usage:
     """The usage with its cost estimated, where the agent did not say it, or only a part of it."""
     said = usage.cost_usd is not None and not usage.estimated
-    if said or not model or not (row := _row_of(model)):
+    if said or not (price := price_of(model)):
         return usage
-    price = price_table()[row]
-    dollars = (
-        usage.input_tokens * price.input
-        + usage.cache_read_tokens * price.cache_read
-        + usage.cache_write_tokens * price.cache_write
-        + usage.output_tokens * price.output
-    ) / 1_000_000
-    cost_usd = max(dollars, usage.cost_usd or 0.0)
+    cost_usd = max(price.of(usage), usage.cost_usd or 0.0)
     return msgspec.structs.replace(usage, cost_usd=cost_usd, estimated=True)

@@ -1,4 +1,7 @@
-"""`ralph config`: which settings are in force, where each comes from, whether they are right."""
+"""`ralph config`: which settings are in force, where each comes from, whether they are right.
+
+`ralph prices`: what tokens are taken to cost where an agent does not say, and since when.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Iterator
 
 import click
 
+from ralphloop.agents.prices import Price, our_prices, own_file, own_prices
 from ralphloop.cli import output
 from ralphloop.config.load import DEFAULT, Loaded, check_config, load_config
 from ralphloop.config.model import Form, Setting, settings
@@ -78,3 +82,48 @@ def _visible(setting: Setting, loaded: Loaded) -> object:
     if setting.form is Form.VARIABLES and isinstance(value, dict):
         return dict.fromkeys(value, HIDDEN)
     return value
+
+
+# --- prices ----------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def prices(as_json: bool) -> None:
+    """Show what tokens are taken to cost, for agents that name no price."""
+    own = own_prices().models
+    rows = {**our_prices().models, **own}
+    if as_json:
+        output.emit_json(
+            {
+                "checked": our_prices().checked,
+                "override": str(own_file() or ""),
+                "models": {
+                    name: _cells(price) | {"own": name in own} for name, price in rows.items()
+                },
+            }
+        )
+    else:
+        output.emit_lines(_table(rows, own))
+
+
+def _cells(price: Price) -> dict[str, object]:
+    """What each kind of token costs; the cache as much as input where nobody says."""
+    return {
+        "input": price.input,
+        "output": price.output,
+        "cache_read": price.input if price.cache_read is None else price.cache_read,
+        "cache_write": price.input if price.cache_write is None else price.cache_write,
+    }
+
+
+def _table(rows: dict[str, Price], own: dict[str, Price]) -> Iterator[str]:
+    width = max(map(len, rows))
+    yield f"Dollars for a million tokens, checked {our_prices().checked}; `*` is a family of names."
+    heads = "".join(f"{head:>12}" for head in ("input", "output", "cache read", "cache write"))
+    yield f"{'':{width}}{heads}"
+    for name in sorted(rows):
+        cells = "".join(f"{cell:>12}" for cell in _cells(rows[name]).values())
+        yield output.safe(f"{name:{width}}{cells}{'  yours' if name in own else ''}")
+    yield "A model without a row counts tokens only (limits.max_tokens)."
+    yield from output.row("your own", f"{own_file()}{'' if own else ' (not there)'}")

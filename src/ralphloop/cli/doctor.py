@@ -250,7 +250,7 @@ def agent_findings(project: Project, loaded: Loaded, env: Mapping[str, str]) -> 
         settings = own if name == chosen else AgentSection()
         limited = name in (chosen, *fallbacks) and loaded.config.limits.max_cost_usd > 0
         found = agent.check(Inquiry(settings, project.root, env, why_not))
-        costs = cost_problems(name, settings, limited=limited)
+        costs = cost_problems(name, settings, env, limited=limited)
         return [*(found or [Finding(Level.INFO, name)]), *costs]
 
     agents = [_loaded(name, places) for name in names]

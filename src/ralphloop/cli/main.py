@@ -54,6 +54,7 @@ COMMANDS = {
     "note": Entry("ralphloop.cli.steering:note", "Add a note to the prompts to come"),
     "pause": Entry("ralphloop.cli.steering:pause", "Let the run pause after this iteration"),
     "plugin": Entry("ralphloop.cli.plugin:plugin", "Install the Claude Code plugin"),
+    "prices": Entry("ralphloop.cli.config:prices", "Show what tokens are taken to cost"),
     "replay": Entry("ralphloop.cli.decisions:replay", "Decide a recorded night again, and compare"),
     "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
     "resume": Entry("ralphloop.cli.steering:resume", "Let a paused run go on"),

@@ -99,17 +99,19 @@ async def _run(
             on_start=started,
             file_probe=(lambda: _fingerprint(repo)) if repo else None,
         )
-    return msgspec.structs.replace(finished, response=with_price(finished.response, begun))
+    return msgspec.structs.replace(finished, response=with_price(runner, begun, finished.response))
 
 
-def with_price(response: Response, begun: Begun) -> Response:
+def with_price(runner: Runner, begun: Begun, response: Response) -> Response:
     """The same with an estimate where the agent reports tokens and no money."""
-    model = response.model or begun.member.config.model
-    if not model or not response.usage.total_tokens:
+    if not response.usage.total_tokens:
         return response
+    from ralphloop.agents.models import used_model
     from ralphloop.agents.prices import priced
 
-    return msgspec.structs.replace(response, usage=priced(response.usage, model))
+    model = used_model(response, begun.member.config, runner.setup.options.env)
+    usage = priced(response.usage, model)
+    return msgspec.structs.replace(response, model=model or None, usage=usage)
 
 
 def _fingerprint(repo: Repository) -> str:

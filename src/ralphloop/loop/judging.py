@@ -222,10 +222,13 @@ def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
         return
     from ralphloop.agents.prices import CANNOT_BE_KEPT, why_unpriced
 
-    if why_unpriced(member.name, member.config):
+    if why_unpriced(member.name, member.config, runner.setup.options.env):
         return
-    model = judged.result.response.model or member.config.model
+    response = judged.result.response
+    model = response.model or member.config.model
     why = f"no price is known for {model}" if model else "no cost was told"
+    if response.reader == "codex" and not model:
+        why = "codex does not name its model"
     if judged.step.analysis.outcome.is_infrastructure:
         why = "this start was cut off before it told its cost"
     yield f"{CANNOT_BE_KEPT}{why}"

@@ -371,7 +371,8 @@ def look_at_agents(runner: Runner, report: PreflightReport) -> None:
         inquiry = Inquiry(member.config, setup.project.root, setup.options.env)
         is_first = member is setup.crew[0]
         report.heed(member.agent.check(inquiry), AgentUnavailable if is_first else None)
-        report.heed(cost_problems(member.name, member.config, limited=limited))
+        env = setup.options.env
+        report.heed(cost_problems(member.name, member.config, env, limited=limited))
 
 
 def _insist_on_commands(runner: Runner) -> None:

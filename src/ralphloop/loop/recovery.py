@@ -59,7 +59,7 @@ def _recover_iteration(runner: Runner, cut: NewIteration) -> Steps[str]:
         return (yield from _judge_now(runner, begun, ended))
     result = Result(
         end=ProcessEnd(exit_code=None, interrupted=True),
-        response=_read_transcript(begun, begun.transcript, runner.setup.reader),
+        response=_read_transcript(runner, begun, begun.transcript, runner.setup.reader),
         stopped_because="the supervisor ended before the agent did",
         leftovers=stopped,
     )
@@ -77,7 +77,7 @@ def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
     )
     result = ended.finished
     if ended.asking:  # cut off while it was asked: what it said by then counts, and is paid
-        said = _read_transcript(begun, asking_transcript(begun), result.response.reader)
+        said = _read_transcript(runner, begun, asking_transcript(begun), result.response.reader)
         result = msgspec.structs.replace(result, asked=said)
     judged = yield from judge(runner, begun, result)
     if judged.cut_short:
@@ -86,7 +86,7 @@ def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
     return f"judged iteration {begun.number}, whose agent had ended before its checks did"
 
 
-def _read_transcript(begun: Begun, path: Path, name: str) -> Response:
+def _read_transcript(runner: Runner, begun: Begun, path: Path, name: str) -> Response:
     """What the agent said before it was cut off."""
     reader = reader_for(name)
     stderr = ""
@@ -97,4 +97,4 @@ def _read_transcript(begun: Begun, path: Path, name: str) -> Response:
                 reader.feed(chunk)
     if (beside := stderr_path(path)).exists():
         stderr = beside.read_bytes()[-_STDERR_TAIL:].decode("utf-8", "replace")
-    return with_price(reader.finish(exit_code=None, stderr=stderr), begun)
+    return with_price(runner, begun, reader.finish(exit_code=None, stderr=stderr))

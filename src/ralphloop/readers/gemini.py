@@ -153,7 +153,9 @@ class Gemini(Dialect):
     def _end(self, document: Document) -> None:
         self._result = document
         self.result_seen = True
-        self.used = _of_stats(document_at(document, "stats"))
+        stats = document_at(document, "stats")
+        self.used = _of_stats(stats)
+        self.model = _most_used(stats) or self.model
         if self._succeeded():
             self.words.last_is_final()
         self.step("result", text_at(document, "status"), ok=self._succeeded())
@@ -163,9 +165,8 @@ class Gemini(Dialect):
         self._result = document
         self.result_seen = True
         stats = document_at(document, "stats")
-        models = document_at(stats, "models")
-        self.model = short_text_of(next(iter(models), None))
-        self.used = _of_models(models)
+        self.model = _most_used(stats)
+        self.used = _of_models(document_at(stats, "models"))
         if isinstance(answer := document.get("response"), str):
             self.model_output = True
             self.words.finish_with(answer)
@@ -197,6 +198,17 @@ def _plain(message: str) -> str:
     """The sentence inside an API's JSON body, or the message as it is."""
     inner = _SENTENCE.search(message)
     return one_line(inner[1] if inner else message, 1_000)
+
+
+def _most_used(stats: Document) -> str | None:
+    """The model that did the work: asked for `auto`, a small one chooses and another one works."""
+    models = document_at(stats, "models")
+
+    def tokens(name: str) -> int:
+        model = document_of(models[name])
+        return count_at(model, "total_tokens") or count_at(document_at(model, "tokens"), "total")
+
+    return short_text_of(max(models, key=tokens, default=None))
 
 
 def _of_stats(stats: Document) -> Usage:
