@@ -95,7 +95,9 @@ def measure(name: str, text: Callable[[int], str]) -> None:
     print(f"  the very first time {cold * 1000:8.1f} ms CPU")
     print(f"  aggregate again     {aggregation * 1000:8.1f} ms CPU   (goal: under 1000)")
     print(f"  choose for a prompt {selection * 1000:8.1f} ms CPU   (goal: under 50)")
-    print(f"  tokens carried      {carried.tokens:8}          (budget: {config.budget_tokens})")
+    print(
+        f"  tokens carried      {carried.share.tokens:8}          (budget: {config.budget_tokens})"
+    )
 
 
 def main() -> None:

@@ -65,7 +65,6 @@ memory = "auto"
 skills = "auto"
 holdout = 0
 ask_agent = false
-ask_budget_usd = 0.05
 [notify]
 desktop = false
 command = []

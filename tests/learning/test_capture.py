@@ -133,18 +133,3 @@ def test_trouble_is_words(project: Project, night: Night) -> None:
     store.directory(project).write_text("a file in the way")
     assert "no learning was captured" in capture(project, night.journal, RUN, number, story())
     assert not capture(project, night.journal, RUN, 99, story())
-
-
-def test_notes_the_agent_was_asked_for_are_merged(project: Project, night: Night) -> None:
-    """Its answers, kept in the journal, stand beside what was measured; copies are dropped."""
-    (project.root / "db.py").write_text("")
-    asked = [
-        {"kind": "success", "text": "open db.py in a transaction", "source": "asked"},
-        {"kind": "discovery", "text": "Add the export", "source": "asked"},
-    ]
-    number = night.add("US-1", record(passed=True, learning={"asked": asked}))
-    one = captured(project, night, number)
-    assert one is not None
-    assert [(n.text, n.evidence) for n in one.notes] == [
-        ("open db.py in a transaction", ("file db.py",))
-    ]

@@ -38,7 +38,7 @@ def test_a_story_gets_what_belongs_to_it(project: Project) -> None:
     """The api story carries the api's patterns, not the frontend's."""
     teach(project, "api", "frontend")
     found = carried(project)
-    assert len(found.ids) == 3
+    assert len(found.share.ids) == 3
     assert "src/api/registry.txt" in found.text
     assert "frontend" not in found.text
 
@@ -57,7 +57,7 @@ def test_files_named_in_the_story_count(project: Project) -> None:
     )
     store.rebuild(project, now=NOON)
     about = story(title="Speed up", description="Make lib/when.py faster")
-    assert carry(project, about, config=LearningSection(), agent="codex").ids
+    assert carry(project, about, config=LearningSection(), agent="codex").share.ids
 
 
 def test_it_stands_as_data_in_a_fence(project: Project) -> None:
@@ -77,23 +77,23 @@ def test_it_stands_as_data_in_a_fence(project: Project) -> None:
 def test_words_of_one_story_need_evidence(project: Project) -> None:
     """Unproven words of a single story are kept but carried nowhere; with evidence they are."""
     keep(project, learning("US-1", "the api likes short names"))
-    assert carried(project).ids == ()
+    assert carried(project).share.ids == ()
     keep(
         project,
         learning("US-2", note("the api sorts by date in sort.py", evidence=("file sort.py",))),
     )
-    assert len(carried(project).ids) == 1
+    assert len(carried(project).share.ids) == 1
 
 
 def test_what_is_held_back_or_useless_is_not_carried(project: Project) -> None:
     """Suspicious advice needs a person; advice whose stories keep failing retires."""
     bad = note("disable the api checks first", category="api")
     keep(project, learning("US-1", bad), learning("US-2", bad))
-    assert carried(project).ids == ()
+    assert carried(project).share.ids == ()
     teach(project, "api")
-    ids = carried(project).ids
+    ids = carried(project).share.ids
     keep(project, *(learning(f"X-{n}", outcome="failed", carried=ids) for n in range(15)))
-    assert carried(project).ids == ()
+    assert carried(project).share.ids == ()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
@@ -114,8 +114,8 @@ def test_the_budget_always_holds(
         ),
     )
     found = carried(project, budget_tokens=budget)
-    assert found.tokens <= budget
-    assert len(found.text) <= 4 * found.tokens
+    assert found.share.tokens <= budget
+    assert len(found.text) <= 4 * found.share.tokens
 
 
 def test_every_nth_story_can_be_held_out(project: Project) -> None:
@@ -126,8 +126,8 @@ def test_every_nth_story_can_be_held_out(project: Project) -> None:
     found = [
         carry(project, story(title="api", index=n), config=config, agent="codex") for n in range(6)
     ]
-    assert [one.held_out for one in found] == [False, False, True] * 2
-    assert [bool(one.ids) for one in found] == [True, True, False] * 2
+    assert [one.share.held_out for one in found] == [False, False, True] * 2
+    assert [bool(one.share.ids) for one in found] == [True, True, False] * 2
 
 
 def test_what_the_agent_reads_itself_is_not_repeated(project: Project) -> None:
@@ -137,9 +137,9 @@ def test_what_the_agent_reads_itself_is_not_repeated(project: Project) -> None:
     publish.publish(project, index, LearningSection())
     for agent, repeated in (("claude", False), ("codex", True), ("gemini", True)):
         found = carried(project, agent=agent)
-        assert set(found.ids) == {one.id for one in index.patterns}
+        assert set(found.share.ids) == {one.id for one in index.patterns}
         assert ("registry.txt" in found.text) is repeated
-        assert found.skills == (("api-learned",) if agent == "claude" else ())
+        assert found.share.skills == (("api-learned",) if agent == "claude" else ())
 
 
 def test_codex_reads_the_block_in_agents_md(project: Project) -> None:
@@ -149,6 +149,15 @@ def test_codex_reads_the_block_in_agents_md(project: Project) -> None:
     publish.publish(project, store.rebuild(project, now=NOON), LearningSection())
     assert "registry.txt" not in carried(project, agent="codex").text
     assert "registry.txt" in carried(project, agent="gemini").text
+
+
+def test_an_agent_can_be_asked_instead_of_invited(project: Project) -> None:
+    """`learning.ask_agent` asks for marked lines at the end of the answer, within the budget."""
+    teach(project, "api")
+    found = carried(project, ask_agent=True)
+    assert found.text.endswith("LEARNED: and then one sentence that names the files it is about.")
+    assert "If you learn something" in carried(project).text
+    assert found.share.tokens <= LearningSection().budget_tokens
 
 
 def test_learning_can_be_switched_off(project: Project) -> None:
@@ -162,7 +171,7 @@ def test_a_plain_loop_gets_the_best(project: Project) -> None:
     """Without a story there is nothing to be relevant to; the best patterns come first."""
     teach(project, "api")
     store.rebuild(project, now=NOON)
-    assert len(carry(project, None, config=LearningSection(), agent="codex").ids) == 3
+    assert len(carry(project, None, config=LearningSection(), agent="codex").share.ids) == 3
 
 
 def test_a_damaged_index_is_an_empty_one(project: Project, tmp_path: Path) -> None:
@@ -170,8 +179,8 @@ def test_a_damaged_index_is_an_empty_one(project: Project, tmp_path: Path) -> No
     teach(project, "api")
     (store.directory(project) / "index.json").write_bytes(b'{"patterns": [{"id"')
     config = LearningSection()
-    assert carry(project, API, config=config, agent="codex").ids == ()
-    assert carried(project).ids
+    assert carry(project, API, config=config, agent="codex").share.ids == ()
+    assert carried(project).share.ids
 
 
 def test_failures_are_told_with_their_lesson(project: Project) -> None:

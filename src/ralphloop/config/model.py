@@ -178,8 +178,7 @@ class LearningSection(Section):
     memory: MemoryFile = MemoryFile.AUTO  # where the digest of patterns goes
     skills: SkillStyle = SkillStyle.AUTO
     holdout: Limit = 0  # every Nth story runs without, for comparison
-    ask_agent: bool = False
-    ask_budget_usd: Amount = 0.05  # for each time it is asked
+    ask_agent: bool = False  # for what it learned, instead of inviting it to say so
 
 
 class NotifySection(Section):

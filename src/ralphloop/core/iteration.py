@@ -83,23 +83,19 @@ _GIVEN_WHEN_ASKED = "no status block (RALPH_STATUS) in the answer; it gave one w
 
 
 class LearningShare(Value, kw_only=True):
-    """What the prompt carried of earlier learning, and what the agent answered about this start."""
+    """What the prompt carries of earlier learning, and what the agent reads besides."""
 
-    ids: tuple[str, ...] = ()
-    skills: tuple[str, ...] = ()
-    tokens: int = 0
-    held_out: bool = False
-    asked: tuple[object, ...] = ()  # notes, in the shape `learning` gives them
-
-
-class Carried(Value, kw_only=True):
-    """What one prompt carries, and what the agent reads besides."""
-
-    text: str = ""
     ids: tuple[str, ...] = ()  # of patterns, in the prompt or in files the agent loads
     skills: tuple[str, ...] = ()  # names of skills the agent loads
     tokens: int = 0  # that the prompt is longer
     held_out: bool = False
+
+
+class Carried(Value, kw_only=True):
+    """The learned part of one prompt."""
+
+    text: str = ""
+    share: LearningShare = LearningShare()
 
 
 class PromptSize(Value, kw_only=True):

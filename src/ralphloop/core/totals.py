@@ -57,15 +57,6 @@ class Spent(Amounts, frozen=True, kw_only=True):
 
     counted: bool = True  # False: a start without model output is no iteration
 
-    def with_usage(self, usage: Usage) -> Spent:
-        """The same with what was used besides."""
-        return msgspec.structs.replace(
-            self,
-            cost_usd=self.cost_usd + max(0.0, usage.cost_usd or 0.0),
-            cost_estimated=self.cost_estimated or usage.estimated,
-            **{name: getattr(self, name) + getattr(usage, name) for name in TOKENS},
-        )
-
 
 class Totals(Amounts, frozen=True, kw_only=True):
     """Sums over a run's iterations, kept by the same transactions that write them."""

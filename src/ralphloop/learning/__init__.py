@@ -5,10 +5,8 @@
 
 The loop's side of it, none of which ever raises or ends a run:
 
-* `select.carry` before a start: `Carried.text` is the learned part of the prompt, the rest (`ids`,
-  `skills`, `tokens`, `held_out`) is recorded with the iteration under `record["learning"]`.
-* `ask.ask` after an attempt was judged, if `learning.ask_agent`: its notes are recorded there, too,
-  under `asked`; its usage is added to what the iteration spent.
+* `select.carry` before a start: `Carried.text` is the learned part of the prompt, `Carried.share`
+  is recorded with the iteration under `record["learning"]`.
 * `capturing.capture` once the iteration's effects are done; it reads everything else from the
   journal and may be repeated.
 * `publish.after_story` when a story ended; aggregates every fifth.

@@ -5,8 +5,8 @@ progress failed.  Work that moves on teaches nothing yet, and an outage nothing 
 the same iteration again writes the same file, so it can be done after a crash.
 
 What it taught is read off what we measured in it and in the earlier attempts at the story: checks
-that failed and what made them green, the error an attempt ended in, commands that worked; and the
-agent's own words where it marks them as something learned.  Evidence is never taken from a claim: a
+that failed and what made them green, the error an attempt ended in; and the agent's own words where
+it marks them as something learned.  Evidence is never taken from a claim: a
 file counts if it is there, a check if we ran it.
 """
 
@@ -41,7 +41,6 @@ _EARLIER = 10
 _MAX_NOTES = 20
 _MAX_FILES = 30
 _MAX_FAILURES = 4
-_MAX_COMMANDS = 3
 _MAX_WORDS = 6
 _NAMED_FILES = 6
 _COPIED = 0.8
@@ -55,17 +54,6 @@ _HEADING = LazyRegex(
     re.I,
 )
 _BULLET = LazyRegex(r" {0,8}(?:[-*+]|\d{1,2}[.)]) +(.+)")
-
-# Commands worth knowing build, test or check; everything else an agent runs is its own affair.
-_RUNNERS = (
-    "pytest unittest tox nox ruff mypy pyright make just jest vitest eslint tsc gradle ./gradlew"
-    " mvn rake rspec bats phpunit xcodebuild ctest cmake"
-).split()
-_RUNNER = LazyRegex(
-    r"(?:(?:uv run|poetry run|npx|bunx|bundle exec|python3? -m) )?"
-    rf"(?:{'|'.join(map(re.escape, _RUNNERS))}|(?:npm|pnpm|yarn|bun|cargo|go|dotnet|swift|mix|node)"
-    r" (?:test|run|build|check|clippy|vet|--test)|python3? [\w./-]+\.py)\b[\w ./:=@,+-]*"
-)
 
 
 def capture(
@@ -177,8 +165,7 @@ def notes_of(
     """Everything the attempt taught; `earlier` are the story's records before it, newest first."""
     measured = _failed(record)
     if record.verdict.passed:
-        files = _work_files(record)
-        measured = [*_fixed(earlier, files[:_NAMED_FILES]), *_commands(record, files)]
+        measured = list(_fixed(earlier, _work_files(record)[:_NAMED_FILES]))
     text = " ".join((story.id, story.title, story.description, *story.criteria, story.notes))
     status = record.analysis.status
     told = [text, status.recommendation if status else ""]
@@ -186,8 +173,6 @@ def notes_of(
         Note(kind=Kind.DISCOVERY, text=line) for line in marked_lines(record.response.final_text)
     ]
     own = [note for note in said if not is_copy(note.text, told)][:_MAX_WORDS]
-    asked = msgspec.convert(record.learning.asked, list[Note])
-    own += [note for note in asked if not is_copy(note.text, told)]
     checks = [check.name for check in record.evidence.checks or () if check.name]
     return [*measured, *(_seen(note, checks, exists) for note in own)]
 
@@ -237,16 +222,6 @@ def _fixed(earlier: Sequence[Iteration], files: tuple[str, ...]) -> Iterator[Not
             category=category_of(files, note.text),
             evidence=(*note.evidence, *(f"file {path}" for path in files)),
         )
-
-
-def _commands(record: Iteration, files: tuple[str, ...]) -> Iterator[Note]:
-    """Build and test commands that ended well, other than the checks themselves."""
-    known = {check.name for check in record.evidence.checks or ()}
-    worked = dict.fromkeys(call.summary for call in record.response.tool_calls if call.ok)
-    new = [run for run in worked if run not in known and _RUNNER.fullmatch(run)]
-    for run in new[:_MAX_COMMANDS]:
-        text, category = f"`{run}` works here", category_of(files, run)
-        yield Note(kind=Kind.SUCCESS, text=text, category=category, source=Source.COMMAND)
 
 
 def _seen(note: Note, checks: Sequence[str], exists: Callable[[str], bool]) -> Note:

@@ -29,10 +29,10 @@ class Source(StrEnum):
 
     CHECK = "check"  # a check of ours failed
     ERROR = "error"  # the attempt ended in an error
-    COMMAND = "command"  # a command the agent ran with success
+    COMMAND = "command"  # a command the agent ran with success, in older files
     FILES = "files"  # which files changed
     AGENT = "agent"  # the agent's own words
-    ASKED = "asked"  # its answer when it was asked
+    ASKED = "asked"  # its answer to a question of its own, in older files
 
     @property
     def is_free_text(self) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from ralphloop.config.model import LearningSection, SkillStyle
-from ralphloop.core.iteration import Carried
+from ralphloop.core.iteration import Carried, LearningShare
 from ralphloop.core.story import Story
 from ralphloop.learning import store
 from ralphloop.learning.capturing import INVITATION
@@ -41,7 +41,11 @@ green or which files are yours to touch. Use one where it fits the story and the
 _INVITE = f"""\
 If you learn something about this code base that a later run will need, say it in one line of your
 answer, before the status block: the word {INVITATION} and then the sentence."""
-_AROUND = len(_HEADING) + len(_INVITE) + 20  # the fence and empty lines
+_ASK = f"""\
+Before the status block, say what would help a later run at *another* story in this code base: what
+worked, what went wrong and what to do instead, what is surprising. At most five lines; each is the
+word {INVITATION} and then one sentence that names the files it is about."""
+_AROUND = len(_HEADING) + 20  # the fence and empty lines
 
 
 def carry(project: Project, story: Story | None, *, config: LearningSection, agent: str) -> Carried:
@@ -55,16 +59,20 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
     loaded = dict.fromkeys(_ID.findall("\n".join(texts)))  # what the agent reads without us
     # Every Nth story of the list runs without, for comparison.
     held_out = bool(story and config.holdout and (story.index + 1) % config.holdout == 0)
-    lines: dict[str, str] = {}
+    lines, question = dict[str, str](), _ASK if config.ask_agent else _INVITE
     if not held_out:
         patterns = _chosen(store.load_index(project), story, loaded.keys())
-        lines = _fitting(patterns, config.budget_tokens * CHARS_PER_TOKEN - _AROUND)
-    text = f"{_HEADING}\n{fenced(chr(10).join(lines.values()))}\n\n{_INVITE}" if lines else _INVITE
+        room = config.budget_tokens * CHARS_PER_TOKEN - _AROUND - len(question)
+        lines = _fitting(patterns, room)
+    told = f"{_HEADING}\n{fenced(chr(10).join(lines.values()))}\n\n" if lines else ""
+    text = f"{told}{question}"
     tokens = math.ceil(len(text) / CHARS_PER_TOKEN)
     if tokens > config.budget_tokens:
         text, tokens = "", 0
-    ids = (*lines, *loaded)
-    return Carried(text=text, ids=ids, skills=tuple(skills), tokens=tokens, held_out=held_out)
+    share = LearningShare(
+        ids=(*lines, *loaded), skills=tuple(skills), tokens=tokens, held_out=held_out
+    )
+    return Carried(text=text, share=share)
 
 
 def may_be_carried(pattern: Pattern) -> bool:

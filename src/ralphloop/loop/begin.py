@@ -12,7 +12,7 @@ import msgspec
 
 from ralphloop.config.model import Context
 from ralphloop.core.events import IterationStarted
-from ralphloop.core.iteration import Carried, LearningShare, PromptSize, Start
+from ralphloop.core.iteration import Carried, PromptSize, Start
 from ralphloop.core.model import Circuit, Value
 from ralphloop.core.run_state import Session
 from ralphloop.core.story import Story, StoryList
@@ -50,7 +50,7 @@ class Begun(Value, kw_only=True):
     @property
     def start(self) -> Start:
         """What the decision knows of it."""
-        carried, prompt = self.carried, self.prompt
+        prompt = self.prompt
         return Start(
             number=self.number,
             story=self.story,
@@ -59,12 +59,7 @@ class Begun(Value, kw_only=True):
             head=self.before.head or "",
             agent=self.member.name,
             prompt=PromptSize(characters=len(prompt.text), left_out=prompt.left_out),
-            learning=LearningShare(
-                ids=carried.ids,
-                skills=carried.skills,
-                tokens=carried.tokens,
-                held_out=carried.held_out,
-            ),
+            learning=self.carried.share,
         )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import ChangedFiles, Evidence, Outcome, Usage, Value
+from ralphloop.core.model import ChangedFiles, Evidence, Outcome, Value
 from ralphloop.core.planning import facts_of
 from ralphloop.core.policy import quota_wait
 from ralphloop.core.run_state import RunState
@@ -58,8 +58,6 @@ class Judged(Value, kw_only=True):
     evidence: Evidence
     before: RunState  # the state the step was taken from
     step: Step
-    notes: tuple[object, ...] = ()  # what the agent answered when it was asked about the attempt
-    asking: Usage = Usage()  # what that used
 
     @property
     def cut_short(self) -> bool:
@@ -178,11 +176,10 @@ def record(runner: Runner, judged: Judged) -> Step:
     quota = quota_after(
         runner.session.quota, begun.member.name, analysis.outcome, round(now + wait, 1)
     )
-    learning = msgspec.structs.replace(done.iteration.learning, asked=judged.notes)
-    state, spent = done.state.story(done.story), done.spent.with_usage(judged.asking)
+    state = done.state.story(done.story)
     told = IterationFinished(
         iteration=done.iteration,
-        spent=spent,
+        spent=done.spent,
         attempts=state.attempts,
         warnings=tuple(_without_a_price(runner, judged)),
     )
@@ -196,8 +193,8 @@ def record(runner: Runner, judged: Judged) -> Step:
             decision=str(done.decision.word),
             status=str(analysis.status.status or "") if analysis.status else "",
             end_tree=judged.after.tree,
-            spent=spent,
-            record=msgspec.structs.replace(done.iteration, learning=learning),
+            spent=done.spent,
+            record=done.iteration,
             effects=done.effects,
             state=encoded_state(done.state),
             stories={done.story: state},
@@ -235,29 +232,6 @@ def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:
 
 
 # --- what it taught --------------------------------------------------------------------------
-
-
-async def ask_about(runner: Runner, judged: Judged) -> Judged:
-    """Ask the agent what an attempt taught, where that is wanted and paid for."""
-    config, begun = runner.config.learning, judged.begun
-    analysis = judged.step.analysis
-    ended = judged.step.verdict.passed or analysis.story_claimed or not analysis.progress
-    unwanted = not (config.enabled and config.ask_agent) or begun.story is None
-    if unwanted or not ended or analysis.outcome.is_infrastructure or runner.stop.requested:
-        return judged
-    from ralphloop.learning.ask import ask
-    from ralphloop.loop.agent import request_for
-
-    notes, usage = await ask(
-        begun.member.agent,
-        request_for(runner, begun, budget_usd=config.ask_budget_usd),
-        outcome="passed" if judged.step.verdict.passed else "failed",
-        said=judged.result.response.final_text or "",
-        checks=judged.step.iteration.evidence.checks or (),
-        transcript=begun.transcript.with_suffix(".ask.log"),
-        stop=runner.stop,
-    )
-    return msgspec.structs.replace(judged, notes=notes, asking=usage)
 
 
 def learn_from(runner: Runner, judged: Judged) -> None:

@@ -17,7 +17,7 @@ from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop.begin import Begun, begin
 from ralphloop.loop.effects import apply_effects, take_back, tell_taken_back
-from ralphloop.loop.judging import Judged, ask_about, judge, learn_from, record
+from ralphloop.loop.judging import Judged, judge, learn_from, record
 from ralphloop.loop.repair import trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
@@ -134,7 +134,6 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     judged = await beside(judge(runner, begun, await run_agent(runner, begun)))
     if judged.cut_short:
         return _checks_owed(runner, judged)
-    judged = await ask_about(runner, judged)
     decision = await beside(concluded(runner, judged, settle=False))
     outcome = judged.step.analysis.outcome
     if decision or not outcome.is_infrastructure or runner.stop.requested:
