@@ -9,8 +9,6 @@ Zero means "no limit" wherever a limit, a time or a threshold may be switched of
 `policy_of` says what the settings mean for the decisions of the core.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, dataclass_transform

@@ -10,8 +10,6 @@ before one still closes HALF_OPEN.  A story that begins to wait for a person is 
 progress: only the count of the same error goes on.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from ralphloop.core.model import Circuit, Transition, Value

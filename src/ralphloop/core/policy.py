@@ -7,8 +7,6 @@ set on top of a preset.
 to wait, is computed from the journal.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

@@ -9,8 +9,6 @@ Each says what it saw, so that the nudge and the report can repeat it.  Being st
 a decision; infrastructure endings are not in the window at all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import takewhile

@@ -8,7 +8,7 @@ A `Session` begins new, or continues where the journal left off.  Everything in 
 from iterations (`state`) or fixed at its start (`frozen`); both are in the journal.
 """
 
-from __future__ import annotations
+from typing import Self
 
 import msgspec
 
@@ -45,7 +45,7 @@ class RunState(Value, kw_only=True):
     def count(self, standing: Standing) -> int:
         return sum(state.standing is standing for state in self.stories.values())
 
-    def with_stories(self, changed: dict[str, StoryState]) -> RunState:
+    def with_stories(self, changed: dict[str, StoryState]) -> Self:
         """The same with these stories as they are now."""
         if not changed:
             return self

@@ -6,10 +6,8 @@ we read these values out of it, and when a story is marked we splice one value i
 survive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Self
 
 import msgspec
 
@@ -58,7 +56,7 @@ class StoryList(Value, frozen=True, kw_only=True):
         """Find a story by its id."""
         return next((story for story in self.stories if story.id == story_id), None)
 
-    def with_passes(self, wanted: Mapping[str, bool]) -> StoryList:
+    def with_passes(self, wanted: Mapping[str, bool]) -> Self:
         """The same list with the named stories marked."""
         stories = tuple(
             msgspec.structs.replace(story, passes=wanted[story.id]) if story.id in wanted else story

@@ -4,10 +4,9 @@ The story file says what is asked and what passed; this says what happened on th
 reasons, leftovers.  It lives in the journal, never in the user's file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Self
 
 import msgspec
 
@@ -61,11 +60,11 @@ class StoryState(Value, kw_only=True):
     cost_usd: float = 0.0
     unpriced: int = 0  # starts whose cost nobody knows
 
-    def fresh_conversation(self) -> StoryState:
+    def fresh_conversation(self) -> Self:
         """The state for a start that does not go on with the agent's own conversation."""
         return msgspec.structs.replace(self, session_id="", session_agent="", session_usage=Usage())
 
-    def put_aside(self, reason: str, *, others: bool) -> StoryState:
+    def put_aside(self, reason: str, *, others: bool) -> Self:
         """Set aside; where no other story can run, its second chance comes first."""
         if not others and not self.second_chance:
             return msgspec.structs.replace(self, second_chance=True, attempts=0)

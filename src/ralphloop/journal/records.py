@@ -8,8 +8,6 @@ Values come from agents and files we do not control: half surrogate pairs, negat
 numbers.  A night must not end because one could not be stored.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from enum import StrEnum
