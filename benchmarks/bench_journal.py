@@ -19,7 +19,7 @@ from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.iteration import AddProgress, Iteration
 from ralphloop.core.totals import Spent
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
+from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import ProgressEntry, add_progress, publish, session_view
 
@@ -37,7 +37,7 @@ RECORD = msgspec.convert(
 def iterate(journal: Journal, root: Path, n: int) -> None:
     """Everything the loop writes around one iteration."""
     now = 1_794_744_000.0 + n
-    journal.start_iteration(NewIteration(run="r", n=n, started_at=now, story=f"US-{n % 50}"))
+    journal.start_iteration(IterationRecord(run="r", n=n, started_at=now, story=f"US-{n % 50}"))
     journal.set_agent_pid("r", n, pid=1, pid_started=now)
     journal.append_events([LoopEvent(run="r", at=now, what=AgentStep(), iteration=n)] * 5)
     journal.finish_iteration(
@@ -88,7 +88,7 @@ def lengthen(root: Path) -> None:
 def begin(root: Path) -> Journal:
     """A run with its first iterations done."""
     journal = Journal.open(root / ".ralph" / "journal.db")
-    journal.begin_run(NewRun(id="r", started_at=0.0))
+    journal.begin_run(RunRecord(id="r", started_at=0.0))
     for n in range(1, FIRST + 1):
         iterate(journal, root, n)
     return journal

@@ -29,7 +29,7 @@ from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.totals import Spent
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
+from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 
@@ -48,12 +48,12 @@ def prepare(root: Path) -> Journal:
     (root / ".ralph").mkdir()
     journal = Journal.open(root / ".ralph" / "journal.db")
     now = time.time()
-    journal.begin_run(NewRun(id="r", started_at=now - 3600, prd_path="prd.json", branch="main"))
+    journal.begin_run(RunRecord(id="r", started_at=now - 3600, prd_path="prd.json", branch="main"))
     for n in range(1, FIRST + 1):
         iterate(journal, n, now - 3600 + n)
     lengthen(root)
     journal.start_iteration(
-        NewIteration(run="r", n=ITERATIONS + 1, started_at=now, story=f"US-{STORIES - 1}")
+        IterationRecord(run="r", n=ITERATIONS + 1, started_at=now, story=f"US-{STORIES - 1}")
     )
     return journal
 
@@ -61,7 +61,8 @@ def prepare(root: Path) -> Journal:
 def iterate(journal: Journal, n: int, now: float) -> None:
     """One iteration as the loop writes it."""
     check = {"name": "pytest -q", "status": "passed", "duration_s": 3.0, "output_tail": "." * 500}
-    journal.start_iteration(NewIteration(run="r", n=n, started_at=now, story=f"US-{n % STORIES}"))
+    story = f"US-{n % STORIES}"
+    journal.start_iteration(IterationRecord(run="r", n=n, started_at=now, story=story))
     step = AgentStep(kind="tool", summary="Write src/file.py")
     events = [LoopEvent(run="r", at=now, what=step, iteration=n)] * 5
     journal.finish_iteration(

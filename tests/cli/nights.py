@@ -16,7 +16,7 @@ from ralphloop.core.iteration import Iteration
 from ralphloop.core.story_state import StoryState
 from ralphloop.core.totals import Spent
 from ralphloop.journal.lock import RunLock
-from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, RunStatus
+from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord, RunStatus
 from ralphloop.journal.store import Journal
 
 RUN = "20260117-220000-abc123"
@@ -45,7 +45,7 @@ class Night:
         """Begin a run with the settings of the project, an hour ago."""
         config = load_config(self.root, env={}).config
         self.journal.begin_run(
-            NewRun(
+            RunRecord(
                 id=run,
                 started_at=self.start,
                 mode=mode,
@@ -71,7 +71,7 @@ class Night:
         self._n += 1
         at = self.start + self._n * 60
         self.journal.start_iteration(
-            NewIteration(run=self.run, n=self._n, started_at=at, story=story, attempt=attempt)
+            IterationRecord(run=self.run, n=self._n, started_at=at, story=story, attempt=attempt)
         )
         if transcript is not None:
             folder = self.root / ".ralph" / "transcripts" / self.run

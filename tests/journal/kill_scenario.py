@@ -21,8 +21,7 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
     FinishedIteration,
     IterationRecord,
-    NewIteration,
-    NewRun,
+    RunRecord,
     RunStatus,
 )
 from ralphloop.journal.store import Journal
@@ -49,7 +48,7 @@ def supervise(journal: Journal, root: Path) -> None:
     """One run from wherever it stands to its end."""
     run = journal.latest_unfinished()
     if run is None:
-        journal.begin_run(NewRun(id="r", started_at=NOW, pid=os.getpid()))
+        journal.begin_run(RunRecord(id="r", started_at=NOW, pid=os.getpid()))
     else:
         journal.reopen_run(run.id, now=NOW, pid=os.getpid())
     for left in journal.unfinished_iterations("r"):
@@ -81,7 +80,7 @@ def steer_and_wait(journal: Journal) -> None:
 def iterate(journal: Journal, root: Path) -> None:
     """One iteration: write ahead, work, finish, apply."""
     n = journal.next_number("r")
-    journal.start_iteration(NewIteration(run="r", n=n, started_at=NOW, story="US-1"))
+    journal.start_iteration(IterationRecord(run="r", n=n, started_at=NOW, story="US-1"))
     journal.set_agent_pid("r", n, pid=1, pid_started=NOW)
     journal.append_events([LoopEvent(run="r", at=NOW, what=AgentStep(), iteration=n)])
     journal.keep_agent_end("agent_end:r", {"n": n})

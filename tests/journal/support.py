@@ -10,7 +10,7 @@ from pathlib import Path
 from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.model import Analysis
 from ralphloop.core.totals import Spent
-from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
+from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
 from ralphloop.journal.store import Journal
 
 ROOT = Path(__file__).parent.parent.parent
@@ -18,14 +18,16 @@ NOON = 1_794_744_000.0
 DAY = 86_400.0
 
 
-def new_run(run: str = "r1", *, at: float = NOON, continues: str | None = None) -> NewRun:
+def new_run(run: str = "r1", *, at: float = NOON, continues: str | None = None) -> RunRecord:
     """A run as the loop would begin it."""
-    return NewRun(id=run, started_at=at, prd_path="prd.json", pid=os.getpid(), continues=continues)
+    return RunRecord(
+        id=run, started_at=at, prd_path="prd.json", pid=os.getpid(), continues=continues
+    )
 
 
-def new_iteration(n: int, run: str = "r1", *, story: str | None = "US-1") -> NewIteration:
+def new_iteration(n: int, run: str = "r1", *, story: str | None = "US-1") -> IterationRecord:
     """An iteration that starts n minutes after noon."""
-    return NewIteration(run=run, n=n, started_at=NOON + n * 60, story=story, tree=f"before-{n}")
+    return IterationRecord(run=run, n=n, started_at=NOON + n * 60, story=story, tree=f"before-{n}")
 
 
 def finished(

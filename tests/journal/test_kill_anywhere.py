@@ -12,7 +12,7 @@ import pytest
 
 from ralphloop.journal import schema
 from ralphloop.journal.queries import Queries
-from ralphloop.journal.records import NewRun
+from ralphloop.journal.records import RunRecord
 from ralphloop.journal.store import Journal
 from tests.journal import kill_scenario
 from tests.journal.support import python
@@ -127,7 +127,7 @@ def prepare(root: Path, point: str) -> None:
     """Bring about what must be there for the point to be passed."""
     if ".reopen_run." in point:
         with Journal.open(root / ".ralph" / "journal.db") as journal:
-            journal.begin_run(NewRun(id="r", started_at=kill_scenario.NOW))
+            journal.begin_run(RunRecord(id="r", started_at=kill_scenario.NOW))
 
 
 def migrations(root: Path) -> list[str]:

@@ -15,7 +15,7 @@ from ralphloop.core.iteration import CommitStory, Iteration, MarkStory
 from ralphloop.core.model import Analysis
 from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
-from ralphloop.journal.records import NewIteration, RequestStatus, RunStatus
+from ralphloop.journal.records import IterationRecord, RequestStatus, RunStatus
 from ralphloop.journal.store import Journal, new_run_id
 from tests.journal.support import DAY, NOON, finished, new_iteration, new_run, run_iterations
 
@@ -173,7 +173,7 @@ def test_undecodable_text_is_stored(journal: Journal) -> None:
     """Half surrogate pairs, as broken output gives, do not end the night."""
     journal.begin_run(new_run())
     journal.start_iteration(
-        NewIteration(run="r1", n=1, started_at=NOON, story="a\udc80", prompt_path="\x00")
+        IterationRecord(run="r1", n=1, started_at=NOON, story="a\udc80", prompt_path="\x00")
     )
     record = Iteration(agent="\ud800", findings=("\udfff", "é"))
     journal.finish_iteration(msgspec.structs.replace(finished(1), record=record))

@@ -9,7 +9,7 @@ from typing import Any
 
 from ralphloop.core.story import Story
 from ralphloop.core.totals import Spent
-from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun
+from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
 from ralphloop.journal.store import Journal
 from ralphloop.learning import store
 from ralphloop.learning.aggregate import aggregate
@@ -111,7 +111,7 @@ class Night:
     def __init__(self, project: Project, **config: Any) -> None:
         project.directory.mkdir(parents=True, exist_ok=True)
         self.journal = Journal.open(project.journal)
-        self.journal.begin_run(NewRun(id=RUN, started_at=NOON, config=config))
+        self.journal.begin_run(RunRecord(id=RUN, started_at=NOON, config=config))
         self.number = 0
 
     def add(
@@ -120,7 +120,7 @@ class Night:
         """One finished iteration; returns its number."""
         self.number += 1
         at = NOON + 60 * self.number
-        start = NewIteration(run=RUN, n=self.number, started_at=at, story=task)
+        start = IterationRecord(run=RUN, n=self.number, started_at=at, story=task)
         self.journal.start_iteration(start)
         known = {"outcome": "completed", "decision": "continue", "finished_at": at + 30.5}
         spent = Spent(input_tokens=tokens, cost_usd=0.01)

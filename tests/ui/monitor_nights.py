@@ -21,8 +21,8 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
     BY,
     FinishedIteration,
-    NewIteration,
-    NewRun,
+    IterationRecord,
+    RunRecord,
     RunStatus,
 )
 from ralphloop.journal.session import CIRCUIT_KEY
@@ -101,7 +101,7 @@ class Night:
         """Preflight is over."""
         self.journal.set_meta(f"frozen:{RUN}", {"baseline": [GREEN, LINT]})
         self.journal.begin_run(
-            NewRun(
+            RunRecord(
                 id=RUN,
                 started_at=self.clock(),
                 prd_path=prd_path,
@@ -138,7 +138,7 @@ class Night:
         prompt = folder / f"{self.n}.prompt.md"
         prompt.write_text(f"# How to work\n\nWork on {story} and on nothing else.\n")
         self.journal.start_iteration(
-            NewIteration(
+            IterationRecord(
                 run=RUN,
                 n=self.n,
                 started_at=self.clock(),

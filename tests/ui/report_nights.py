@@ -14,7 +14,7 @@ from ralphloop.core.iteration import AnyEffect, Iteration, SaveLeftovers
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.totals import Spent
 from ralphloop.journal.holder import Holder
-from ralphloop.journal.records import FinishedIteration, NewIteration, NewRun, RunStatus
+from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord, RunStatus
 from ralphloop.journal.store import Journal
 from ralphloop.night.look import config_of, look_at
 from ralphloop.night.past import Record
@@ -59,7 +59,7 @@ class Night:
         limits = {"max_cost_usd": 10.0, "max_iterations": 50, "max_time": 36_000.0}
         self.journal.set_meta(f"frozen:{run}", {"checks": [["pytest", "-q"]]})
         self.journal.begin_run(
-            NewRun(
+            RunRecord(
                 id=run,
                 started_at=self.now,
                 prd_path="prd.json",
@@ -96,7 +96,7 @@ class Night:
         """One start of the agent to its end, and what became of the story."""
         self.n += 1
         self.journal.start_iteration(
-            NewIteration(run=self.run, n=self.n, started_at=self.now, story=story, head=head)
+            IterationRecord(run=self.run, n=self.n, started_at=self.now, story=story, head=head)
         )
         self.now += minutes * 60
         spent = sum(check.get("duration_s", 0.0) for check in checks or ())

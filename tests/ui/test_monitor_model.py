@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.core.events import AgentStep, LoopEvent, RequestAnswered, StatusAsked
-from ralphloop.journal.records import NewRun
+from ralphloop.journal.records import RunRecord
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 from ralphloop.ui.monitor.paint import Line, Tone, cut, fit, plain, plain_ascii, width_of
@@ -359,7 +359,7 @@ def test_a_new_run_replaces_the_old_one_on_the_screen(tmp_path: Path) -> None:
     night = nights.finished(tmp_path)
     source = Source(night.project, clock=night.clock)
     old = facts_of(source)
-    new = NewRun(id="next", started_at=night.clock(), prd_path="prd.json", config=CONFIG)
+    new = RunRecord(id="next", started_at=night.clock(), prd_path="prd.json", config=CONFIG)
     night.journal.begin_run(new)
     answered = RequestAnswered(kind="note", answer="news")
     night.journal.append_events([LoopEvent(run="next", at=night.clock(), what=answered)])
@@ -374,7 +374,7 @@ def test_a_new_run_replaces_the_old_one_on_the_screen(tmp_path: Path) -> None:
 def test_an_earlier_run_can_be_looked_at(tmp_path: Path) -> None:
     """Its own end and its own log, although newer runs wrote after it."""
     night = nights.finished(tmp_path)
-    night.journal.begin_run(NewRun(id="next", started_at=night.clock(), prd_path="prd.json"))
+    night.journal.begin_run(RunRecord(id="next", started_at=night.clock(), prd_path="prd.json"))
     noise = LoopEvent(run="next", at=0.0, what=StatusAsked())
     night.journal.append_events([noise] * 3 * LOG_KEPT)
     screen = screen_of(night, live=False, run=RUN)

@@ -230,9 +230,9 @@ def test_a_run_that_goes_on_is_reported_as_it_stands(journal: Journal) -> None:
     """No end, no next step, and an iteration under way is not counted."""
     night = Night(journal)
     night.passes("US-1")
-    from ralphloop.journal.records import NewIteration
+    from ralphloop.journal.records import IterationRecord
 
-    journal.start_iteration(NewIteration(run=RUN, n=2, started_at=night.now, story="US-2"))
+    journal.start_iteration(IterationRecord(run=RUN, n=2, started_at=night.now, story="US-2"))
     found = told(journal, story_list(story(1), story(2)), live=True)
     assert found.ended_at is None
     assert found.headline == "1 of 2 stories passed, still running"
@@ -243,10 +243,10 @@ def test_a_run_that_goes_on_is_reported_as_it_stands(journal: Journal) -> None:
 
 def test_a_plain_loop_has_one_nameless_story(tmp_path: Path) -> None:
     """Without a story list the prompt is what was worked on."""
-    from ralphloop.journal.records import NewRun
+    from ralphloop.journal.records import RunRecord
 
     with open_journal(tmp_path) as journal:
-        journal.begin_run(NewRun(id=RUN, started_at=EVENING))
+        journal.begin_run(RunRecord(id=RUN, started_at=EVENING))
         journal.put_stories(RUN, {"": {"standing": "open", "attempts": 1, "reason": "no claim"}})
         found = told(journal, None, live=True)
     assert found.headline == "a plain loop, 1 failed, still running"

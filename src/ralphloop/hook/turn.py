@@ -29,7 +29,7 @@ from ralphloop.hook.answer import Answer, told
 from ralphloop.hook.entry import say
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import end_lease, hook_turn
-from ralphloop.journal.records import NewIteration, RunRecord, RunStatus
+from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
 from ralphloop.journal.session import load_session
 from ralphloop.journal.store import Journal
 from ralphloop.loop.begin import Begun, begin, begun_again
@@ -83,12 +83,12 @@ class Turn(msgspec.Struct):
         self.runner.journal.set_meta(f"hook:{self.runner.run}", self.ledger)
 
     @property
-    def under_way(self) -> NewIteration | None:
+    def under_way(self) -> IterationRecord | None:
         """The iteration that was begun and not finished."""
         found = self.runner.journal.unfinished_iterations(self.runner.run)
         return found[-1] if found else None
 
-    def begun(self, cut: NewIteration) -> Begun:
+    def begun(self, cut: IterationRecord) -> Begun:
         """The same as it was begun, with the settings and stories as they were."""
         self.runner.settings = self.ledger.settings
         known = self.runner.setup.stories

@@ -29,7 +29,6 @@ from ralphloop.journal.records import (
     InterventionRecord,
     IterationRecord,
     JsonObject,
-    NewIteration,
     Passing,
     Request,
     ResumeCandidate,
@@ -170,22 +169,21 @@ class Queries:
         row = self._db.row("SELECT MAX(n) FROM iterations WHERE run = ?", (run,))
         return (row[0] or 0) + 1 if row else 1
 
-    def unfinished_iterations(self, run: str | None = None) -> list[NewIteration]:
+    def unfinished_iterations(self, run: str | None = None) -> list[IterationRecord]:
         """Iterations that were started and never finished: a crash happened there."""
-        return self._flagged(NewIteration, "iterations_open", "finished_at IS NULL", run)
+        return self._flagged("iterations_open", "finished_at IS NULL", run)
 
     def owed_effects(self, run: str | None = None) -> list[IterationRecord]:
         """Iterations that were finished while their effects may not all be done."""
         where = "finished_at IS NOT NULL AND applied_at IS NULL"
-        return self._flagged(IterationRecord, "iterations_owed", where, run)
+        return self._flagged("iterations_owed", where, run)
 
-    def _flagged(self, kind: type[_R], index: str, where: str, run: str | None) -> list[_R]:
-        columns = "*" if kind is IterationRecord else ", ".join(kind.__struct_fields__)
+    def _flagged(self, index: str, where: str, run: str | None) -> list[IterationRecord]:
         # The index holds only these rows; without the hint SQLite may walk all of a long run.
-        sql = f"SELECT {columns} FROM iterations INDEXED BY {index} WHERE {where}"  # noqa: S608
+        sql = f"SELECT * FROM iterations INDEXED BY {index} WHERE {where}"  # noqa: S608
         if run is None:
-            return self._all(kind, sql + " ORDER BY rowid")
-        return self._all(kind, sql + " AND run = ? ORDER BY n", run)
+            return self._all(IterationRecord, sql + " ORDER BY rowid")
+        return self._all(IterationRecord, sql + " AND run = ? ORDER BY n", run)
 
     def starts_since(self, moment: float) -> int:
         """Agent starts of all runs from that moment on, for limits by the hour."""

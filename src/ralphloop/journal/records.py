@@ -44,10 +44,7 @@ class RequestStatus(StrEnum):
     VOID = "void"
 
 
-# --- going in --------------------------------------------------------------------------------
-
-
-class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     started_at: float
     mode: str = "script"  # or hook
@@ -57,76 +54,37 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     head: str = ""
     pid: int = 0
     pid_started: float = 0.0
-    config: object = msgspec.field(default_factory=dict)
+    config: JsonObject = msgspec.field(default_factory=dict)
     continues: str | None = None  # the run whose story states this one takes over
+    # From here on the journal itself says it.
+    status: RunStatus = RunStatus.RUNNING
+    last_activity: float = 0.0
+    ended_at: float | None = None
+    decision: str = ""
+    reason: str = ""
+    totals: Totals = Totals()
 
 
-class NewIteration(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything known before the agent is started."""
+class IterationRecord(Spent, frozen=True, kw_only=True):
+    """An iteration; what stands before `finished_at` is written before the agent is started."""
 
     run: str
     n: int
-    started_at: float
     story: str | None = None
     attempt: int = 1
+    started_at: float
     head: str = ""
     tree: str = ""
     prompt_digest: str = ""
     prompt_path: str = ""
     pid: int | None = None  # once it runs
     pid_started: float | None = None
-
-
-class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything known afterwards, with the effects it owes; one transaction writes it all."""
-
-    run: str
-    n: int
-    finished_at: float
-    outcome: str
-    decision: str
+    finished_at: float | None = None
+    outcome: str = ""
+    decision: str = ""
     status: str = ""  # the agent's own STATUS, if it gave one
     end_tree: str = ""
-    spent: Spent = Spent()
-    record: Iteration = Iteration()
-    effects: tuple[AnyEffect, ...] = ()
-    state: bytes | None = None
-    stories: Mapping[str, object] = msgspec.field(default_factory=dict)
-    meta: Mapping[str, object] = msgspec.field(default_factory=dict)
-    events: tuple[LoopEvent, ...] = ()
-
-
-# --- coming out ------------------------------------------------------------------------------
-
-
-class RunRecord(NewRun, frozen=True, kw_only=True):
-    status: RunStatus
-    last_activity: float
-    ended_at: float | None
-    decision: str
-    reason: str
-    config: JsonObject = msgspec.field(default_factory=dict)
-    totals: Totals
-
-
-class IterationRecord(Spent, frozen=True, kw_only=True):
-    run: str
-    n: int
-    story: str | None
-    attempt: int
-    started_at: float
-    head: str
-    tree: str
-    prompt_digest: str
-    prompt_path: str
-    pid: int | None
-    pid_started: float | None
-    finished_at: float | None
-    outcome: str
-    decision: str
-    status: str
-    end_tree: str
-    applied_at: float | None
+    applied_at: float | None = None
     record: Iteration = Iteration()
     effects: tuple[AnyEffect, ...] = ()
 
@@ -138,6 +96,25 @@ class IterationRecord(Spent, frozen=True, kw_only=True):
     def owes(self, kind: type[AnyEffect]) -> bool:
         """Whether such an effect is among those it brought."""
         return any(isinstance(effect, kind) for effect in self.effects)
+
+
+class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything known afterwards, with the effects it owes; one transaction writes it all."""
+
+    run: str
+    n: int
+    finished_at: float
+    outcome: str
+    decision: str
+    status: str = ""
+    end_tree: str = ""
+    spent: Spent = Spent()
+    record: Iteration = Iteration()
+    effects: tuple[AnyEffect, ...] = ()
+    state: bytes | None = None
+    stories: Mapping[str, object] = msgspec.field(default_factory=dict)
+    meta: Mapping[str, object] = msgspec.field(default_factory=dict)
+    events: tuple[LoopEvent, ...] = ()
 
 
 class Passing(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,9 +30,9 @@ from ralphloop.journal.database import Database, open_for_writing
 from ralphloop.journal.queries import ASKINGS_KEY, Queries
 from ralphloop.journal.records import (
     FinishedIteration,
-    NewIteration,
-    NewRun,
+    IterationRecord,
     RequestStatus,
+    RunRecord,
     RunStatus,
     count,
     json_text,
@@ -77,13 +77,14 @@ class Journal(Queries):
 
     # --- runs --------------------------------------------------------------------------------
 
-    def begin_run(self, new: NewRun) -> None:
+    def begin_run(self, new: RunRecord) -> None:
         """Begin a run; older unfinished ones are superseded, their story states taken over."""
         with self._db.write("begin_run") as db:
             _void_requests(db, new.started_at, "status IN ('running', 'stopped')")
             db.run("UPDATE runs SET status = 'superseded' WHERE status IN ('running', 'stopped')")
             columns = msgspec.structs.asdict(new) | {"config": json_text(new.config)}
-            columns |= {"status": RunStatus.RUNNING, "last_activity": new.started_at}
+            columns |= {"last_activity": new.started_at}
+            del columns["totals"]
             _insert(db, "runs", texts(columns))
             if new.continues is not None:
                 sql = "INSERT INTO stories SELECT ?, story, state FROM stories WHERE run = ?"
@@ -124,11 +125,12 @@ class Journal(Queries):
 
     # --- iterations --------------------------------------------------------------------------
 
-    def start_iteration(self, new: NewIteration, events: Iterable[LoopEvent] = ()) -> None:
+    def start_iteration(self, new: IterationRecord, events: Iterable[LoopEvent] = ()) -> None:
         """Write ahead: call this before the agent is started."""
         with self._db.write("start_iteration") as db:
             db.run(_ALIVE, {"now": new.started_at, "run": new.run})
-            _insert(db, "iterations", texts(msgspec.structs.asdict(new)))
+            later = {"record": "{}", "effects": "[]", "counted": False}
+            _insert(db, "iterations", texts(msgspec.structs.asdict(new) | later))
             changed = db.run("UPDATE runs SET starts = starts + 1 WHERE id = ?", (new.run,))
             _expect_one(changed, f"there is no run {new.run}")
             _append_events(db, events)

@@ -30,7 +30,7 @@ from ralphloop.core.policy import HOUR, money_left
 from ralphloop.core.step import Need, needs
 from ralphloop.core.story_after import cost_of
 from ralphloop.errors import RalphError
-from ralphloop.journal.records import NewIteration
+from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.runner import Runner
 from ralphloop.prompts import ASK_FOR_STATUS
@@ -197,7 +197,7 @@ def _write_end(runner: Runner, begun: Begun, result: Result, *, asking: bool = F
     runner.journal.keep_agent_end(f"agent_end:{runner.run}", end)
 
 
-def read_end(runner: Runner, cut: NewIteration) -> AgentEnd | None:
+def read_end(runner: Runner, cut: IterationRecord) -> AgentEnd | None:
     """How the agent of an unfinished iteration ended; None: it was still at work."""
     try:
         end = msgspec.convert(runner.journal.meta(f"agent_end:{cut.run}"), AgentEnd)

@@ -18,7 +18,7 @@ from ralphloop.core.run_state import Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import InputError
-from ralphloop.journal.records import NewIteration
+from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
 from ralphloop.loop.prepare import Member, Setup, at_work, spec_of
 from ralphloop.loop.repair import read_settings
@@ -91,7 +91,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
         number,
     )
     runner.journal.start_iteration(
-        NewIteration(
+        IterationRecord(
             run=runner.run,
             n=number,
             started_at=now,
@@ -120,7 +120,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     )
 
 
-def begun_again(runner: Runner, cut: NewIteration, stories: StoryList | None) -> Begun:
+def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Begun:
     """An iteration that another process began, from the journal and the list as it was then."""
     member, known = runner.setup.crew[0], runner.setup.stories
     return Begun(

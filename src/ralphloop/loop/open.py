@@ -40,7 +40,7 @@ from ralphloop.errors import (
 )
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.records import NewRun, RunRecord
+from ralphloop.journal.records import RunRecord
 from ralphloop.journal.session import load_circuit, load_session, save_beginning, save_frozen
 from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop.effects import take_back
@@ -236,7 +236,7 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
     stories = old.session.stories if old else known
     session.state = first_state(frozen, load_circuit(journal), stories)
     journal.begin_run(
-        NewRun(
+        RunRecord(
             id=runner.run,
             started_at=runner.clock(),
             mode=str(setup.policy.mode),
@@ -246,7 +246,7 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
             head=frozen.start_head,
             pid=os.getpid(),
             pid_started=started_at(os.getpid()) or 0.0,
-            config=storable(setup.config),
+            config=msgspec.to_builtins(storable(setup.config)),
             continues=old.run if old else None,
         )
     )

@@ -16,7 +16,7 @@ from ralphloop.agents.transcript import join_tail, stderr_path
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import ProcessEnd, Response
 from ralphloop.core.story_state import Standing
-from ralphloop.journal.records import NewIteration
+from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.agent import AgentEnd, asking_transcript, read_end, with_price
 from ralphloop.loop.begin import Begun, begun_again
 from ralphloop.loop.effects import apply_effects, take_back
@@ -45,7 +45,7 @@ def recover(runner: Runner) -> Steps[list[str]]:
     return done
 
 
-def _recover_iteration(runner: Runner, cut: NewIteration) -> Steps[str]:
+def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
     stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
     stories, states = runner.story_list(), runner.session.stories
     if stories is not None:  # as it was before the agent: only what we know to have passed has
