@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HOLDER_NAME = "holder.json"
 _LARGEST_FILE = 64 * 1024
@@ -68,21 +68,15 @@ def encode_holder(holder: Holder) -> bytes:
     return (json.dumps(holder._asdict(), indent=2) + "\n").encode()
 
 
+_KINDS: dict[str, type[Any]] = dict.fromkeys(("run", "mode", "host", "session", "project"), str)
+_KINDS |= dict.fromkeys(("since", "pid_started", "renewed_at", "expires_at"), float)
+_KINDS |= {"pid": int}
+
+
 def _decoded(data: bytes) -> Holder | None:
     try:
-        values = json.loads(data, parse_constant=_refuse)
-        return Holder(
-            run=str(values["run"]),
-            mode=str(values["mode"]),
-            pid=int(values["pid"]),
-            host=str(values["host"]),
-            since=float(values["since"]),
-            pid_started=float(values["pid_started"]),
-            session=str(values["session"]),
-            renewed_at=float(values["renewed_at"]),
-            expires_at=float(values["expires_at"]),
-            project=str(values.get("project", "")),
-        )
+        values = {"project": "", **json.loads(data, parse_constant=_refuse)}
+        return Holder(**{name: kind(values[name]) for name, kind in _KINDS.items()})
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None  # a damaged file names nobody
 

@@ -10,17 +10,14 @@ git's directory of the work tree.  Projects that share a work tree share its com
 clean-ups: two runs at once would take each other's half-written files along, or away.
 
 The lock is `flock` on `.ralph/lock`, kept open, and ends with its process, however that dies: there
-is no stale lock to judge, and the file is never removed, so there is no race about its name.  Where
-the file system refuses kernel locks, a file in the machine's temporary directory, named by the
-repository's path, is locked instead; `note` then says that other machines are not kept out.
+is no stale lock to judge, and the file is never removed, so there is no race about its name.  A
+file system that refuses kernel locks is none to run on: it would refuse the journal's as well.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,53 +31,42 @@ from ralphloop.project import git_directory
 from ralphloop.text.durations import iso
 
 LOCK_NAME = "lock"
-_REFUSALS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
-_NOTE = (
-    "This file system refuses kernel locks; the run is locked on this machine only. "
-    "Do not start another one from a second machine."
-)
 
 
 class KernelLock:
     """An open file with the kernel's exclusive lock on it; children do not inherit it."""
 
-    def __init__(self, path: Path, descriptor: int, note: str = "") -> None:
+    def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
-        self.note = note
 
     @classmethod
     def attempt(cls, directory: Path) -> Self | None:
         """The lock, or None where another process has it."""
+        path = directory / LOCK_NAME
         try:
-            try:
-                return cls._lock_file(directory / LOCK_NAME)
-            except OSError as error:
-                if error.errno not in _REFUSALS:
-                    raise
-            return cls._lock_file(_local_path(directory), _NOTE)
+            directory.mkdir(parents=True, exist_ok=True)
+            while (lock := cls._locked(path)) and not lock.is_in_place():
+                lock.release()  # the file was removed between opening and locking: once more
+            return lock
         except OSError as error:
             raise RepositoryError(
-                f"cannot lock the project at {directory / LOCK_NAME}: {error.strerror or error}",
-                "Give yourself write permission to that directory, then try again.",
+                f"cannot lock the project at {path}: {error.strerror or error}",
+                "It must be writable, on a file system that knows locks; then try again.",
             ) from error
 
     @classmethod
-    def _lock_file(cls, path: Path, note: str = "") -> Self | None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            lock = cls(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), note)
-            try:
-                fcntl.flock(lock._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.release()
-                return None
-            except BaseException:  # whatever it was goes on; the descriptor must not
-                lock.release()
-                raise
-            if lock.is_in_place():
-                return lock
-            lock.release()  # the file was removed between opening and locking: once more
+    def _locked(cls, path: Path) -> Self | None:
+        lock = cls(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666))
+        try:
+            fcntl.flock(lock._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.release()
+            return None
+        except BaseException:  # whatever it was goes on; the descriptor must not
+            lock.release()
+            raise
+        return lock
 
     @property
     def is_open(self) -> bool:
@@ -100,19 +86,6 @@ class KernelLock:
         if self.is_open:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def _local_path(directory: Path) -> Path:
-    import hashlib
-    import tempfile
-
-    room = Path(tempfile.gettempdir()) / f"ralph-locks-{os.getuid()}"
-    room.mkdir(mode=0o700, exist_ok=True)
-    status = room.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise OSError(errno.EPERM, f"{room} belongs to somebody else")
-    digest = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()
-    return room / f"{digest[:32]}.lock"
 
 
 _HOOK_PATIENCE_S = 2.0
@@ -138,11 +111,6 @@ class RunLock:
         host, began = os.uname().nodename, started_at(pid) or 0.0
         holder = Holder(run, "script", pid, host, now, pid_started=began, project=project)
         return cls(_take_all(directory, holder, now=now), holder)
-
-    @property
-    def note(self) -> str:
-        """What is unusual about this lock, in words; empty where nothing is."""
-        return next((kernel.note for kernel in self._held.values() if kernel.note), "")
 
     @property
     def places(self) -> tuple[Path, ...]:
@@ -250,7 +218,7 @@ def _take_all(
     try:
         for place in _places(directory):
             held[place] = _take(place, holder, now=now, patience_s=patience_s)
-            _refuse_earlier(place, holder, now=now, is_local=bool(held[place].note))
+            _refuse_lease(place, holder, now=now)
         for place in held:
             _write_holder(place, holder)
     except BaseException:  # whatever it was goes on; the locks must not
@@ -287,21 +255,10 @@ def _write_holder(directory: Path, holder: Holder) -> None:
     write_atomic(directory / HOLDER_NAME, encode_holder(holder), within=directory, durable=False)
 
 
-def _refuse_earlier(place: Path, asking: Holder, *, now: float, is_local: bool) -> None:
-    """Who signed here before: the lease of another session, or a run of another machine."""
+def _refuse_lease(place: Path, asking: Holder, *, now: float) -> None:
     holder = read_holder(place)
-    if holder is None:
-        return
-    if holder.lease_holds(now) and not _is_same(holder, asking):
+    if holder is not None and holder.lease_holds(now) and not _is_same(holder, asking):
         raise _held_by(holder, asking)
-    is_script = not (holder.is_lease or asking.is_lease)
-    if is_local and is_script and holder.host != os.uname().nodename:
-        # Without a kernel lock that reaches there, nobody here can tell whether it still lives.
-        raise LockedError(
-            f"{_described(holder)} may still hold this project: it did not sign off, and this "
-            "file system refuses the lock that would tell",
-            f"Make sure that run has ended, then remove {place / HOLDER_NAME}.",
-        )
 
 
 def _named_holder(directory: Path, now: float) -> Holder | None:

@@ -76,8 +76,8 @@ async def run_session(
         RunLock.acquire(directory, run=run, now=now) as lock,
         Journal.open(setup.project.journal) as journal,
     ):
-        for note in filter(None, (lock.note, journal.note)):
-            tell(note)
+        if journal.note:
+            tell(journal.note)
         # Where a process that was killed may have left half a file; the journal sees to its own.
         places = {setup.project.root, *lock.places, *filter(Path.is_dir, directory.iterdir())}
         for place in places | ({setup.stories.path.parent} if setup.stories else set()):
