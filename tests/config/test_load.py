@@ -52,6 +52,7 @@ test_saturation = 3
 gate = "dual"
 [git]
 commit = "story"
+scope = "repository"
 [stories]
 prd = "prd.json"
 [session]

@@ -84,6 +84,11 @@ class CommitPolicy(StrEnum):
     NEVER = "never"
 
 
+class Scope(StrEnum):
+    REPOSITORY = "repository"
+    PROJECT = "project"  # what lies beside the project is somebody else's
+
+
 class MemoryFile(StrEnum):
     AUTO = "auto"  # the one that is there; AGENTS.md where CLAUDE.md is missing or points there
     CLAUDE = "CLAUDE.md"
@@ -158,6 +163,7 @@ class ExitSection(Section):
 
 class GitSection(Section):
     commit: CommitPolicy = CommitPolicy.STORY
+    scope: Scope = Scope.REPOSITORY  # what is measured, committed and cleaned up
 
 
 class StoriesSection(Section):

@@ -107,7 +107,8 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
     repo = runner.setup.repo
     if repo is None or find_commit(repo, run=runner.run, iteration=number):
         return
-    own = never_committed(project_prefix(repo.root, runner.setup.project.root))
+    prefix = project_prefix(repo.root, runner.setup.project.root)
+    own = never_committed(prefix, within=repo.scope)
     work = partial(
         commit_story,
         repo,

@@ -18,7 +18,7 @@ from ralphloop.errors import InputError
 from ralphloop.loop.begin import Begun, begin
 from ralphloop.loop.effects import apply_effects, take_back, tell_taken_back
 from ralphloop.loop.judging import Judged, judge, learn_from, record
-from ralphloop.loop.repair import trouble
+from ralphloop.loop.repair import head_moved, trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
 from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
@@ -66,7 +66,7 @@ async def _before(runner: Runner) -> Decision | None:
         if reason := trouble(runner, now):
             if decision := await hold(runner, reason):
                 return decision
-        elif expected and now.head != expected:
+        elif expected and head_moved(runner, expected, now.head):
             runner.session.expected_head = now.head or ""  # meant, once a person resumes
             moved = f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"
             pause(runner, f"{moved}; `ralph resume` goes on from there")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ralphloop.config.model import AgentSection, Config, policy_of
+from ralphloop.config.model import AgentSection, Config, Scope, policy_of
 from ralphloop.core.model import Outcome, Value
 from ralphloop.core.policy import Mode, Policy
 from ralphloop.core.story import Story
@@ -72,6 +72,11 @@ class Setup(Value, kw_only=True):
         return reader_name(self.config.agent.name, self.config.agent.format)
 
     @property
+    def shares(self) -> bool:
+        """Others may work beside us in the same work tree."""
+        return self.repo is not None and bool(self.repo.scope)
+
+    @property
     def source_name(self) -> str:
         """The story file, from the project's root."""
         return relative(self.stories.path, self.project.root) if self.stories else ""
@@ -101,20 +106,23 @@ def assemble(
     by_hook, root = bool(options.session), project.root.resolve()
     real = stories.path.resolve() if stories else root / PROMPT_NAME
     prefix = project_prefix(repo.root, project.root) if repo else ""
+    scope = prefix if config.git.scope is Scope.PROJECT else ""
     listed = [relative(real, repo.root if repo else root)] if stories else []
     return Setup(
         options=options,
         project=project,
         config=config,
         policy=policy_of(config, mode=Mode.HOOK if by_hook else Mode.SCRIPT),
-        repo=repo,
+        repo=repo.scoped(scope) if repo else None,
         stories=stories,
         # The project, or where a link of the user's own led before any agent ran.
         within=root if real.is_relative_to(root) else real.parent,
         specs_dir=options.specs_dir.resolve() if options.specs_dir else real.parent,
         instructions=_instructions(options, project),
         crew=(Member(agent=_Session(), config=config.agent),) if by_hook else _crew(config, root),
-        own=never_progress(prefix, [*listed, *(f"{prefix}{it}" for it in LEARNED_FILES)]),
+        own=never_progress(
+            prefix, [*listed, *(f"{prefix}{it}" for it in LEARNED_FILES)], within=scope
+        ),
     )
 
 

@@ -40,7 +40,7 @@ from ralphloop.repo import private_git
 from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.preflight import disk_space
 from ralphloop.repo.snapshot import Snapshot
-from ralphloop.repo.work_tree import contains, has_again, keep_lost
+from ralphloop.repo.work_tree import concerns, contains, has_again, keep_lost
 from ralphloop.room import claim, open_regular
 from ralphloop.stories.changes import compare
 from ralphloop.text.plain import counted, one_line
@@ -113,6 +113,8 @@ def lost_heads(
     old = before.head
     if old is None or old == after.head or contains(repo, after.head, old):
         return still
+    if after.head and not concerns(repo, old, f"^{after.head}"):
+        return still  # somebody beside us took back what is theirs
     from ralphloop.repo.set_aside import ref_name
 
     ref = ref_name(runner.run, number, "lost")
@@ -127,6 +129,14 @@ def lost_heads(
     )
     # Undoing a rewrite takes commits out too: the ones that were in its place.
     return still if state.lost and not still else {**still, old: words}
+
+
+def head_moved(runner: Runner, expected: str, head: str | None) -> bool:
+    """Whether commits that are ours to know came or went while no agent of ours worked."""
+    repo = runner.setup.repo
+    if repo is None or head == expected or head is None:
+        return head != expected
+    return concerns(repo, f"{expected}...{head}")
 
 
 def trouble(runner: Runner, now: Snapshot) -> str:

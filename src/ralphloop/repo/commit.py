@@ -1,8 +1,9 @@
 """Committing what a story changed, with the user's own hooks and signing.
 
 Only wanted paths are staged: everything that differs from HEAD, without our private files and
-without what was dirty before and nobody touched since.  If the user has other things staged, a
-partial commit leaves them as they are.  Nothing is ever pushed, forced, reset or stashed.
+without what was dirty before and nobody touched since.  If the user has other things staged, or
+others work beside us, a partial commit leaves them as they are.  Nothing is ever pushed, forced,
+reset or stashed.
 
 Exit code and words of `git commit` do not tell a refusing hook from a signing failure for sure, so
 git itself is asked to keep a record (trace2): which hooks it started and how each ended.  There is
@@ -36,13 +37,14 @@ from ralphloop.repo.git import (
     PATHSPECS_ON_STDIN,
     Entry,
     Git,
+    failure,
     first_lines,
     literal_pathspecs,
     nul_ended,
     printable,
 )
 from ralphloop.repo.own_files import OwnFiles, never_committed
-from ralphloop.repo.work_tree import Repository, wait_for_locks
+from ralphloop.repo.work_tree import Repository, patiently, wait_for_locks
 from ralphloop.room import open_regular
 from ralphloop.text.plain import one_line
 
@@ -130,21 +132,39 @@ def _commit(
         ours = {path: state for path, state in staged.items() if path in paths}
         if not ours:
             return CommitResult(status=CommitStatus.NOTHING, head=repo.head(), notes=notes)
-        only = () if len(ours) == len(staged) else tuple(ours.keys() - _behind_links(repo, paths))
+        is_all = len(ours) == len(staged) and not repo.scope
+        only = () if is_all else tuple(ours.keys() - _behind_links(repo, paths))
         tried = _try(repo, message, only, timeout_s)
-        now = repo.head()
-        if tried.ended_well or now != head:  # or only what comes after a commit went wrong
-            made = repo.git.run("diff-tree", "-r", *_RAW, head or repo.empty_tree(), now or "HEAD")
-            rewritten = not is_first or _states(made) != ours
+        if made := _made(repo, message, head, ended_well=tried.ended_well):
+            states = _states(repo.git.run("diff-tree", "-r", *_RAW, *made))
+            rewritten = not is_first or states != ours
             if rewritten and only:
                 _stage(repo, paths)  # a partial commit leaves the user's index behind its hooks
             status = CommitStatus.COMMITTED
-            return CommitResult(status=status, head=now, rewritten=rewritten, notes=notes)
+            return CommitResult(status=status, head=made[1], rewritten=rewritten, notes=notes)
         if not (is_first and tried.failed_hook and _changed_since_staging(repo, ours)):
             break
     return CommitResult(
         status=CommitStatus.REFUSED, head=head, feedback=_refusal(repo, tried), notes=notes
     )
+
+
+def _made(
+    repo: Repository, message: str, head: str | None, *, ended_well: bool
+) -> tuple[str, str] | None:
+    """What a commit of ours was made from, and the commit; HEAD may be somebody else's by now."""
+    now = repo.head()
+    if repo.scope and head and now != head:
+        marks = [line for line in message.splitlines() if line.startswith("Ralph-")]
+        args = ("log", "--max-count=1", "--format=%H", "--fixed-strings", "--all-match")
+        wanted = (*args, *(f"--grep={mark}" for mark in marks), f"{head}..{now}", "--")
+        if found := repo.git.line(*wanted):
+            return f"{found}~1", found
+        if not ended_well:
+            return None
+    # Where nobody is beside us, a new HEAD means that only what comes after a commit went wrong.
+    made = ended_well or now != head
+    return (head or repo.empty_tree(), now or "HEAD") if made else None
 
 
 def _refusal(repo: Repository, tried: _Tried) -> str:
@@ -263,11 +283,14 @@ def _stage(repo: Repository, paths: frozenset[str]) -> _Staged:
     git = repo.git.writing()
     if behind := _behind_links(repo, paths):
         gone = nul_ended(map(os.fsencode, behind))
-        git.run("update-index", "--force-remove", "-z", "--stdin", stdin=gone)
+        args = ("update-index", "--force-remove", "-z", "--stdin")
+        ended = patiently(repo, git, *args, stdin=gone)
+        if ended.returncode != 0:
+            raise failure(args, ended, COMMIT_TIMEOUT_S)
     if paths - behind:
         args = ("add", "--all", *PATHSPECS_ON_STDIN)
         specs = literal_pathspecs(paths - behind)
-        ended = git.attempt(*args, stdin=specs, timeout_s=COMMIT_TIMEOUT_S)
+        ended = patiently(repo, git, *args, stdin=specs, timeout_s=COMMIT_TIMEOUT_S)
         if ended.returncode != 0 and b"sparse" in ended.stderr:
             ended = git.attempt("add", "--sparse", *args[1:], stdin=specs)
         if ended.returncode != 0:
@@ -319,7 +342,8 @@ def _try(repo: Repository, message: str, only: Collection[str], timeout_s: float
         # Hooks are the user's programs: they get their language back, but messages stay English.
         env = {"LC_ALL": "C.UTF-8", "GIT_TRACE2_EVENT": f"{place}/trace"}
         git = repo.git.writing().adapted(env=env)
-        ended = git.attempt(*args, stdin=literal_pathspecs(only), timeout_s=timeout_s)
+        specs = literal_pathspecs(only)
+        ended = patiently(repo, git, *args, stdin=specs, timeout_s=timeout_s)
         hook = _failed_hook(Path(place, "trace"))
     said = redact(plain_text(ended.stderr + b"\n" + ended.stdout)).strip()
     said = said if len(said) <= _MAX_SAID else f"…{said[-_MAX_SAID:]}"

@@ -146,7 +146,8 @@ class PrivateIndex:
 
     def status(self) -> StatusReport:
         """What changed since this index was last brought up to date."""
-        return parse_status(self.git().run(*STATUS_ARGS, timeout_s=_UPDATE_TIMEOUT_S))
+        args = (*STATUS_ARGS, *self._repo.only)
+        return parse_status(self.git().run(*args, timeout_s=_UPDATE_TIMEOUT_S))
 
     def ignored(self) -> frozenset[bytes]:
         """Paths in this index that the user's rules ignore."""

@@ -27,12 +27,19 @@ from pathlib import Path
 from ralphloop.core.model import Value
 from ralphloop.repo import private_git
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
-from ralphloop.repo.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs, nul_ended, printable
+from ralphloop.repo.git import (
+    PATHSPECS_ON_STDIN,
+    Git,
+    failure,
+    literal_pathspecs,
+    nul_ended,
+    printable,
+)
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.private_git import update_index
 from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
 from ralphloop.repo.sorting import LONGEST_STANDIN, is_placeholder
-from ralphloop.repo.work_tree import Repository, contains, wait_for_locks
+from ralphloop.repo.work_tree import Repository, contains, patiently, wait_for_locks
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
 _TIMEOUT_S = 600.0
@@ -94,7 +101,10 @@ class Aside:
 
         The work tree was clean when the run began, so nothing that is staged is anybody else's.
         """
-        self.repo.git.writing().run("reset", "--quiet", timeout_s=_TIMEOUT_S)
+        args = ("reset", "--quiet", *self.repo.only)
+        ended = patiently(self.repo, self.repo.git.writing(), *args, timeout_s=_TIMEOUT_S)
+        if ended.returncode != 0:
+            raise failure(args, ended, _TIMEOUT_S)
 
     def committed(self) -> list[str]:
         """What commits since the start touched: the work tree may be back where HEAD is not."""

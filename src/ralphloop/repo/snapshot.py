@@ -173,13 +173,13 @@ class Snapshotter:
         return _raw_changes(self.git().run(*_RAW, before, after).split(b"\0"))
 
     def commits(self, before: str | None, after: str | None) -> Commits:
-        """What was committed between two heads."""
+        """What was committed between two heads, as far as it touches what we look at."""
         if after is None or before == after:
             return Commits()
         span = after if before is None else f"{before}..{after}"
-        git = self._repo.git
-        count = int(git.line("rev-list", "--count", span, "--"))
-        said = git.run("log", "-z", "--format=%s", f"--max-count={_MAX_SUBJECTS}", span, "--")
+        git, only = self._repo.git, self._repo.only or ("--",)
+        count = int(git.line("rev-list", "--count", span, *only))
+        said = git.run("log", "-z", "--format=%s", f"--max-count={_MAX_SUBJECTS}", span, *only)
         subjects = [line.decode("utf-8", "replace")[:200] for line in said.split(b"\0") if line]
         return Commits(count=count, subjects=tuple(subjects))
 

@@ -8,6 +8,10 @@ Lock files that a killed git left behind.  An agent that is stopped in the middl
 leaves `.git/index.lock`, and every commit of the night would fail on it.  A lock is taken away only
 when it is old enough and no git process works in the repository; otherwise it is somebody's, and
 stays.
+
+A run may keep to a part of the work tree (`scope`) while others work beside it.  Then git is asked
+about that part alone, commits that do not touch it are nobody's business, and a command that meets
+another one's lock waits for its turn (`patiently`).
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import msgspec
 
 from ralphloop.core.model import Value
 from ralphloop.errors import Finding, Level, RepositoryError
+from ralphloop.proc.run import Ended
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, first_lines, parse_status
 from ralphloop.room import open_regular
 from ralphloop.text.lazy_regex import LazyRegex
@@ -59,6 +64,7 @@ class Repository(Value):
     objects: Path
     object_format: str
     git: Git
+    scope: str = ""  # the part that is looked at, as a prefix of paths; empty: all of it
 
     @classmethod
     def open(cls, path: Path) -> Repository:
@@ -96,6 +102,15 @@ class Repository(Value):
         shared = str(self.common_dir), str(self.objects), self.object_format
         return str(self.root), str(self.git_dir), *shared
 
+    @property
+    def only(self) -> tuple[str, ...]:
+        """What a command ends with that is to look at the scope alone."""
+        return ("--", f":(top,literal){self.scope.rstrip('/')}") if self.scope else ()
+
+    def scoped(self, scope: str) -> Repository:
+        """The same, of which only a part is looked at."""
+        return msgspec.structs.replace(self, scope=scope)
+
     def head(self) -> str | None:
         """The commit HEAD stands on; None before the first commit."""
         ref = self._read_head()
@@ -130,7 +145,7 @@ class Repository(Value):
     def status(self, *, deep: bool = True) -> StatusReport:
         """Head, branch and all paths that differ, as git sees them; `deep`: within submodules."""
         more = () if deep else ("--ignore-submodules=dirty",)
-        return parse_status(self.git.run(*STATUS_ARGS, *more))
+        return parse_status(self.git.run(*STATUS_ARGS, *more, *self.only))
 
     def looked_at(self) -> Repository:
         """The same, asked by somebody who only looks: git fetches nothing that is missing."""
@@ -284,6 +299,12 @@ def has_again(repo: Repository, head: str | None, base: str) -> bool:
     return repo.git.attempt(*args, f"{head}...{base}", "--").stdout.strip() == b"0"
 
 
+def concerns(repo: Repository, *span: str) -> bool:
+    """Whether any of these commits touches what we look at."""
+    args = ("rev-list", "--count", "--max-count=1", "--full-history", *span)
+    return not repo.scope or repo.git.line(*args, *repo.only) != "0"
+
+
 def keep_lost(repo: Repository, ref: str, before: str, after: str | None) -> Lost:
     """Name what `before` has and `after` has not, and keep it under `ref`."""
     kept = repo.git.writing().attempt("update-ref", ref, before).returncode == 0
@@ -298,6 +319,7 @@ def keep_lost(repo: Repository, ref: str, before: str, after: str | None) -> Los
 
 OLD_ENOUGH_S = 10.0
 _PAUSE_S = 0.5
+_TAKEN = (b".lock': File exists", b" but expected ")  # another git writes, or was faster
 
 
 def clear_dead_locks(repo: Repository, *, now: float | None = None) -> tuple[str, ...]:
@@ -319,6 +341,20 @@ def wait_for_locks(repo: Repository) -> None:
     deadline = time.monotonic() + OLD_ENOUGH_S + 2
     lock = repo.git_dir / "index.lock"
     while lock.exists() and time.monotonic() < deadline and not clear_dead_locks(repo):
+        time.sleep(_PAUSE_S)
+
+
+def patiently(
+    repo: Repository, git: Git, *args: str, stdin: bytes = b"", timeout_s: float = _SWITCH_TIMEOUT_S
+) -> Ended:
+    """Run a command that writes; once more where somebody beside us wrote at the same moment."""
+    deadline = time.monotonic() + (timeout_s if repo.scope else 0)
+    while True:
+        ended = git.attempt(*args, stdin=stdin, timeout_s=timeout_s)
+        is_taken = ended.returncode != 0 and any(sign in ended.stderr for sign in _TAKEN)
+        if not is_taken or time.monotonic() >= deadline:
+            return ended
+        clear_dead_locks(repo)
         time.sleep(_PAUSE_S)
 
 
