@@ -31,7 +31,7 @@ from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
 from ralphloop.cli import output
 from ralphloop.config.load import Loaded, check_config
-from ralphloop.config.model import AgentSection, CommitPolicy, Config
+from ralphloop.config.model import AgentSection, CommitPolicy, Config, Scope
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryError
 from ralphloop.journal.lock import live_holder, tree_holder
@@ -123,7 +123,7 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     for words in unsendable(loaded.config.notify):
         yield Seen("notify", Level.WARNING, words, "install it, or correct [notify] in ralph.toml")
     yield journal
-    yield _lock(project)
+    yield _lock(project, loaded.config)
 
 
 def _repository(project: Project, config: Config, latest: RunRecord | None) -> Iterator[Seen]:
@@ -135,10 +135,12 @@ def _repository(project: Project, config: Config, latest: RunRecord | None) -> I
         yield from (Seen("repository", *finding[:3]) for finding in disk_space(project.root))
         return
     yield Seen("git", Level.OK, repo.git.line("version").removeprefix("git version "))
+    prefix = project_prefix(repo.root, project.root)
+    repo = repo.scoped(prefix if config.git.scope is Scope.PROJECT else "")
     findings = inspect(
         repo,
         store=project.directory / "objects",
-        own=never_progress(project_prefix(repo.root, project.root), [config.stories.prd]),
+        own=never_progress(prefix, [config.stories.prd]),
         commits=config.git.commit is CommitPolicy.STORY,
         # What an unfinished run left in the work tree is no obstacle to continuing it.
         allow_dirty=latest is not None and latest.status.is_unfinished,
@@ -214,9 +216,9 @@ def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
     return latest, Seen("journal", Level.OK, f"can be read, {newest}{mode}")
 
 
-def _lock(project: Project) -> Seen:
-    now = time.time()
-    if beside := tree_holder(project.directory, now):
+def _lock(project: Project, config: Config) -> Seen:
+    now, shared = time.time(), config.git.scope is Scope.PROJECT
+    if beside := tree_holder(project.directory, now, shared=shared):
         message = f"run {beside.run} in {beside.project} holds this work tree"
         return Seen("lock", Level.INFO, message, "`ralph stop` there ends it")
     holder = live_holder(project.directory, now)

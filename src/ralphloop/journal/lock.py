@@ -7,7 +7,10 @@ other, because the file is written only by whoever has the kernel's lock.
 
 Lock and file are in two places: in the project's own directory, where everybody looks, and in
 git's directory of the work tree.  Projects that share a work tree share its commits and its
-clean-ups: two runs at once would take each other's half-written files along, or away.
+clean-ups: two runs at once would take each other's half-written files along, or away.  Runs that
+keep to their projects (`[git] scope`) share the lock of the work tree, and each signs in a place of
+its own there, so that whoever wants all of it, or a part of theirs, knows whom to name.  They do
+their checks one after the other, because these may want the same port, cache or database.
 
 The lock is `flock` on `.ralph/lock`, kept open, and ends with its process, however that dies: there
 is no stale lock to judge, and the file is never removed, so there is no race about its name.  A
@@ -19,7 +22,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -27,7 +30,7 @@ from typing import Self
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import LockedError, RepositoryError
 from ralphloop.journal.holder import HOLDER_NAME, Holder, encode_holder, read_holder
-from ralphloop.project import git_directory
+from ralphloop.project import RALPH_DIR, git_directory
 from ralphloop.text.durations import iso
 
 LOCK_NAME = "lock"
@@ -36,17 +39,18 @@ LOCK_NAME = "lock"
 class KernelLock:
     """An open file with the kernel's exclusive lock on it; children do not inherit it."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, *, shared: bool) -> None:
         self._path = path
         self._descriptor = descriptor
+        self.shared = shared
 
     @classmethod
-    def attempt(cls, directory: Path) -> Self | None:
-        """The lock, or None where another process has it."""
+    def attempt(cls, directory: Path, *, shared: bool = False) -> Self | None:
+        """The lock, alone or with others, or None where another process has it."""
         path = directory / LOCK_NAME
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            while (lock := cls._locked(path)) and not lock.is_in_place():
+            while (lock := cls._locked(path, shared=shared)) and not lock.is_in_place():
                 lock.release()  # the file was removed between opening and locking: once more
             return lock
         except OSError as error:
@@ -56,10 +60,11 @@ class KernelLock:
             ) from error
 
     @classmethod
-    def _locked(cls, path: Path) -> Self | None:
-        lock = cls(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666))
+    def _locked(cls, path: Path, *, shared: bool) -> Self | None:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        lock = cls(path, file, shared=shared)
         try:
-            fcntl.flock(lock._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.release()
             return None
@@ -92,7 +97,12 @@ _HOOK_PATIENCE_S = 2.0
 _NAMING_PATIENCE_S = 0.3
 _PAUSE_S = 0.02
 _SAME_START_S = 2.0
+_TURN_PAUSE_S = 0.1
 _TREE_ROOM = "ralph"  # in git's directory of the work tree
+_BESIDE = (
+    " A run beside it needs a work tree of its own (git worktree add), or"
+    ' `scope = "project"` under [git] in both, where neither lies in the other.'
+)
 
 
 class RunLock:
@@ -103,14 +113,17 @@ class RunLock:
         self.holder = holder
 
     @classmethod
-    def acquire(cls, directory: Path, *, run: str, now: float) -> Self:
-        """Take the project for a run in script mode; LockedError names a live holder."""
+    def acquire(cls, directory: Path, *, run: str, now: float, shared: bool = False) -> Self:
+        """Take the project for a run in script mode; LockedError names a live holder.
+
+        `shared` leaves the rest of the work tree to others that say so as well.
+        """
         from ralphloop.proc.table import started_at
 
         pid, project = os.getpid(), str(directory.parent)
         host, began = os.uname().nodename, started_at(pid) or 0.0
         holder = Holder(run, "script", pid, host, now, pid_started=began, project=project)
-        return cls(_take_all(directory, holder, now=now), holder)
+        return cls(_take_all(directory, holder, now=now, shared=shared), holder)
 
     @property
     def places(self) -> tuple[Path, ...]:
@@ -123,9 +136,10 @@ class RunLock:
         for place, kernel in self._held.items():
             # Without git's directory there is no work tree left to hold.
             if kernel.is_open and not kernel.is_in_place() and _can_be_held(place):
-                self._held[place] = _take(place, self.holder, now=now)
+                self._held[place] = _take(place, self.holder, now=now, shared=kernel.shared)
                 kernel.release()
-                _write_holder(place, self.holder)
+                if not kernel.shared:
+                    _write_holder(place, self.holder)
                 renewed = True
         return renewed
 
@@ -185,12 +199,43 @@ def end_lease(directory: Path, *, session: str, now: float) -> bool:
     return ended[0]
 
 
-def tree_holder(directory: Path, now: float) -> Holder | None:
-    """Who holds the work tree from another directory of it; looks only, and takes nothing."""
+def tree_holder(directory: Path, now: float, *, shared: bool = False) -> Holder | None:
+    """Who keeps us out of the work tree from another directory of it; looks only."""
     _, *trees = _places(directory)
-    found = (live_holder(tree, now) for tree in trees)
+    found = [live_holder(tree, now) for tree in trees]
+    found += [one for one in neighbours(directory, now) if not shared or _overlaps(one, directory)]
     here = str(directory.parent)
     return next((holder for holder in found if holder and holder.project != here), None)
+
+
+def neighbours(directory: Path, now: float) -> Iterator[Holder]:
+    """Who works beside us in the same work tree, each in a project of its own."""
+    git = git_directory(directory.parent)
+    for room in sorted(git.glob(f"{_TREE_ROOM}-*")) if git else ():
+        holder = live_holder(room, now)
+        if holder is not None and holder.project != str(directory.parent):
+            yield holder
+
+
+def _overlaps(holder: Holder, directory: Path) -> bool:
+    """Whether one of the two projects lies in the other."""
+    theirs, ours = Path(holder.project), directory.parent
+    return theirs.is_relative_to(ours) or ours.is_relative_to(theirs)
+
+
+def wait_for_turn(directory: Path, stop: Callable[[], bool]) -> KernelLock | None:
+    """Be the only one in the work tree that runs checks; None where that is not wanted any more."""
+    while not stop():
+        if (turn := try_turn(directory)) is not None:
+            return turn
+        time.sleep(_TURN_PAUSE_S)
+    return None
+
+
+def try_turn(directory: Path) -> KernelLock | None:
+    """The same at once, or None where another has the turn; a dead one's ends with it."""
+    git = git_directory(directory.parent)
+    return KernelLock.attempt((git / _TREE_ROOM if git else directory) / "checks")
 
 
 def live_holder(directory: Path, now: float) -> Holder | None:
@@ -199,32 +244,49 @@ def live_holder(directory: Path, now: float) -> Holder | None:
     return holder if holder is not None and _is_live(holder, now) else None
 
 
-def _places(directory: Path) -> tuple[Path, ...]:
-    """Where a run is held: the project's directory, and a room of ours in git's."""
+def _places(directory: Path, *, shared: bool = False) -> dict[Path, bool]:
+    """Where a run is held, each alone or with others: the project's directory, rooms in git's."""
     git = git_directory(directory.parent)
     room = git / _TREE_ROOM if git else None
-    return (directory, room) if room and _can_be_held(room) else (directory,)
+    if room is None or not _can_be_held(room):
+        return {directory: False}
+    if not shared:
+        return {directory: False, room: False}
+    import hashlib
+
+    name = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
+    return {directory: False, room: True, room.with_name(f"{_TREE_ROOM}-{name}"): False}
 
 
 def _can_be_held(place: Path) -> bool:
-    return place.name != _TREE_ROOM or os.access(place.parent, os.W_OK)
+    return not place.name.startswith(_TREE_ROOM) or os.access(place.parent, os.W_OK)
 
 
 def _take_all(
-    directory: Path, holder: Holder, *, now: float, patience_s: float = 0.0
+    directory: Path, holder: Holder, *, now: float, patience_s: float = 0.0, shared: bool = False
 ) -> dict[Path, KernelLock]:
     """Take every place for this holder and put its name there, or take none."""
     held: dict[Path, KernelLock] = {}
     try:
-        for place in _places(directory):
-            held[place] = _take(place, holder, now=now, patience_s=patience_s)
+        for place, together in _places(directory, shared=shared).items():
+            held[place] = _take(place, holder, now=now, patience_s=patience_s, shared=together)
             _refuse_lease(place, holder, now=now)
-        for place in held:
-            _write_holder(place, holder)
+        for place, kernel in held.items():
+            if not kernel.shared:
+                _write_holder(place, holder)
+        if shared:
+            # Signed before looking: of two that begin at once, at least one sees the other.
+            _refuse_overlap(directory, holder, now)
     except BaseException:  # whatever it was goes on; the locks must not
         _release(held)
         raise
     return held
+
+
+def _refuse_overlap(directory: Path, asking: Holder, now: float) -> None:
+    for beside in neighbours(directory, now):
+        if _overlaps(beside, directory):
+            raise _held_by(beside, asking)
 
 
 def _release(held: dict[Path, KernelLock]) -> None:
@@ -232,17 +294,20 @@ def _release(held: dict[Path, KernelLock]) -> None:
         kernel.release()
 
 
-def _take(place: Path, asking: Holder, *, now: float, patience_s: float = 0.0) -> KernelLock:
+def _take(
+    place: Path, asking: Holder, *, now: float, patience_s: float = 0.0, shared: bool = False
+) -> KernelLock:
     """Take the kernel's lock within the given time; LockedError names who has it."""
     deadline = time.monotonic() + patience_s
     while True:
-        lock = KernelLock.attempt(place)
+        lock = KernelLock.attempt(place, shared=shared)
         if lock is not None:
             return lock
         # Turns of a session are over soon; a run in script mode is not worth waiting for.
         holder = live_holder(place, now)
         if time.monotonic() >= deadline or (holder and not holder.is_lease):
-            raise _held_by(_named_holder(place, now), asking)
+            beside = None if shared else Path(asking.project, RALPH_DIR)
+            raise _held_by(_named_holder(place, now, beside), asking)
         time.sleep(_PAUSE_S)
 
 
@@ -261,11 +326,13 @@ def _refuse_lease(place: Path, asking: Holder, *, now: float) -> None:
         raise _held_by(holder, asking)
 
 
-def _named_holder(directory: Path, now: float) -> Holder | None:
-    """The holder, given a moment to write its name."""
+def _named_holder(place: Path, now: float, beside: Path | None) -> Holder | None:
+    """The holder, or one of those that share the place, given a moment to write its name."""
     deadline = time.monotonic() + _NAMING_PATIENCE_S
     while True:
-        holder = live_holder(directory, now)
+        holder = live_holder(place, now)
+        if holder is None and beside is not None and place != beside:
+            holder = next(neighbours(beside, now), None)
         if holder is not None or time.monotonic() >= deadline:
             return holder
         time.sleep(_PAUSE_S)
@@ -302,7 +369,7 @@ def _held_by(holder: Holder | None, asking: Holder) -> LockedError:
     return LockedError(
         f"{_described(holder)} {what}",
         f"Look at it with `ralph status`{there}, or end it with `ralph stop`{there}."
-        + (" A run beside it needs a work tree of its own: git worktree add." * elsewhere),
+        + (_BESIDE * elsewhere),
     )
 
 

@@ -35,10 +35,11 @@ from ralphloop.errors import (
     CircuitOpen,
     Finding,
     Level,
+    LockedError,
     RalphError,
     RepositoryError,
 )
-from ralphloop.journal.lock import RunLock
+from ralphloop.journal.lock import RunLock, neighbours
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
 from ralphloop.journal.session import load_circuit, load_session, save_beginning, save_frozen
@@ -73,7 +74,7 @@ async def run_session(
     make_directory(directory)
     run = run_to_hold(setup, now)
     with (
-        RunLock.acquire(directory, run=run, now=now) as lock,
+        RunLock.acquire(directory, run=run, now=now, shared=setup.shares) as lock,
         Journal.open(setup.project.journal) as journal,
     ):
         if journal.note:
@@ -350,6 +351,7 @@ def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -
     is_ours = runner.measure.tree().tree in ours
     wanted = stories.list.branch_name if stories else None
     if wanted and not repo.unfinished_operation():
+        _insist_on_branch(runner, repo.branch(), wanted)
         how = repo.switch_or_create_branch(wanted)
         report.said += [f"branch {wanted} was {how}"] if how != "already" else []
     findings = inspect(
@@ -362,6 +364,19 @@ def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -
     )
     report.heed(findings, RepositoryError)
     return () if is_ours else repo.dirty_paths(setup.own)
+
+
+def _insist_on_branch(runner: Runner, branch: str | None, wanted: str) -> None:
+    """The files of those who work beside us are not to be switched away."""
+    directory = runner.setup.project.directory
+    beside = next(neighbours(directory, runner.clock()), None) if branch != wanted else None
+    if beside is not None:
+        raise LockedError(
+            f"run {beside.run} in {beside.project} works on branch {branch} in this work tree,"
+            f" and the stories here want {wanted}",
+            "Wait for it, use the same branch, or give one a work tree of its own:"
+            " git worktree add.",
+        )
 
 
 def look_at_agents(runner: Runner, report: PreflightReport) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from ralphloop.atomic import sync_file
 from ralphloop.config.model import Config, limits_of
 from ralphloop.core.breaker import BreakerState, moves
-from ralphloop.core.events import CircuitChanged, Event, LoopEvent
+from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
 from ralphloop.core.interventions import AnyIntervention, intervene
 from ralphloop.core.policy import HOUR, Limits, Policy, raised
 from ralphloop.core.run_state import Session
@@ -23,7 +23,7 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
-from ralphloop.journal.lock import RunLock
+from ralphloop.journal.lock import RunLock, neighbours, try_turn, wait_for_turn
 from ralphloop.journal.session import CIRCUIT_KEY, encoded_state
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
@@ -38,9 +38,11 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.repo.snapshot import PlainSnapshotter, Snapshot, Snapshotter
 from ralphloop.stories.source import StoryFile, load, read
+from ralphloop.text.durations import iso
 
 if TYPE_CHECKING:
     from ralphloop.core.model import CheckResult
+    from ralphloop.journal.lock import KernelLock
     from ralphloop.repo.checks import Check
     from ralphloop.text.status import StatusBlock
 
@@ -144,9 +146,33 @@ class Runner(msgspec.Struct, kw_only=True):
         if verify:
             wanted.append(Check(name=VERIFY, argv=tuple(verify), timeout_s=timeout))
         run = partial(self.checker or run_checks, wanted, self.setup.project.root)
-        return aside(
-            lambda gone: run(stop=lambda: gone() or (self.stop.requested and not to_the_end))
-        )
+
+        def stopped(gone: Callable[[], bool]) -> bool:
+            return gone() or (self.stop.requested and not to_the_end)
+
+        turn = None
+        if self.setup.shares and wanted and (turn := (yield from self._turn(stopped))) is None:
+            return ()
+        try:
+            return (yield from aside(lambda gone: run(stop=lambda: stopped(gone))))
+        finally:
+            if turn is not None:
+                turn.release()
+
+    def _turn(self, stopped: Callable[[Callable[[], bool]], bool]) -> Steps[KernelLock | None]:
+        """The turn to run checks in a work tree with others; a wait for it is told."""
+        directory, now = self.setup.project.directory, self.clock()
+        if (turn := try_turn(directory)) is not None:
+            return turn
+        others = ", ".join(f"{one.run} in {one.project}" for one in neighbours(directory, now))
+        reason = f"checks take turns in this work tree; it is the turn of {others or 'another run'}"
+        until = now + self.config.checks.timeout
+        self.journal.begin_wait(self.run, kind="pause", reason=reason, now=now, until=until)
+        self.emit(Waiting(kind="pause", reason=reason, until=iso(until), seconds=until - now))
+        turn = yield from aside(lambda gone: wait_for_turn(directory, lambda: stopped(gone)))
+        self.journal.end_wait(self.run, now=self.clock())
+        self.emit(Waiting(kind="pause", reason="over"))
+        return turn
 
     def tree(self) -> Snapshot:
         """The work tree; what was seen a moment ago is seen again without asking git."""
