@@ -1,9 +1,9 @@
 """`ralph doctor`: everything a run needs, looked at in the order a run meets it.
 
 Nothing is changed, and nothing is started that the project names: whoever looks at a repository has
-not said yet that they trust it.  An agent's program is asked what it is only if it is the user's
-own: found on their PATH, outside of the project.  One that the project names (by a path in
-`ralph.toml`, by a declaration, by the environment it sets) is looked for and not started.  Those
+not said yet that they trust it.  An agent's program is asked what it is only if it is wanted and
+the user's own: found on their PATH, outside of the project.  One that the project names (by a path
+in `ralph.toml`, by a declaration, by the environment it sets) is looked for and not started.  Those
 that are asked are asked in the root directory, because many programs obey files in the directory
 they are started in.
 """
@@ -16,7 +16,6 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +24,7 @@ import click
 import msgspec
 
 from ralphloop import __version__
-from ralphloop.agents.base import AGENTS, Agent, Inquiry, load_agent
+from ralphloop.agents.base import AGENTS, Inquiry, load_agent
 from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
@@ -37,6 +36,7 @@ from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryErr
 from ralphloop.journal.lock import live_holder, tree_holder
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
+from ralphloop.night.look import story_file
 from ralphloop.notify.notifier import unsendable
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, find_project, relative
 from ralphloop.repo.checks import cannot_start, may_need_shell
@@ -44,7 +44,7 @@ from ralphloop.repo.own_files import never_progress, project_prefix
 from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.names import label
-from ralphloop.stories.source import find_source, load, resolve_parent_spec
+from ralphloop.stories.source import load, resolve_parent_spec
 from ralphloop.text.plain import counted
 
 _COLOURS = {Level.OK: "green", Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
@@ -117,7 +117,7 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     stories, seen = _stories(project, loaded.config)
     yield from seen
     yield from _checks(project, loaded.config, stories, env)
-    for finding in agent_findings(project, loaded, env):
+    for finding in _agents(project, loaded, env):
         yield Seen("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
     yield from _awake(loaded.config)
     for words in unsendable(loaded.config.notify):
@@ -150,9 +150,8 @@ def _repository(project: Project, config: Config, latest: RunRecord | None) -> I
 
 
 def _stories(project: Project, config: Config) -> tuple[StoryList | None, list[Seen]]:
-    named = project.root / config.stories.prd
     try:
-        path = named if named.exists() else find_source(project.root)
+        path = story_file(project, None, config)
     except RalphError as error:
         return None, [Seen("stories", Level.WARNING, error.message, error.next_step)]
     try:
@@ -228,53 +227,56 @@ def _lock(project: Project, config: Config) -> Seen:
     return Seen("lock", Level.INFO, message, "`ralph status` shows it, `ralph stop` ends it")
 
 
-def agent_findings(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterator[Finding]:
-    """The chosen agent first, then its fallbacks, then the others there are."""
+def _agents(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterator[Finding]:
+    """The chosen agent first, then its fallbacks, then which others there are."""
     config, places = loaded.config.agent, agent_directories(project.root)
-    chosen = str(config.name)
-    fallbacks = [str(name) for name in config.fallback if str(name) != chosen]
     others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
-    names = list(dict.fromkeys([chosen, *fallbacks, *others]))
-    own = config
-    if _set_by_project(loaded, "env"):  # but the project does not say where programs are looked for
-        rest = {name: value for name, value in config.env.items() if name != "PATH"}
-        own = msgspec.structs.replace(config, env=rest)
-
-    def ask(name: str, agent: Agent | RalphError) -> list[Finding]:
-        if isinstance(agent, RalphError):
-            return [Finding(Level.ERROR, agent.message, agent.next_step)]
-        theirs = _named_by_project(name, loaded, places)
-
-        def why_not(program: str) -> str:
-            inside = _is_inside(program, project.root, env)
-            return "the project names it" if theirs else "it lies in the project" if inside else ""
-
-        settings = own if name == chosen else AgentSection()
-        limited = name in (chosen, *fallbacks) and loaded.config.limits.max_cost_usd > 0
-        found = agent.check(Inquiry(settings, project.root, env, why_not))
-        costs = cost_problems(name, settings, env, limited=limited)
-        return [*(found or [Finding(Level.INFO, name)]), *costs]
-
-    agents = [_loaded(name, places) for name in names]
-    # Programs take their time to state their version; together they take the slowest one's.
-    with chdir("/"), ThreadPoolExecutor(max_workers=4) as pool:
-        answers = list(pool.map(ask, names, agents))
-    for name, found in zip(names, answers, strict=True):
+    for name in dict.fromkeys(map(str, (config.name, *config.fallback, *others))):
+        found = _asked(name, project, loaded, env)
         words = found[0].message
-        if name == chosen and found[0].level is Level.INFO:
-            found[0] = found[0]._replace(level=Level.OK, message=f"{words}, chosen")
-        elif name in fallbacks:
+        if name == config.name:
+            if found[0].level is Level.INFO:
+                found[0] = Finding(Level.OK, f"{words}, chosen", found[0].fix)
+        elif name in config.fallback:
             found[0] = found[0]._replace(message=f"{words}, a fallback")
-            found[:] = [_stops_nothing(each, Level.WARNING) for each in found]
-        elif name != chosen:
-            found[:] = [_stops_nothing(found[0], Level.INFO)]
+            found = [_stops_nothing(each, Level.WARNING) for each in found]
+        else:
+            found = [_stops_nothing(found[0], Level.INFO)]
         yield from found
+
+
+def _asked(name: str, project: Project, loaded: Loaded, env: Mapping[str, str]) -> list[Finding]:
+    """What an agent's program says about itself, if it may be started; at least one finding."""
+    config, places = loaded.config.agent, agent_directories(project.root)
+    is_wanted = name in (config.name, *config.fallback)
+    is_theirs = _named_by_project(name, loaded, places)
+    settings = config if name == config.name else AgentSection()
+    if settings.env and _set_by_project(loaded, "env"):
+        # But the project does not say where programs are looked for.
+        rest = {key: value for key, value in settings.env.items() if key != "PATH"}
+        settings = msgspec.structs.replace(settings, env=rest)
+
+    def why_not(program: str) -> str:
+        if is_theirs:
+            return "the project names it"
+        inside = _is_inside(program, project.root, env)
+        return "it lies in the project" if inside else "" if is_wanted else "it is not chosen"
+
+    try:
+        agent = load_agent(name, directories=places)
+    except RalphError as error:
+        return [Finding(Level.ERROR, error.message, error.next_step)]
+    with chdir("/"):
+        found = agent.check(Inquiry(settings, project.root, env, why_not))
+    limited = is_wanted and loaded.config.limits.max_cost_usd > 0
+    costs = cost_problems(name, settings, env, limited=limited)
+    return [*(found or [Finding(Level.INFO, name)]), *costs]
 
 
 def _stops_nothing(finding: Finding, missing: Level) -> Finding:
     """What is found of an agent that is not chosen; one that is missing is worth that much."""
     if finding.level is Level.ERROR:
-        return Finding(missing, finding.message, finding.fix)
+        return finding._replace(level=missing)
     return Finding(Level.INFO, finding.message)
 
 
@@ -304,11 +306,3 @@ def _is_inside(program: str, root: Path, env: Mapping[str, str]) -> bool:
     path = Path(program)
     real = (path.resolve(), path.parent.resolve())
     return any(place.is_relative_to(tree) for place in real for tree in trees)
-
-
-def _loaded(name: str, places: Sequence[Path]) -> Agent | RalphError:
-    """Not for threads: msgspec lays a type out at its first use, and two at once crash it."""
-    try:
-        return load_agent(name, directories=places)
-    except RalphError as error:
-        return error
