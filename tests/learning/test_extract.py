@@ -56,24 +56,20 @@ def test_checks_are_named_without_the_place_of_their_program() -> None:
 
 
 def test_the_agents_own_words() -> None:
-    """Lines it marks as learned, and lists under such a heading, are taken with their evidence."""
+    """Lines it marks as learned are taken with the evidence we see for them."""
     said = """\
 LEARNED: the cursor in src/api/list.py is opaque, never parse it
-
-## Learnings for future iterations:
-- fixtures are loaded once a session
 - **Gotcha:** the clock is frozen in tests
 
 Some closing words.
-- not a learning any more
+- nothing that it marks
 """
     notes = of(extracted(record(passed=True, said=said)), Source.AGENT)
     assert [one.text for one in notes] == [
         "the cursor in src/api/list.py is opaque, never parse it",
-        "fixtures are loaded once a session",
         "the clock is frozen in tests",
     ]
-    assert [one.evidence for one in notes] == [("file src/api/list.py",), (), ()]
+    assert [one.evidence for one in notes] == [("file src/api/list.py",), ()]
 
 
 @pytest.mark.parametrize(

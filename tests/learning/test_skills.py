@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
@@ -132,24 +131,6 @@ def test_a_skill_of_others_is_kept_and_added_to(tmp_path: Path) -> None:
     assert publish_skills(tmp_path, ours, SkillStyle.SKILLS, lost) == [
         f"removed {API}: too few of its patterns are left"
     ]
-
-
-def test_a_skill_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path) -> None:
-    """Its list of examples is no list of patterns: it goes with the next pattern, or the last."""
-    publish_skills(tmp_path, taught("api"), SkillStyle.SKILLS)
-    path, known = tmp_path / API, {one.id for one in taught("api").patterns}
-    body = path.read_text().rpartition("<!--")[0]
-    body += "## Examples\n\n" + "".join(f"- [{one}]: `git show 1111111`\n" for one in known) + "\n"
-    digest = hashlib.sha256(body.encode()).hexdigest()
-    old = f"{body}<!-- made by ralph from learnings: {digest} -->\n"
-    path.write_text(old)
-    assert is_ours(old)
-    more = index_of(*(learning(f"b{n}", measured("the api sorts by date")) for n in range(2)))
-    assert publish_skills(tmp_path, more, SkillStyle.SKILLS) == [f"updated {API}"]
-    assert "git show" not in path.read_text()
-    path.write_text(old)
-    publish_skills(tmp_path, Index(), SkillStyle.SKILLS, known)
-    assert not path.exists()
 
 
 @pytest.mark.parametrize("link", [".claude", ".claude/skills", ".claude/skills/api-learned"])

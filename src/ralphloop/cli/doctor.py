@@ -51,7 +51,6 @@ _COLOURS = {Level.OK: "green", Level.INFO: "dim", Level.WARNING: "yellow", Level
 _INDENT = 21
 _MOST_PROBLEMS = 10
 _AWAKE = ("systemd-inhibit", "caffeinate")
-_WAL_VERSION = b"\x02\x02"  # read and write version in the header of a SQLite file
 _NEED_SETTINGS = frozenset({"command", "scripted"})  # nothing to look for unless they are chosen
 
 
@@ -205,14 +204,11 @@ def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
             return None, Seen("journal", Level.OK, "none yet")
         with JournalReader.open(project.journal) as journal:
             latest = journal.latest_run()
-        with project.journal.open("rb") as file:
-            uses_wal = file.read(20)[18:] == _WAL_VERSION
-        mode = "" if uses_wal else "; without a write-ahead log, so it is slower"
     except RalphError as error:
         wrong = Seen("journal", Level.ERROR, error.message, error.next_step, error.exit_code)
         return None, wrong
     newest = f"newest run {latest.id}" if latest else "no run yet"
-    return latest, Seen("journal", Level.OK, f"can be read, {newest}{mode}")
+    return latest, Seen("journal", Level.OK, f"can be read, {newest}")
 
 
 def _lock(project: Project, config: Config) -> Seen:

@@ -33,11 +33,12 @@ from ralphloop.config.model import AgentName
 from ralphloop.config.values import toml_value
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, InputError, RepositoryError, UsageError
-from ralphloop.project import CONFIG_NAME, agent_directories
+from ralphloop.night.look import story_file
+from ralphloop.project import CONFIG_NAME, Project, agent_directories
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.repo.work_tree import Repository
 from ralphloop.stacks.detect import Detected, detect
-from ralphloop.stories.source import find_source, load
+from ralphloop.stories.source import load
 from ralphloop.text.plain import counted
 
 COST_CAP_USD = 20.0
@@ -128,15 +129,13 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool) -> int
 
 def _find_stories(root: Path) -> Stories:
     """The story file that is there already, validated; else the sample to be written."""
-    loaded, _ = check_config(root, env=os.environ)
-    named = loaded.config.stories.prd
-    if (root / named).exists():
-        return Stories(named, load(root / named).list)
+    config = check_config(root, env=os.environ)[0].config
     try:
-        path = find_source(root)
+        path = story_file(Project(root), None, config)
     except InputError:
         return Stories("prd.json")
-    return Stories(path.name, load(path).list)
+    named = config.stories.prd
+    return Stories(named if path == root / named else path.name, load(path).list)
 
 
 def _given_stories(root: Path, given: Path) -> Stories:

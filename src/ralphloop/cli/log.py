@@ -29,7 +29,7 @@ from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.stream import Reader
 from ralphloop.stories.names import label
 from ralphloop.text.durations import elapsed, format_duration, iso
-from ralphloop.text.plain import clean, counted, one_line
+from ralphloop.text.plain import clean, counted
 
 if TYPE_CHECKING:
     from ralphloop.journal.queries import Queries
@@ -233,7 +233,7 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
 class _LogView:
     """The growing transcript of one iteration.
 
-    Words are held back until something follows them: the last ones are shown in full at the end.
+    A step is held back until another follows it: the last words are shown in full at the end.
     """
 
     def __init__(self, record: IterationRecord, run: RunRecord) -> None:
@@ -257,7 +257,10 @@ class _LogView:
         if self._reader is None:
             self._reader = reader_for(reader_name(self._reader_name))
         for event in self._reader.feed(chunk):
-            yield from self._take(event)
+            if event.kind == "result" and self._held is not None and event.ok is not False:
+                continue  # it repeats the last words
+            yield from self._release()
+            self._held, self._seen = event, True
         if not chunk:
             yield from self._release()
 
@@ -270,8 +273,7 @@ class _LogView:
         if not words and not self._seen:
             words = self._reader.finish(exit_code=None).text
         words = clean(words[-_MOST_WORDS:]).strip()
-        held = self._held.summary if self._held else ""
-        if not (words and one_line(words, len(held) + 1).startswith(held.rstrip("…"))):
+        if not words or (self._held and self._held.kind not in ("text", "result")):
             yield from self._release()
         for line in words.split("\n") if words else ():
             yield _indented(f"| {line[:_LONGEST_LINE]}".rstrip())
@@ -284,36 +286,18 @@ class _LogView:
             self._open = self._open[_LONGEST_LINE:]
         yield from (_indented(clean(line).replace("\n", " ").rstrip()) for line in lines)
 
-    def _take(self, event: AgentEvent) -> Iterator[str]:
-        self._seen = True
-        if event.kind == "result" and self._held is not None and event.ok is not False:
-            return  # it repeats the last words
-        yield from self._release()
-        if event.kind in ("text", "result"):
-            self._held = event
-        else:
-            yield from _step(event)
-
     def _release(self) -> Iterator[str]:
-        held, self._held = self._held, None
-        if held is not None:
-            yield from _step(held)
-
-
-def _step(event: AgentEvent) -> Iterator[str]:
-    mark, words, failed = "", event.summary, event.ok is False
-    if event.kind == "text":
-        words = words.split("---RALPH_STATUS---")[0]
-    elif event.kind == "tool":
-        mark = ">"
-    elif event.kind != "tool_result" or failed:
-        mark = "!" if failed else ""
-        words = f"{'failed' if event.kind == 'tool_result' else event.kind}: {words}"
-    else:
-        return
-    head = output.paint(mark, "red") if mark == "!" else mark
-    for number, line in enumerate(output.wrapped(words, indent=_INDENT)):
-        yield _indented(line) if number else f"  {head}{' ' * (_INDENT - 2 - len(mark))}{line}"
+        event, self._held = self._held, None
+        if event is None or (event.kind == "tool_result" and event.ok is not False):
+            return
+        mark, words = "  !" if event.ok is False else "", event.summary
+        if event.kind == "text":
+            words = words.split("---RALPH_STATUS---")[0]
+        elif event.kind == "tool":
+            mark = "  >"
+        else:
+            words = f"{'failed' if event.kind == 'tool_result' else event.kind}: {words}"
+        yield from output.row(mark, words, *(["red"] if "!" in mark else []), width=_INDENT)
 
 
 def _indented(line: str) -> str:

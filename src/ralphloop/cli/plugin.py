@@ -211,11 +211,19 @@ class _Typed(msgspec.Struct, frozen=True):
 
 
 def _answered(typed: _Typed) -> Answer | None:
-    handler = _HANDLERS.get(typed.name)
-    if handler is None or not (typed.prefix == PREFIX or is_short_command(typed.name)):
+    if not (typed.prefix == PREFIX or is_short_command(typed.name)):
         return None
     try:
-        return handler(typed)
+        match typed.name:
+            case "ralph":
+                return _start(typed)
+            case "cancel-ralph":
+                return refused(_cancelled(typed.place, typed.session_id))
+            case "ralph-status":
+                from ralphloop.cli.status import show_status
+
+                return refused(_printed(show_status))
+        return None
     except RalphError as error:
         return refused(f"{error.message}\n  next: {error.next_step}")
     except click.ClickException as error:
@@ -247,23 +255,6 @@ def _start(typed: _Typed) -> Answer:
     if wanted["dry_run"]:
         return refused(_printed(lambda: show_plan(setup, as_json=False)))
     return begin(setup, transcript=typed.transcript_path, prefix=typed.prefix)
-
-
-def _cancel(typed: _Typed) -> Answer:
-    return refused(_cancelled(typed.place, typed.session_id))
-
-
-def _status(_: _Typed) -> Answer:
-    from ralphloop.cli.status import show_status
-
-    return refused(_printed(show_status))
-
-
-_HANDLERS: dict[str, Callable[[_Typed], Answer]] = {
-    "ralph": _start,
-    "cancel-ralph": _cancel,
-    "ralph-status": _status,
-}
 
 
 def without_mode(words: Sequence[str]) -> tuple[list[str], bool]:

@@ -290,22 +290,18 @@ def stories(as_json: bool) -> None:
 
 def _as_lines(story_list: StoryList, listed: list[Placed], root: Path) -> Iterator[str]:
     for placed in listed:
-        yield from _story_lines(placed)
+        seen = placed.look
+        mark = str(placed.position) if placed.position else _MARKS[seen.standing]
+        name, colour = f"{label(seen.story.id)}: {seen.story.title}", _STORY_COLOURS[seen.standing]
+        yield from output.row(f"{mark:>3}", name, colour, width=_STORY_INDENT)
+        yield from output.row("", _facts(placed), width=_STORY_INDENT)
+        if seen.bring_back:
+            yield from output.row("", f"its work is kept: `{seen.bring_back}`", width=_STORY_INDENT)
     total = f"{story_list.passed} of {counted(story_list.total, 'story')} passed"
     states = [placed.look.state for placed in listed]
     spent = spent_words(sum(s.cost_usd for s in states), sum(s.unpriced for s in states))
     yield ""
     yield f"{total}, {spent}, from {relative(Path(story_list.source), root)}"
-
-
-def _story_lines(placed: Placed) -> Iterator[str]:
-    seen = placed.look
-    mark = str(placed.position) if placed.position else _MARKS[seen.standing]
-    name = f"{label(seen.story.id)}: {seen.story.title}"
-    yield from output.row(f"{mark:>3}", name, _STORY_COLOURS[seen.standing], width=_STORY_INDENT)
-    yield from output.row("", _facts(placed), width=_STORY_INDENT)
-    if seen.bring_back:
-        yield from output.row("", f"its work is kept: `{seen.bring_back}`", width=_STORY_INDENT)
 
 
 def _facts(placed: Placed) -> str:

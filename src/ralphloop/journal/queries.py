@@ -11,7 +11,7 @@ several times a second through a whole night.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -139,6 +139,13 @@ class Queries:
         columns = self._brief if brief else "*"
         sql = f"SELECT {columns} FROM iterations WHERE run = ? AND n > ? ORDER BY n LIMIT ?"  # noqa: S608
         return self._all(IterationRecord, sql, run, after, limit)
+
+    def every_iteration(self, run: str, *, brief: bool = False) -> Iterator[IterationRecord]:
+        """All iterations of a run in order, read in pages."""
+        after = 0
+        while page := self.iterations(run, after=after, limit=1_000 if brief else 250, brief=brief):
+            yield from page
+            after = page[-1].n
 
     def latest_iterations(self, run: str, limit: int = 20) -> list[IterationRecord]:
         """The newest iterations, newest first."""

@@ -48,12 +48,6 @@ _COPIED = 0.8
 _MARKED = LazyRegex(
     r" {0,3}(?:[-*+] )?\**(?:learned|learning|lesson|gotcha|pattern|discovery)\**:\**\s+(.+)", re.I
 )
-_HEADING = LazyRegex(
-    r" {0,3}(?:#{1,6} |[-*+] )?\**(?:key )?(?:learnings?|lessons?(?: learned)?|gotchas|codebase"
-    r" patterns|discoveries)(?: for [a-z ]{1,40})?:?\**:?\s*",
-    re.I,
-)
-_BULLET = LazyRegex(r" {0,8}(?:[-*+]|\d{1,2}[.)]) +(.+)")
 
 
 def capture(
@@ -75,10 +69,14 @@ def capture(
             )
             earlier = [one.record for one in before if one.n < number and not _is_outage(one)]
             # Before anything is cut to size: half a secret would not be recognised.
-            attempts = [_redacted(one, tuple(secrets)) for one in (iteration.record, *earlier)]
+            told = redact_bytes(msgspec.json.encode([iteration.record, *earlier]), tuple(secrets))
+            attempts = msgspec.json.decode(told, type=list[Iteration])
             learning = _learned(project, story, iteration, outcome, attempts, commit)
             if learning.notes or outcome != "failed":  # the next attempt will have more to tell
-                store.save(project, _name(story, iteration), learning)
+                at = iteration.finished_at or iteration.started_at
+                stamp = iso(at).translate(str.maketrans("T", "-", "-:Z"))
+                stamp = f"{stamp}-{int(at * 1000) % 1000:03d}"
+                store.save(project, f"learning-{slug(story.id)}-{stamp}.yaml", learning)
     except Exception as error:  # noqa: BLE001 - nothing that can be learned is worth a run
         return f"no learning was captured: {type(error).__name__}: {error}"[:300]
     return ""
@@ -101,11 +99,6 @@ def ended_as(iteration: IterationRecord) -> str:
 def _is_outage(iteration: IterationRecord) -> bool:
     """No change of ours made it go away."""
     return bool(iteration.outcome) and Outcome(iteration.outcome).is_infrastructure
-
-
-def _redacted(record: Iteration, secrets: tuple[str, ...]) -> Iteration:
-    """The same record without secrets in any of its texts."""
-    return msgspec.json.decode(redact_bytes(msgspec.json.encode(record), secrets), type=Iteration)
 
 
 def _learned(
@@ -144,12 +137,6 @@ def _learned(
         files=tuple(files)[:_MAX_FILES],
         carried=iteration.record.learning.ids,
     )
-
-
-def _name(story: Story, iteration: IterationRecord) -> str:
-    at = iteration.finished_at or iteration.started_at
-    stamp = iso(at).translate(str.maketrans("T", "-", "-:Z"))
-    return f"learning-{slug(story.id)}-{stamp}-{int(at * 1000) % 1000:03d}.yaml"
 
 
 # --- what it taught --------------------------------------------------------------------------
@@ -250,13 +237,5 @@ def is_copy(text: str, originals: Sequence[str]) -> bool:
 
 def marked_lines(text: str) -> Iterator[str]:
     """Lines that say they are something learned, outside code and status blocks."""
-    listing = False
-    for line in own_lines(clean(text)):
-        if marked := _MARKED.match(line):
-            yield one_line(marked[1], MAX_TEXT)
-        elif _HEADING.fullmatch(line):
-            listing = True
-        elif listing and (bullet := _BULLET.match(line)):
-            yield one_line(bullet[1], MAX_TEXT)
-        elif line.strip():
-            listing = False
+    found = (_MARKED.match(line) for line in own_lines(clean(text)))
+    return (one_line(marked[1], MAX_TEXT) for marked in found if marked)

@@ -56,7 +56,6 @@ _BLOCK_HEADING = (
     "## Codebase patterns\n\nObserved in two stories or more, or approved by a person:\n"
 )
 _MOST_FILES = 6
-_OLD_EXAMPLES = "## Examples\n"  # in skills of earlier versions
 _TOUCHED = re.compile(r"^The task is about .+ touches one of: (?!see below)(.+)\.$", re.M)
 _DIGEST = re.compile(r"<!-- made by ralph from learnings: ([0-9a-f]{64}) -->\n?")
 _INTRODUCTION = """\
@@ -205,7 +204,7 @@ def publish_skills(
         about = name.removesuffix("-learned")
         known = [one for one in index.patterns if one.is_published and one.category == about]
         before = _our_skill(root / path)
-        there = _lines_in(before.partition(_OLD_EXAMPLES)[0])
+        there = _lines_in(before)
         lines = _merged(there, {one.id: _skill_line(one) for one in known}, lost, _SKILL)
         strange = lines.keys() - {one.id for one in known}
         if strange or len(known) >= ENOUGH_PATTERNS:

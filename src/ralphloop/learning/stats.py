@@ -21,6 +21,7 @@ from statistics import fmean, variance
 from msgspec.structs import replace
 
 from ralphloop.config.model import LearningSection
+from ralphloop.core.iteration import LearningShare
 from ralphloop.core.model import Outcome, Value
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord, RunRecord
@@ -123,16 +124,10 @@ class Stats:
 class _Work:
     """Everything that was done on one story until it ended."""
 
-    carried: bool  # by its first start
-    held_out: bool
+    given: LearningShare  # to its first start
     ended: str = ""
     tokens: int = 0
     starts: set[tuple[str, int]] = field(default_factory=set)  # run and number
-
-    def add(self, iteration: IterationRecord) -> None:
-        self.ended = ended_as(iteration) or self.ended
-        self.tokens += iteration.total_tokens
-        self.starts.add((iteration.run, iteration.n))
 
 
 def gather(project: Project, journal: Queries, config: LearningSection) -> Stats:
@@ -156,28 +151,23 @@ def gather(project: Project, journal: Queries, config: LearningSection) -> Stats
     works: list[_Work] = []
     unpassed: dict[str, _Work] = {}  # by story
     for run in runs:
-        finished = _finished(journal, run.id)
+        finished = [one for one in journal.every_iteration(run.id) if one.finished_at is not None]
         _add_runaways(stats, run, finished)
         for iteration in finished:
             _add_iteration(stats, iteration)
             if iteration.story is not None:
                 if iteration.story not in unpassed:
-                    given = iteration.record.learning
-                    works.append(_Work(carried=bool(given.ids), held_out=given.held_out))
-                    unpassed[iteration.story] = works[-1]
-                unpassed[iteration.story].add(iteration)
+                    unpassed[iteration.story] = _Work(given=iteration.record.learning)
+                    works.append(unpassed[iteration.story])
+                work = unpassed[iteration.story]
+                work.ended = ended_as(iteration) or work.ended
+                work.tokens += iteration.total_tokens
+                work.starts.add((iteration.run, iteration.n))
                 if iteration.record.verdict.passed:
                     del unpassed[iteration.story]
     stats.stories.update(work.ended or "open" for work in works)
     _add_learning(stats, project, config, works)
     return stats
-
-
-def _finished(journal: Queries, run: str) -> list[IterationRecord]:
-    found: list[IterationRecord] = []
-    while page := journal.iterations(run, after=found[-1].n if found else 0):
-        found += page
-    return [iteration for iteration in found if iteration.finished_at is not None]
 
 
 def _add_iteration(stats: Stats, iteration: IterationRecord) -> None:
@@ -221,9 +211,9 @@ def _add_learning(
     stats.stories_captured = sum(bool(work.starts & proven) for work in ended)
     # Stories that wait for a person say nothing about cost.
     told = [work for work in ended if work.ended in ("passed", "set_aside") and work.tokens > 0]
-    without = [work for work in told if not work.carried]
+    without = [work for work in told if not work.given.ids]
     stats.effect = compare(
-        [work.tokens for work in told if work.carried],
+        [work.tokens for work in told if work.given.ids],
         [work.tokens for work in without],
-        controlled=bool(without) and all(work.held_out for work in without),
+        controlled=bool(without) and all(work.given.held_out for work in without),
     )

@@ -43,23 +43,8 @@ _ASKING_S = 120.0
 async def run_agent(runner: Runner, begun: Begun) -> Result:
     """Start the agent, ask for the status block where it is missing, and keep how it ended."""
     limits, left = runner.config.limits, money_left(runner.limits, runner.totals())
-    request = request_for(runner, begun, budget_usd=left)
-    rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
-    result = await _run(runner, begun, request, rules, begun.transcript)
-    resumes = begun.member.agent.resumes and bool(result.response.session_id)
-    can_be_asked = resumes and not runner.stop.requested and runner.free_at() is None
-    ended = msgspec.structs.replace(result, can_be_asked=can_be_asked)
-    known = Evidence(used=runner.totals())
-    if needs(runner.session.state, begun.start, ended, known, runner.policy) is Need.STATUS:
-        result = await _asked(runner, begun, request, result)
-    _write_end(runner, begun, result)
-    return result
-
-
-def request_for(runner: Runner, begun: Begun, *, budget_usd: float | None) -> AgentRequest:
-    """What the agent is started with."""
     resume = begun.state.session_id
-    return AgentRequest(
+    request = AgentRequest(
         config=begun.member.config,
         settings_dir=runner.setup.project.directory / "agent",
         prompt=begun.prompt.text,
@@ -70,8 +55,18 @@ def request_for(runner: Runner, begun: Begun, *, budget_usd: float | None) -> Ag
         story_id=begun.story.id if begun.story else None,
         session_id=None if resume else str(uuid.uuid4()),
         resume=resume or None,
-        budget_usd=budget_usd,
+        budget_usd=left,
     )
+    rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
+    result = await _run(runner, begun, request, rules, begun.transcript)
+    resumes = begun.member.agent.resumes and bool(result.response.session_id)
+    can_be_asked = resumes and not runner.stop.requested and runner.free_at() is None
+    ended = msgspec.structs.replace(result, can_be_asked=can_be_asked)
+    known = Evidence(used=runner.totals())
+    if needs(runner.session.state, begun.start, ended, known, runner.policy) is Need.STATUS:
+        result = await _asked(runner, begun, request, result)
+    _write_end(runner, begun, result)
+    return result
 
 
 async def _run(

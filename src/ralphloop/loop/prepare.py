@@ -172,33 +172,26 @@ def _instructions(options: Options, project: Project) -> str:
     path = options.prompt or project.root / PROMPT_NAME
     if options.prompt is None and not path.exists():
         return ""
-    text = _prompt_text(path)
-    if options.prompt is not None and not text.strip():
-        raise InputError("is empty", "Write what the agent should do.", place=str(path))
-    return text
-
-
-def _prompt_text(path: Path) -> str:
-    """A prompt file as it is; too large, binary or unreadable ones are errors."""
     try:
         data = path.read_bytes()
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise InputError(error.strerror or str(error), place=str(path)) from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"is not UTF-8 text (line {line})", "Save it as UTF-8.", place=str(path)
+        ) from None
     if len(data) > MAX_PROMPT_BYTES:
         raise InputError(
             f"is {len(data) / MAX_PROMPT_BYTES:.1f} MB; a prompt may have 1 MB",
             "Move the bulk into files of the repository and name them in the prompt.",
             place=str(path),
         )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise InputError(
-            f"is not UTF-8 text (line {line})", "Save it as UTF-8.", place=str(path)
-        ) from None
     if "\x00" in text:
         raise InputError("contains NUL characters; is it a text file?", place=str(path))
+    if options.prompt is not None and not text.strip():
+        raise InputError("is empty", "Write what the agent should do.", place=str(path))
     return text
 
 

@@ -21,8 +21,6 @@ from ralphloop.night.values import Night
 from ralphloop.project import Project
 from ralphloop.text.durations import iso
 
-_PAGE = 250
-_BRIEF_PAGE = 1_000
 _EVENT_PAGE = 2_000
 _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
 _MOST_COMMITS = 5_000
@@ -41,7 +39,7 @@ class Record:
 
     def iterations(self) -> Iterator[IterationRecord]:
         """All of them, in order."""
-        return _paged(self.journal, self.run.id, brief=False)
+        return self.journal.every_iteration(self.run.id)
 
     def events(self) -> Iterator[LoopEvent]:
         """What happened, in order; it may be pruned, then it is missing."""
@@ -87,14 +85,7 @@ def reading(project: Project) -> JournalReader:
 def all_iterations(project: Project, run: str) -> Iterator[IterationRecord]:
     """The iterations of a run in order, without all that was kept of them."""
     with reading(project) as journal:
-        yield from _paged(journal, run, brief=True)
-
-
-def _paged(journal: Queries, run: str, *, brief: bool) -> Iterator[IterationRecord]:
-    after, size = 0, _BRIEF_PAGE if brief else _PAGE
-    while page := journal.iterations(run, after=after, limit=size, brief=brief):
-        yield from page
-        after = page[-1].n
+        yield from journal.every_iteration(run, brief=True)
 
 
 def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:

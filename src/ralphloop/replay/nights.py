@@ -37,7 +37,6 @@ from ralphloop.replay.cases import Case, CaseEvidence, CaseIteration, CaseStorie
 from ralphloop.text import status
 from ralphloop.text.test_paths import is_test_path
 
-_PAGE = 200
 _INSTEAD = {
     Standing.SET_ASIDE: "would have been set aside",
     Standing.BLOCKED: "would have waited for a person",
@@ -86,8 +85,10 @@ def replay(
     fold = _Fold(beginning, policy, other_limits, resumes)
     changes = journal.interventions(run)
     starts = []
-    for record in _finished(journal, run):
-        ended = record.finished_at or 0.0  # before the start, or while its agent worked
+    for record in journal.every_iteration(run):
+        if (ended := record.finished_at) is None:
+            continue
+        # Before the start, or while its agent worked.
         while changes and (changes[0].after < record.n or changes[0].at < ended):
             fold.change(changes.pop(0).change)
         starts.append(fold.start(record))
@@ -95,13 +96,6 @@ def replay(
         fold.change(late.change)
     kept = load_states(journal.story_states(run))
     return ReplayedNight(starts=tuple(starts), stories=fold.differences(kept))
-
-
-def _finished(journal: Queries, run: str) -> Iterator[IterationRecord]:
-    after = 0
-    while page := journal.iterations(run, after=after, limit=_PAGE):
-        yield from (record for record in page if record.finished_at is not None)
-        after = page[-1].n
 
 
 @dataclass
