@@ -150,7 +150,9 @@ def test_a_raised_budget_is_counted(tmp_path: Path, run_ralph: RunRalph) -> None
     with night.held():
         text, value = shown(run_ralph, tmp_path), data(run_ralph, tmp_path)
     assert "cost $0.50 of $5.00" in text
-    assert value["limits"] == {"max_iterations": 50, "max_cost_usd": 5.0, "max_time_s": 39600.0}
+    assert value["limits"] == {
+        "max_iterations": 50, "max_cost_usd": 5.0, "max_tokens": 0, "max_time_s": 39600.0
+    }  # fmt: skip
 
 
 def test_a_run_whose_process_is_gone_is_said_to_be_so(tmp_path: Path, run_ralph: RunRalph) -> None:

@@ -34,6 +34,7 @@ baseline = "strict"
 [limits]
 max_iterations = 50
 max_cost_usd = 0.0
+max_tokens = 0
 max_time = "10h"
 calls_per_hour = 100
 iteration_timeout = "60m"

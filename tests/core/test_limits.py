@@ -63,7 +63,7 @@ def test_outages_back_off_up_to_a_ceiling() -> None:
     assert backoff(40, 10.0) == backoff(10_000, 10.0) == 5 * 60
 
 
-LIMITS = Limits(max_cost_usd=2.0, max_time=60.0, max_iterations=5)
+LIMITS = Limits(max_cost_usd=2.0, max_tokens=100, max_time=60.0, max_iterations=5)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,17 @@ LIMITS = Limits(max_cost_usd=2.0, max_time=60.0, max_iterations=5)
     [
         (Totals(cost_usd=1.99, active_s=59.0, iterations=4), None),
         (Totals(cost_usd=2.0), ExitDecision.BUDGET_EXHAUSTED),
+        (Totals(input_tokens=70, output_tokens=29, cache_read_tokens=10**9), None),
+        (Totals(input_tokens=70, output_tokens=20, cache_write_tokens=10), "budget_exhausted"),
         (Totals(active_s=60.0), ExitDecision.BUDGET_EXHAUSTED),
         (Totals(iterations=5), ExitDecision.MAX_ITERATIONS),
     ],
-    ids=["within", "money", "time", "iterations"],
+    ids=["within", "money", "cache reads", "tokens", "time", "iterations"],
 )
-def test_a_limit_is_reached_when_it_is_used_up(totals: Totals, word: ExitDecision | None) -> None:
+def test_a_limit_is_reached_when_it_is_used_up(totals: Totals, word: str | None) -> None:
     """Exactly the limit is the end; a little less is not."""
     decision = reached(LIMITS, totals)
-    assert (decision.word if decision else None) is word
+    assert (decision.word if decision else None) == word
 
 
 def test_a_limit_of_one_is_one() -> None:
@@ -97,10 +99,12 @@ def test_nothing_is_added_where_a_person_added_nothing() -> None:
 
 def test_a_limit_of_zero_is_none() -> None:
     """Switched off limits are never reached, and what a person adds does not switch them on."""
-    off = Limits(max_cost_usd=0.0, max_time=0.0, max_iterations=0)
-    much = Totals(cost_usd=1e6, active_s=1e9, iterations=10**6)
+    off = Limits(max_cost_usd=0.0, max_tokens=0, max_time=0.0, max_iterations=0)
+    much = Totals(cost_usd=1e6, input_tokens=10**9, active_s=1e9, iterations=10**6)
     assert reached(off, much) is None
-    assert reached(raised(off, Extra(cost_usd=1.0, time_s=1.0, iterations=1)), much) is None
+    assert (
+        reached(raised(off, Extra(cost_usd=1.0, tokens=1, time_s=1.0, iterations=1)), much) is None
+    )
     assert (money_left(off, much), time_left(off, much)) == (None, None)
 
 

@@ -227,6 +227,23 @@ def test_a_raised_budget_lets_the_run_go_on(tmp_path: Path) -> None:
     assert box.starts == 3
 
 
+def test_a_raised_limit_of_tokens_lets_the_run_go_on(tmp_path: Path) -> None:
+    """Tokens are added as money is, by the command a person types."""
+    agent = """
+    write(f"src/{START}.py", START); time.sleep(3 * (START == 1))
+    says("Working."); result(f"Did part {START}.")
+    """
+    box = sandbox(tmp_path, agent, output="claude", limits="max_tokens = 120")
+    process = box.start()
+    box.wait_for_start()
+    raised = box.ralph("budget", "--tokens", "120")
+    done = ended(process)
+    assert raised.code == 0, raised.text
+    assert done.code == 3, done.text
+    assert "240 of 240 tokens are used" in done.out
+    assert box.starts == 2
+
+
 def test_time_added_lets_a_wait_be_waited(tmp_path: Path) -> None:
     """A pause near the end of the time goes on once time was added."""
     box = sandbox(tmp_path, SLOW_FIRST, checks=GREEN)
@@ -244,6 +261,7 @@ NONSENSE: dict[str, tuple[str, dict[str, object], str]] = {
     "a budget in words": ("budget", {"cost_usd": "much"}, "not a budget"),
     "a budget below zero": ("budget", {"cost_usd": -5}, "not a budget"),
     "a budget without end": ("budget", {"cost_usd": "nan"}, "not a budget"),
+    "tokens below zero": ("budget", {"tokens": -5}, "not a budget"),
     "a budget that is a list": ("budget", {"time": ["1h"]}, "not a budget"),
     "a resume without a pause": ("resume", {}, "it was not paused"),
 }

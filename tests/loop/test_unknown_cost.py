@@ -206,3 +206,33 @@ def test_a_price_that_is_known_keeps_the_limit(tmp_path: Path) -> None:
     assert CANNOT not in done.text
     assert "unknown" not in done.text
     assert box.starts == 1
+
+
+CACHED = CODEX.replace('"input_tokens": 90_000', '"input_tokens": 9_000_000').replace(
+    '"output_tokens"', '"cached_input_tokens": 8_910_000, "output_tokens"'
+)
+
+
+@pytest.mark.parametrize("agent", [CODEX, CACHED], ids=["plain", "cached"])
+def test_a_limit_of_tokens_holds_where_no_price_is_known(tmp_path: Path, agent: str) -> None:
+    """Ninety-nine thousand of them a start end the run; what came from the cache does not count."""
+    box = night(tmp_path, agent, "codex", limits="max_tokens = 99_000")
+    done = box.run()
+    assert done.code == 3, done.text
+    assert box.starts == 1
+    assert "99,000 tokens" in done.out.split("limits:")[1].split("\n")[0]
+    assert "99,000 of 99,000 tokens are used" in done.text
+    shown = (box.ralph(*words) for words in (["status"], ["report", "--md"], ["report", "--html"]))
+    for done in shown:
+        words = " ".join(done.text.replace(",000", " k").split())
+        assert "99 k of 99 k without cache reads" in words, words
+    assert "99,000 of 99,000 tokens" in box.ralph("monitor", "--once").text
+    assert box.status()["limits"]["max_tokens"] == 99_000
+    assert box.run("--continue", "--max-tokens", "100_000").code == 0
+    assert box.starts == 2
+
+
+def test_reads_of_the_cache_end_no_honest_night(tmp_path: Path) -> None:
+    """Two starts with nine million tokens each, most of them cached, stay far below the limit."""
+    done = night(tmp_path, CACHED, "codex", limits="max_tokens = 200_000").run()
+    assert done.code == 0, done.text

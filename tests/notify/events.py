@@ -37,6 +37,7 @@ def finished(
     status: str = "IN_PROGRESS",
     recommendation: str = "",
     cost_usd: float = 1.0,
+    output_tokens: int = 0,
 ) -> LoopEvent:
     """An iteration ended."""
     block = StatusBlock(status=Status(status), recommendation=recommendation)
@@ -45,7 +46,9 @@ def finished(
         analysis=Analysis(outcome=Outcome(outcome), status=block),
         decision=Decision(word=ExitDecision(decision)),
     )
-    what = IterationFinished(iteration=ended, spent=Spent(cost_usd=cost_usd))
+    what = IterationFinished(
+        iteration=ended, spent=Spent(cost_usd=cost_usd, output_tokens=output_tokens)
+    )
     return LoopEvent(run="r1", at=1_794_780_000.0, what=what, iteration=1)
 
 

@@ -112,6 +112,14 @@ def test_the_budget_is_told_once_at_four_fifths() -> None:
     assert kinds(started(max_cost_usd=0.0), finished(cost_usd=99.0)) == []
 
 
+def test_a_limit_of_tokens_is_told_as_one_of_money() -> None:
+    """At 80 %, with the numbers; what a person added moves it."""
+    (message,) = told(started(max_tokens=100), finished(output_tokens=80))
+    assert message.text.startswith("80 of 100 tokens are used. ")
+    more = line("request_answered", kind="budget", max_cost_usd=0.0, max_tokens=200)
+    assert kinds(started(max_tokens=100), more, finished(output_tokens=80)) == []
+
+
 def test_a_raised_budget_is_the_one_that_counts() -> None:
     """What a person added moves the four fifths; another answer does not."""
     raised = line("request_answered", kind="budget", answer="raised", max_cost_usd=20.0)

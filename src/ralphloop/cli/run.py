@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "max_iterations": "limits.max_iterations",
     "max_cost": "limits.max_cost_usd",
+    "max_tokens": "limits.max_tokens",
     "max_time": "limits.max_time",
     "calls": "limits.calls_per_hour",
     "agent": "agent.name",
@@ -47,6 +48,7 @@ _SETTINGS = {
 @click.option("--monitor", is_flag=True, help="In tmux: the loop left, the monitor right.")
 @click.option("--max-iterations", type=click.IntRange(min=0), help="At most so many; 0: no limit.")
 @click.option("--max-cost", type=click.FloatRange(min=0), help="Dollars; 0: no limit.")
+@click.option("--max-tokens", type=click.IntRange(min=0), help="Without cache reads; 0: no limit.")
 @click.option("--max-time", metavar="DURATION", help="Wall clock, e.g. 8h; 0: no limit.")
 @click.option("--calls", type=click.IntRange(min=0), help="Starts an hour; 0: no limit.")
 @click.option("--story", "only", metavar="ID", help="Work on this story only.")

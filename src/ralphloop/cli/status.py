@@ -146,6 +146,8 @@ def _spent(night: Night) -> Iterator[str]:
     cached = totals.cache_read_tokens + totals.cache_write_tokens
     parts = f"{totals.input_tokens:,} in, {totals.output_tokens:,} out, {cached:,} cache"
     tokens = f"{totals.total_tokens:,} ({parts})" if totals.total_tokens else "none reported"
+    if limits.max_tokens:
+        tokens += f"; {totals.fresh_tokens:,} of {limits.max_tokens:,} without cache reads"
     yield from output.row("tokens", tokens)
     end = f" of {format_duration(limits.max_time)}" if limits.max_time else ""
     waited = f", {format_duration(totals.waited_s)} of it waiting" if totals.waited_s >= 1 else ""

@@ -53,12 +53,13 @@ def note(text: tuple[str, ...]) -> None:
 
 @click.command()
 @click.option("--cost", type=click.FloatRange(min=0), help="Dollars to add.")
+@click.option("--tokens", type=click.IntRange(min=0), help="Tokens to add.")
 @click.option("--time", "more_time", type=DURATION, help="Time to add, such as 2h.")
-def budget(cost: float | None, more_time: float | None) -> None:
-    """Raise what the run may cost or how long it may take."""
-    if cost is None and more_time is None:
+def budget(cost: float | None, tokens: int | None, more_time: float | None) -> None:
+    """Raise what the run may cost or use, or how long it may take."""
+    if cost is tokens is more_time is None:
         raise UsageError("say by how much", "ralph budget --cost 5 --time 2h")
-    _ask("budget", cost_usd=cost or 0.0, time=more_time or 0.0)
+    _ask("budget", cost_usd=cost or 0.0, tokens=tokens or 0, time=more_time or 0.0)
 
 
 def _ask(kind: str, **payload: object) -> None:

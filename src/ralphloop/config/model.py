@@ -136,6 +136,7 @@ class ChecksSection(Section):
 class LimitsSection(Section):
     max_iterations: Limit = 50
     max_cost_usd: Amount = 0.0
+    max_tokens: Limit = 0  # without cache reads; holds where no price is known
     max_time: Duration = 10 * 3600.0
     calls_per_hour: Limit = 100
     iteration_timeout: Duration = 60 * 60.0

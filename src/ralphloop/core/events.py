@@ -45,11 +45,13 @@ class RunStarted(Event, kw_only=True):
     model: str = ""
     stories: int = 0
     passed: int = 0
-    cost_usd: float = 0.0  # of a session that is continued, as are the next two
+    cost_usd: float = 0.0  # of a session that is continued, as are the next three
     unpriced: int = 0
+    tokens: int = 0  # without cache reads, as `max_tokens` counts them
     active_s: float = 0.0
     max_iterations: int = 0
     max_cost_usd: float = 0.0
+    max_tokens: int = 0
     max_time_s: float = 0.0
     circuit: Circuit = Circuit.CLOSED
 
@@ -175,6 +177,7 @@ class RequestAnswered(Event, kw_only=True):
     by_agent: bool = False
     max_iterations: int | UnsetType = UNSET  # the limits, where it moved them
     max_cost_usd: float | UnsetType = UNSET
+    max_tokens: int | UnsetType = UNSET
     max_time_s: float | UnsetType = UNSET
 
 

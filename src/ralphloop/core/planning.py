@@ -213,7 +213,7 @@ ENDINGS: dict[str, Ending] = {
         "out of iterations", "To go on with more of them:", f"{_ON} --max-iterations N"
     ),
     ExitDecision.BUDGET_EXHAUSTED: Ending(
-        "out of budget", "To go on with more (or --max-time):", f"{_ON} --max-cost X"
+        "out of budget", "To go on with more (or --max-tokens, --max-time):", f"{_ON} --max-cost X"
     ),
     ExitDecision.USAGE_LIMIT: Ending(
         "stopped by the usage limit", "Once the usage limit is lifted:", _ON

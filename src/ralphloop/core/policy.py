@@ -27,6 +27,7 @@ class Limits(Value, kw_only=True):
 
     max_iterations: int = 0
     max_cost_usd: float = 0.0
+    max_tokens: int = 0  # without cache reads
     max_time: float = 0.0  # seconds of wall clock, waits included
     max_attempts: int = 0  # failed ones per story, then it is set aside
 
@@ -35,6 +36,7 @@ class Extra(Value, kw_only=True):
     """What a person added to the budgets while the run went on."""
 
     cost_usd: float = 0.0
+    tokens: int = 0
     time_s: float = 0.0
     iterations: int = 0
 
@@ -44,6 +46,7 @@ def raised(limits: Limits, extra: Extra) -> Limits:
     return msgspec.structs.replace(
         limits,
         max_cost_usd=limits.max_cost_usd and limits.max_cost_usd + extra.cost_usd,
+        max_tokens=limits.max_tokens and limits.max_tokens + extra.tokens,
         max_time=limits.max_time and limits.max_time + extra.time_s,
         max_iterations=limits.max_iterations and limits.max_iterations + extra.iterations,
     )
@@ -54,6 +57,7 @@ def named(limits: Limits) -> dict[str, float]:
     return {
         "max_iterations": limits.max_iterations,
         "max_cost_usd": limits.max_cost_usd,
+        "max_tokens": limits.max_tokens,
         "max_time_s": limits.max_time,
     }
 
@@ -62,6 +66,9 @@ def reached(limits: Limits, totals: Totals) -> Decision | None:
     """The budget that is used up, if one is."""
     if 0 < limits.max_cost_usd <= totals.cost_usd:
         spent = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
+        return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(spent,))
+    if 0 < limits.max_tokens <= totals.fresh_tokens:
+        spent = f"{totals.fresh_tokens:,} of {limits.max_tokens:,} tokens are used"
         return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(spent,))
     if 0 < limits.max_time <= totals.active_s:
         used = f"the run took {format_duration(totals.active_s)}, as long as it may"

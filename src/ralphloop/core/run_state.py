@@ -25,6 +25,7 @@ class RunState(Value, kw_only=True):
     starts: int = 0  # every start of the agent
     iterations: int = 0  # those that count: the agent worked, or it was paid for
     cost_usd: float = 0.0
+    tokens: int = 0  # without cache reads
     active_s: float = 0.0
     breaker: BreakerState = BreakerState()
     memory: Memory = Memory()

@@ -105,6 +105,7 @@ def _is_to_be_asked(
     paid = replace(
         state,
         cost_usd=state.cost_usd + cost_of(response, start.state),
+        tokens=state.tokens + used(response, start.state).fresh_tokens,
         active_s=state.active_s + result.end.duration_s,
     )
     return reached(policy.limits, _used(paid, start, result, evidence)) is None
@@ -275,6 +276,7 @@ def _counters(state: RunState, one: Weighed) -> RunState:
         starts=state.starts + 1,
         iterations=state.iterations + (paid or not infrastructure),
         cost_usd=state.cost_usd + cost_of(result.response, one.start.state, result.asked),
+        tokens=state.tokens + used(result.response, one.start.state, result.asked).fresh_tokens,
         active_s=state.active_s + result.end.duration_s,
         startup_errors=startup,
         paid_failures=failures,
@@ -315,11 +317,16 @@ def _gate_input(state: RunState, story: StoryState, one: Weighed, *, was_open: b
 
 
 def _used(state: RunState, start: Start, result: Result, evidence: Evidence) -> Totals:
-    """What the run has used, this start's money included."""
+    """What the run has used, this start's money and tokens included."""
     if evidence.used is None:
-        return Totals(cost_usd=state.cost_usd, active_s=state.active_s)
-    cost = evidence.used.cost_usd + cost_of(result.response, start.state, result.asked)
-    return replace(evidence.used, cost_usd=cost)
+        known = Totals(cost_usd=state.cost_usd, active_s=state.active_s)
+        return replace(known, input_tokens=state.tokens)
+    before, now = evidence.used, used(result.response, start.state, result.asked)
+    return replace(
+        before,
+        cost_usd=before.cost_usd + max(0.0, now.cost_usd or 0.0),
+        input_tokens=before.input_tokens + now.fresh_tokens,
+    )
 
 
 def _runnable(state: RunState, story: StoryState, evidence: Evidence, open_stories: int) -> int:

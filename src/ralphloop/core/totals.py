@@ -22,6 +22,11 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     def total_tokens(self) -> int:
         return sum(getattr(self, name) for name in TOKENS)
 
+    @property
+    def fresh_tokens(self) -> int:
+        """What `max_tokens` counts: reads of the cache are most of a night, not of its bill."""
+        return self.total_tokens - self.cache_read_tokens
+
 
 class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens and money of one start; `cost_usd` is None where the agent names no price."""

@@ -283,9 +283,11 @@ def _started(runner: Runner, *, continued: bool) -> None:
             passed=stories.passed if stories else 0,
             cost_usd=totals.cost_usd,
             unpriced=totals.unpriced,
+            tokens=totals.fresh_tokens,
             active_s=totals.active_s,
             max_iterations=runner.limits.max_iterations,
             max_cost_usd=runner.limits.max_cost_usd,
+            max_tokens=runner.limits.max_tokens,
             max_time_s=runner.limits.max_time,
             circuit=runner.session.state.breaker.circuit,
         )

@@ -21,6 +21,7 @@ from ralphloop.text.plain import counted, one_line
 _MAX_NOTES = 10
 _SAME_START_S = 2.0  # two processes may round the time of boot differently
 MOST_DOLLARS = 1e6
+MOST_TOKENS = 10**12
 MOST_ITERATIONS = 1_000_000
 
 
@@ -125,20 +126,24 @@ def _raise_budget(runner: Runner, payload: dict[str, Any]) -> str:
     extra = runner.session.desk.extra
     try:
         dollars = float(payload.get("cost_usd") or 0)
+        tokens = int(payload.get("tokens") or 0)
         seconds = parse_duration(payload.get("time") or 0)
         iterations = int(payload.get("iterations") or 0)
     except (TypeError, ValueError) as error:
         raise _Refused(f"not a budget: {error}") from None
-    if not (0 <= dollars <= MOST_DOLLARS and 0 <= iterations <= MOST_ITERATIONS):
+    counts = ((dollars, MOST_DOLLARS), (tokens, MOST_TOKENS), (iterations, MOST_ITERATIONS))
+    if not all(0 <= more <= most for more, most in counts):
         raise _Refused("not a budget: it can only be raised, and not without end")
     extra = Extra(
         cost_usd=extra.cost_usd + dollars,
+        tokens=extra.tokens + tokens,
         time_s=extra.time_s + seconds,
         iterations=extra.iterations + iterations,
     )
     _change_desk(runner, extra=extra)
     raised = (
         f"${dollars:.2f}" if dollars else "",
+        f"{tokens:,} tokens" if tokens else "",
         format_duration(seconds) if seconds else "",
         counted(iterations, "iteration") if iterations else "",
     )

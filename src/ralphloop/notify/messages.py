@@ -47,7 +47,7 @@ class Decider:
         self._project = "ralph"
         self._passed = self._total = 0
         self._spent = self._budget = 0.0
-        self._unpriced = 0
+        self._unpriced = self._tokens = self._most_tokens = 0
         self._told: set[str] = set()
         self._is_limited = False
         self._is_open = False
@@ -60,8 +60,9 @@ class Decider:
                 self._passed, self._total = what.passed, what.stories
                 self._budget, self._spent = what.max_cost_usd, what.cost_usd
                 self._unpriced = what.unpriced
-            case events.RequestAnswered(max_cost_usd=float(budget)):
-                self._budget = budget
+                self._tokens, self._most_tokens = what.tokens, what.max_tokens
+            case events.RequestAnswered(max_cost_usd=float(budget)) as what:
+                self._budget, self._most_tokens = budget, what.max_tokens or 0
             case events.StoryPassed():
                 self._passed += 1
             case events.AgentStep(kind=kind) if kind in _WORKING:
@@ -69,6 +70,7 @@ class Decider:
             case events.IterationFinished(iteration=ended, spent=spent):
                 self._spent += spent.cost_usd
                 self._unpriced += spent.unpriced
+                self._tokens += spent.fresh_tokens
                 works = not ended.analysis.outcome.is_infrastructure
                 lifted = self._lifted(event) if works else None
                 return lifted or self._blocked(event, ended) or self._near_budget(event)
@@ -97,9 +99,13 @@ class Decider:
 
     def _near_budget(self, event: LoopEvent) -> Message | None:
         # What is used up ends the run, which is told anyway.
-        if not self._budget or not _NEAR * self._budget <= self._spent < self._budget:
+        tokens, most = self._tokens, self._most_tokens
+        if self._budget and _NEAR * self._budget <= self._spent < self._budget:
+            text = f"${self._spent:.2f} of ${self._budget:.2f} is spent. {self._standing()}"
+        elif most and _NEAR * most <= tokens < most:
+            text = f"{tokens:,} of {most:,} tokens are used. {self._standing()}"
+        else:
             return None
-        text = f"${self._spent:.2f} of ${self._budget:.2f} is spent. {self._standing()}"
         return self._limited("budget", "80 % of the budget is spent", text, event, once=True)
 
     def _lifted(self, event: LoopEvent) -> Message | None:

@@ -117,11 +117,12 @@ class LiveConsole(PlainConsole):
         match event.what:
             case events.RunStarted() as what:
                 facts.update(passed=what.passed, total=what.stories, circuit=what.circuit)
-                facts.update(cost=what.cost_usd, unpriced=what.unpriced)
+                facts.update(cost=what.cost_usd, unpriced=what.unpriced, tokens=what.tokens)
                 facts.update(max_cost_usd=what.max_cost_usd, max_time_s=what.max_time_s)
+                facts.update(max_tokens=what.max_tokens)
                 self._began = self._sign - what.active_s  # of a session that may be continued
-            case events.RequestAnswered(max_cost_usd=float(cost), max_time_s=float(time_s)):
-                facts.update(max_cost_usd=cost, max_time_s=time_s)
+            case events.RequestAnswered(max_cost_usd=float(cost), max_time_s=float(time_s)) as what:
+                facts.update(max_cost_usd=cost, max_time_s=time_s, max_tokens=what.max_tokens or 0)
             case events.IterationStarted() as what:
                 facts.update(iteration=event.iteration, story=what.story, title=what.title)
                 facts.update(wait=None, action="starting")
@@ -130,6 +131,7 @@ class LiveConsole(PlainConsole):
             case events.IterationFinished() as what:
                 facts["cost"] += what.spent.cost_usd
                 facts["unpriced"] += what.spent.unpriced
+                facts["tokens"] += what.spent.fresh_tokens
                 facts["action"] = str(what.iteration.analysis.outcome)
             case events.StoryPassed():
                 facts["passed"] = facts.get("passed", 0) + 1
@@ -154,6 +156,8 @@ class LiveConsole(PlainConsole):
         text.append(f" of {format_duration(longest)}" if longest else "")
         text.append(f"  {spent_words(facts['cost'], facts['unpriced'])}")
         text.append(f" of {money(budget)}" if budget else "")
+        if most := facts.get("max_tokens"):
+            text.append(f"  {facts['tokens']:,} of {most:,} tokens")
         text.append("  circuit ").append(facts["circuit"], _CIRCUITS.get(facts["circuit"], ""))
         if facts.get("wait"):
             reason, until = facts["wait"]
@@ -233,6 +237,7 @@ def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
     limits = (
         what.max_iterations and counted(what.max_iterations, "iteration"),
         what.max_cost_usd and money(what.max_cost_usd),
+        what.max_tokens and f"{what.max_tokens:,} tokens",
         what.max_time_s and format_duration(what.max_time_s),
     )
     told = ", ".join(str(limit) for limit in limits if limit)

@@ -66,8 +66,10 @@ def answer_words(request: Request) -> str:
 
 
 def budget_of(text: str) -> Payload:
-    """`5` and `$2.50` are dollars, `2h` and `90m` are time; ValueError says what is wrong."""
+    """`$2.50` or `5` dollars, `2h` of time, `9000 tokens`; ValueError says what is wrong."""
     words = text.strip().removeprefix("+").strip()
+    if words.endswith("tokens") and (tokens := int(words.removesuffix("tokens"))) > 0:
+        return {"tokens": tokens}
     try:
         dollars = float(words.removeprefix("$"))
     except ValueError:

@@ -49,7 +49,7 @@ Steer (each is asked of the run, and its answer is shown)
   p                 pause after this iteration, and go on again
   s                 stop the run gently; asks first
   n                 a note for the next prompt
-  b                 raise the budget: 5 or $2.50 adds dollars, 2h or 90m adds time
+  b                 raise the budget: 5 or $2.50 adds dollars, 2h adds time, 9000 tokens adds tokens
   k, a              skip the chosen story, or set it aside: the run goes on with others
   r                 try the chosen story again
   c                 reset the circuit to CLOSED

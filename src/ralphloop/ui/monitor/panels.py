@@ -147,6 +147,10 @@ class Screen:
         share = totals.cost_usd / most if most else 0.0
         tone = Tone.BAD if share >= 1 else Tone.WARN if share >= 0.8 else Tone.PLAIN
         yield f"{spent} of {money(most)} " if most else f"{spent} spent ", tone
+        if limit := self.night.limits.max_tokens:
+            share = totals.fresh_tokens / limit
+            tone = Tone.BAD if share >= 1 else Tone.WARN if share >= 0.8 else Tone.PLAIN
+            yield f" {totals.fresh_tokens:,} of {limit:,} tokens ", tone
 
     # --- stories -----------------------------------------------------------------------------
 

@@ -259,6 +259,8 @@ def _spending(night: Night, passes: int) -> Spending:
     return Spending(
         totals=totals,
         total_tokens=totals.total_tokens,
+        fresh_tokens=totals.fresh_tokens,
+        max_tokens=night.limits.max_tokens,
         max_cost_usd=most,
         cost_share=totals.cost_usd / most if most and not totals.unpriced else None,
         max_iterations=night.limits.max_iterations,

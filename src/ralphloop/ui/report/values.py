@@ -68,6 +68,8 @@ class Spending(Fact):
 
     totals: Totals
     total_tokens: int
+    fresh_tokens: int  # without cache reads
+    max_tokens: int
     max_cost_usd: float
     cost_share: float | None  # of the limit
     max_iterations: int
