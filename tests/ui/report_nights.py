@@ -16,8 +16,7 @@ from ralphloop.core.totals import Spent
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord, RunStatus
 from ralphloop.journal.store import Journal
-from ralphloop.night.look import config_of, look_at
-from ralphloop.night.past import Record
+from ralphloop.night.look import Record, config_of, look_at
 from ralphloop.project import Project
 from ralphloop.ui.report.assemble import build
 from ralphloop.ui.report.values import Report
@@ -133,7 +132,6 @@ class Night:
 
     def passes(self, story: str, grade: str = "verified", reason: str = "", **more: Any) -> int:
         """An iteration after which a story has passed."""
-        head = hashlib.sha1(f"{self.n}".encode()).hexdigest()
         return self.iteration(
             story,
             status="COMPLETE",
@@ -146,7 +144,6 @@ class Night:
                 "reason": reason or "tests were added and all is green",
                 "iterations": 1,
                 "start_head": START,
-                "end_head": head,
             },
             **more,
         )
@@ -220,7 +217,6 @@ def eventful(journal: Journal) -> StoryList:
                 "attempts": attempt,
                 "saved_ref": f"refs/ralph/set-aside/{RUN}/9",
                 "start_head": "b" * 40,
-                "end_head": "b" * 40,
             },
         )
     night.event("request_answered", kind="budget", answer="raised by $5.00 and 0s", request=1)

@@ -17,8 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ralphloop.journal.store import Journal
-from ralphloop.ui.report.pictures import WIDTH, pictures
-from ralphloop.ui.report.render import as_html, as_markdown, code, escaped
+from ralphloop.ui.report.render import WIDTH, as_html, as_markdown, code, escaped, pictures
 from ralphloop.ui.report.values import Cost, Passed, Report, Series, Span
 from tests.ui.report_nights import (
     EVENING,

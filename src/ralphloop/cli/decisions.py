@@ -28,8 +28,7 @@ from ralphloop.errors import ExitCode, InputError, RepositoryError
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import JsonObject, RunRecord
 from ralphloop.journal.session import load_beginning
-from ralphloop.night.look import config_of, look
-from ralphloop.night.past import find_run
+from ralphloop.night.look import config_of, find_run, look
 from ralphloop.project import Project, find_project
 from ralphloop.readers import NAMES, reader_for
 from ralphloop.replay.cases import SCENARIOS, CaseResult, Played, Turn, judge, parse_cases, play

@@ -23,7 +23,7 @@ from ralphloop.core.policy import Mode
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
-from ralphloop.night.past import find_run, is_live, reading
+from ralphloop.night.look import find_run, is_live, reading
 from ralphloop.project import Project, find_project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.stream import Reader

@@ -13,7 +13,7 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.errors import RepositoryError
-from ralphloop.night.past import find_run, reading
+from ralphloop.night.look import find_run, reading
 from ralphloop.project import Project, find_project
 
 _ONLY_ASCII = ("linux", "dumb", "vt100", "vt220")

@@ -22,8 +22,7 @@ from ralphloop.core.totals import TOKENS, cost_words, money, spent_words
 from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonObject, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
-from ralphloop.night.look import Placed, arranged, look
-from ralphloop.night.past import all_iterations
+from ralphloop.night.look import Placed, all_iterations, arranged, look
 from ralphloop.night.values import Night, State, next_steps
 from ralphloop.project import find_project, relative
 from ralphloop.stories.names import label

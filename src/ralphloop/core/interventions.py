@@ -148,7 +148,16 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
         case Reopened():
             return {name: _reopened(one, change) for name, one in state.stories.items()}
         case PassTakenBack(reasons=reasons):
-            return {story: _taken_back(state.story(story), why) for story, why in reasons.items()}
+            return {
+                story: StoryState(
+                    reason=why,
+                    findings=(why,),
+                    iterations=state.story(story).iterations,
+                    cost_usd=state.story(story).cost_usd,
+                    unpriced=state.story(story).unpriced,
+                )
+                for story, why in reasons.items()
+            }
         case VerifyRan(story=story, seen=seen):
             return {story: replace(state.story(story), verify_before=seen)}
         case Committed(story=story):
@@ -179,16 +188,6 @@ def _reopened(state: StoryState, change: Reopened) -> StoryState:
         return state
     standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing
     return replace(state, standing=standing, attempts=0, second_chance=False)
-
-
-def _taken_back(state: StoryState, reason: str) -> StoryState:
-    return StoryState(
-        reason=reason,
-        findings=(reason,),
-        iterations=state.iterations,
-        cost_usd=state.cost_usd,
-        unpriced=state.unpriced,
-    )
 
 
 def _refused(state: RunState, change: CommitRefused, policy: Policy) -> RunState:

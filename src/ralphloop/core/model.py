@@ -330,11 +330,6 @@ class Analysis(Value, kw_only=True):
             return False
         return self.status.status is Status.BLOCKED
 
-    @property
-    def leaves_a_trace(self) -> bool:
-        """Worth an entry even where the model never answered."""
-        return self.progress or not self.outcome.is_infrastructure
-
 
 class Decision(Value, kw_only=True):
     """What to do next, and why, in words a person can read."""

@@ -395,7 +395,8 @@ def _effects(story: StoryState, one: Weighed) -> Iterator[AnyEffect]:
     passed, named = one.verdict.passed, one.start.story
     if named is not None and passed:
         yield MarkStory(story=named.id)
-    if one.result.response.model_output or one.analysis.leaves_a_trace:
+    # Where the model never answered, only what it moved is worth an entry.
+    if one.result.response.model_output or one.moved.made or not one.infrastructure:
         yield AddProgress(
             at=one.evidence.at or 0.0,
             task=f"{named.id}: {named.title}" if named else "the prompt",

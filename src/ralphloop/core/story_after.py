@@ -9,12 +9,10 @@ agent that was asked for its status block has answered twice in one start, and b
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec.structs import replace
 
 from ralphloop.core.grading import UNCHANGED
-from ralphloop.core.iteration import Result, Weighed
+from ralphloop.core.iteration import Weighed
 from ralphloop.core.model import (
     TOKENS,
     Analysis,
@@ -77,6 +75,7 @@ def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
 def _worked_on(now: StoryState, one: Weighed) -> StoryState:
     """The state the start found, with what it used and what a person asked of the story since."""
     before, result = one.start.state, one.result
+    not_started = one.analysis.outcome is Outcome.STARTUP_ERROR
     return replace(
         before,
         standing=now.standing,
@@ -88,10 +87,10 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
         iterations=before.iterations + 1,
         start_tree=before.start_tree or one.start.tree,
         start_head=before.start_head or one.start.head,
-        end_head=one.evidence.head,
         cost_usd=before.cost_usd + cost_of(result.response, before, result.asked),
         unpriced=before.unpriced + is_unpriced(result.response),
-        session_id=_session_id(before, result, one.analysis),
+        # A conversation that could not be found is forgotten.
+        session_id="" if not_started else result.response.session_id or before.session_id,
         session_agent=one.start.agent,
         session_usage=conversation(result.response, before, result.asked),
         leftovers=result.leftovers,
@@ -100,21 +99,11 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
     )
 
 
-def _session_id(before: StoryState, result: Result, analysis: Analysis) -> str:
-    """The conversation to go on with; one that could not be found is forgotten."""
-    if analysis.outcome is Outcome.STARTUP_ERROR:
-        return ""
-    return result.response.session_id or before.session_id
-
-
 _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENIED)
 _LONGEST = 300
 
 
-EntryOutcome = Literal["passed", "failed", "blocked", "no_progress", "interrupted", "in_progress"]
-
-
-def entry_outcome(one: Weighed) -> EntryOutcome:
+def entry_outcome(one: Weighed) -> str:
     """The word for how it went."""
     analysis = one.analysis
     if one.verdict.passed:

@@ -39,7 +39,6 @@ class StoryState(Value, kw_only=True):
     iterations: int = 0
     start_tree: str = ""
     start_head: str = ""
-    end_head: str = ""
     verify_before: VerifySeen | None = None
     test_row: int = 0  # iterations in a row that only worked on tests
     saturated: bool = False  # its last iteration completed such a row

@@ -31,7 +31,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.errors import LockedError, RepositoryError
 from ralphloop.journal.holder import HOLDER_NAME, Holder, encode_holder, read_holder
 from ralphloop.project import RALPH_DIR, git_directory
-from ralphloop.text.durations import iso
+from ralphloop.text.durations import told_iso
 
 LOCK_NAME = "lock"
 
@@ -363,7 +363,7 @@ def _held_by(holder: Holder | None, asking: Holder) -> LockedError:
         return LockedError(
             f"{_described(holder)} {what}",
             "Say /cancel-ralph in that session, or wait: without a sign of life it gives up at "
-            f"{_moment(holder.expires_at)}.",
+            f"{told_iso(holder.expires_at)}.",
         )
     there = " there" if elsewhere else ""
     return LockedError(
@@ -374,15 +374,8 @@ def _held_by(holder: Holder | None, asking: Holder) -> LockedError:
 
 
 def _described(holder: Holder) -> str:
-    since = f"since {_moment(holder.since)}"
+    since = f"since {told_iso(holder.since)}"
     if holder.is_lease:
         return f"a loop inside agent session {holder.session} (run {holder.run}, {since})"
     where = "" if holder.host == os.uname().nodename else f" on {holder.host}"
     return f"another run ({holder.run}, process {holder.pid}{where}, {since})"
-
-
-def _moment(epoch: float) -> str:
-    try:
-        return iso(epoch)
-    except ValueError:
-        return "an unknown time"

@@ -15,26 +15,18 @@ from ralphloop.errors import JournalError
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.store import Journal
 
-
-def save_frozen(journal: Journal, session: Session) -> None:
-    """Keep what was fixed, for a successor."""
-    journal.set_meta(f"frozen:{session.run}", session.frozen)
+_PARTS = {Frozen: "frozen", Desk: "desk", RunState: "beginning"}
 
 
-def save_beginning(journal: Journal, session: Session) -> None:
-    """Keep the state a run begins with, for whoever replays it."""
-    journal.set_meta(f"beginning:{session.run}", session.state)
+def save_part(journal: Journal, session: Session, part: Frozen | Desk | RunState) -> None:
+    """Keep what was fixed and what a person changed, and for a replay the first state."""
+    journal.set_meta(f"{_PARTS[type(part)]}:{session.run}", part)
 
 
 def load_beginning(journal: Queries, run: str) -> RunState | None:
     """The state a run began with; None where an older version began it."""
     saved = journal.meta(f"beginning:{run}")
     return None if saved is None else msgspec.convert(saved, type=RunState)
-
-
-def save_desk(journal: Journal, session: Session) -> None:
-    """Keep what a person changed, for a successor."""
-    journal.set_meta(f"desk:{session.run}", session.desk)
 
 
 def encoded_state(state: RunState) -> bytes:

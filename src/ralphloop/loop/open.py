@@ -42,7 +42,7 @@ from ralphloop.errors import (
 from ralphloop.journal.lock import RunLock, neighbours
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
-from ralphloop.journal.session import load_circuit, load_session, save_beginning, save_frozen
+from ralphloop.journal.session import load_circuit, load_session, save_part
 from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import EndedRun, end_run
@@ -233,7 +233,7 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
     known = load_states(journal.story_states(latest.id)) if latest else {}
     report = yield from preflight(runner, ours=ours)
     frozen = session.frozen
-    save_frozen(journal, session)  # before the run exists: none is ever without its checks
+    save_part(journal, session, frozen)  # before the run exists: none is ever without its checks
     stories = old.session.stories if old else known
     session.state = first_state(frozen, load_circuit(journal), stories)
     journal.begin_run(
@@ -252,7 +252,7 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
         )
     )
     journal.put_stories(runner.run, session.stories)
-    save_beginning(journal, session)
+    save_part(journal, session, session.state)
     runner.intervene(Reopened())
     _ready(runner, report, tell)
     _started(runner, continued=False)

@@ -13,7 +13,7 @@ from ralphloop.core.policy import Extra, named
 from ralphloop.core.run_state import Desk
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import BY, Request
-from ralphloop.journal.session import save_desk
+from ralphloop.journal.session import save_part
 from ralphloop.loop.runner import Runner
 from ralphloop.text.durations import format_duration, parse_duration
 from ralphloop.text.plain import counted, one_line
@@ -56,7 +56,7 @@ def add_note(runner: Runner, text: str) -> None:
 def _change_desk(runner: Runner, **changes: Any) -> None:
     desk: Desk = msgspec.structs.replace(runner.session.desk, **changes)
     runner.session.desk = desk
-    save_desk(runner.journal, runner.session)
+    save_part(runner.journal, runner.session, runner.session.desk)
 
 
 def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:

@@ -74,6 +74,14 @@ def iso(epoch: float) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
+def told_iso(epoch: float) -> str:
+    """The same for a person to read, whatever the number is."""
+    try:
+        return iso(epoch)
+    except ValueError:
+        return "an unknown time"
+
+
 def parse_iso(text: str) -> float:
     """Epoch seconds of an ISO 8601 text; without an offset it is taken as UTC."""
     try:

@@ -17,11 +17,11 @@ from ralphloop.core.model import Analysis, CheckResult, CheckStatus
 from ralphloop.core.story import Story
 from ralphloop.core.totals import cost_words, short_cost
 from ralphloop.journal.records import IterationRecord, RunRecord
-from ralphloop.night.past import reading
+from ralphloop.night.look import reading
 from ralphloop.night.values import StoryLook
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
-from ralphloop.text.durations import format_duration, iso
+from ralphloop.text.durations import format_duration, told_iso
 from ralphloop.text.plain import clean, one_line
 from ralphloop.ui import number
 from ralphloop.ui.console import short_duration
@@ -275,10 +275,7 @@ def _text(text: object) -> Iterator[Line]:
 
 
 def _moment(at: float) -> str:
-    try:
-        return iso(at).replace("T", " ").removesuffix("Z") + " UTC"
-    except ValueError:
-        return "an unknown time"
+    return told_iso(at).replace("T", " ").replace("Z", " UTC")
 
 
 def _lines(path: Path) -> Iterator[str]:

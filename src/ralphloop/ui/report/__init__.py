@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from ralphloop.atomic import write_atomic
-from ralphloop.night.past import recorded
+from ralphloop.night.look import recorded
 from ralphloop.project import Project
 from ralphloop.redaction import secret_values
 from ralphloop.ui.report.assemble import build

@@ -16,7 +16,7 @@ from ralphloop.core.model import ExitDecision, Transition
 from ralphloop.core.planning import ENDINGS
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
-from ralphloop.night.past import Record
+from ralphloop.night.look import Record
 from ralphloop.night.values import Night, StoryLook
 from ralphloop.text.plain import counted
 from ralphloop.ui.report.tally import StoryTally, Tally
