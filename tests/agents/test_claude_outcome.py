@@ -15,6 +15,7 @@ from tests.agents.events import api_error, init, read_claude, result, retry, sai
     [
         ("authentication_failed", 401, Outcome.FATAL),
         ("oauth_org_not_allowed", 403, Outcome.FATAL),
+        ("invalid_request", 413, Outcome.LIMIT),
         ("account_on_hold", None, Outcome.FATAL),
         ("verification_required", None, Outcome.FATAL),
         ("billing_error", 400, Outcome.FATAL),

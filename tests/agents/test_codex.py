@@ -135,6 +135,17 @@ def test_ctrl_c_leaves_no_terminal_event() -> None:
     assert codex(item("agent_message", text="a"), exit_code=1).outcome is Outcome.ERROR
 
 
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_stream_cut_inside_a_command_was_killed(code: int) -> None:
+    """It would have said how the turn ended; between two commands it is its own error."""
+    command = item("command_execution", "started", command="make", status="in_progress")
+    ended = item("command_execution", command="make", status="completed", exit_code=0)
+    words = item("agent_message", text="On it.")
+    assert codex(words, command, exit_code=code).outcome is Outcome.KILLED
+    assert codex(words, command, ended, exit_code=code).outcome is Outcome.ERROR
+    assert codex(words, command, failed("bad field"), exit_code=code).outcome is Outcome.ERROR
+
+
 def test_a_declined_command_is_a_denial() -> None:
     """Only a refusal the event itself names counts; a read-only file system does not."""
     command: dict[str, Any] = {"command": "rm x", "aggregated_output": "", "exit_code": None}

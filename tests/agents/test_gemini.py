@@ -88,6 +88,7 @@ def test_the_model_that_answers_is_known() -> None:
         (144, "API key not valid. Please pass a valid API key.", Outcome.FATAL),
         (144, "The input token count exceeds the maximum number of tokens allowed", Outcome.LIMIT),
         (145, "bad key", Outcome.FATAL),
+        (157, "bad field", Outcome.LIMIT),
         (148, "models/nope is not found", Outcome.FATAL),
         (173, "Resource has been exhausted (e.g. check quota).", Outcome.TRANSIENT),
         (173, "You have exhausted your daily quota on this model.", Outcome.USAGE_LIMIT),
@@ -114,6 +115,36 @@ def test_exit_code_0_without_a_result_means_stopped() -> None:
     assert got.outcome is Outcome.KILLED
     assert got.final_text is None
     assert not got.status_is_final
+
+
+@pytest.mark.parametrize(
+    "severity, message, outcome",
+    [
+        ("warning", "Loop detected, stopping execution", Outcome.LIMIT),
+        ("error", "Maximum session turns exceeded", Outcome.LIMIT),
+        ("error", "The model response was blocked due to safety settings.", Outcome.ERROR),
+        ("warning", "Agent execution blocked: not now", Outcome.COMPLETED),
+    ],
+)
+@pytest.mark.parametrize("status", ["success", "error"])
+def test_what_it_says_before_a_result_is_why_it_ended(
+    severity: str, message: str, outcome: Outcome, status: str
+) -> None:
+    """It stops itself and calls that a success, or fails without a word: its sentence counts."""
+    told = gemini("error", severity=severity, message=message)
+    got = run(*answer("On it."), told, {**SUCCESS, "status": status})
+    if outcome is Outcome.COMPLETED and status == "error":
+        outcome = Outcome.ERROR
+    assert (got.outcome, got.reason) == (
+        outcome,
+        "it ended with a good result" if outcome is Outcome.COMPLETED else message,
+    )
+
+
+def test_an_error_that_was_followed_by_an_answer_is_over() -> None:
+    """The model went on after it, so it ended nothing."""
+    told = gemini("error", severity="error", message="The model returned an empty text response.")
+    assert run(told, *answer("Done."), SUCCESS).outcome is Outcome.COMPLETED
 
 
 @pytest.mark.parametrize(

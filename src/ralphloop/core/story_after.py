@@ -44,7 +44,11 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
     state = replace(
         state,
         failure=failure_text(evidence.checks or (), MAX_FAILURE_CHARS),
-        findings=(*findings, *((unchanged,) if UNCHANGED in verdict.reasons else ())),
+        findings=(
+            *findings,
+            *_cut_short(one),
+            *((unchanged,) if UNCHANGED in verdict.reasons else ()),
+        ),
         challenged=(*one.start.state.challenged, *findings)[-_KEPT_CHALLENGES:],
         reason="; ".join(verdict.reasons),
         test_row=0 if saturated else row,
@@ -63,6 +67,12 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
         state = replace(state, standing=Standing.OPEN)
     more = int(waits or failed)
     return replace(state, attempts=state.attempts + more, failed=state.failed + more)
+
+
+def _cut_short(one: Weighed) -> tuple[str, ...]:
+    """What the agent's program said when it stopped the agent itself, which never heard of it."""
+    said = one.result.response.reason if one.analysis.outcome is Outcome.LIMIT else ""
+    return (f"The last run was stopped before it was through: {said}",) if said else ()
 
 
 def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:

@@ -289,6 +289,10 @@ class Dialect:
             return stopped
         if self.retrying:
             return Verdict(Outcome.TRANSIENT, "it ended while it was retrying the API")
+        if any(call.ok is None for call in self.tools.calls):
+            return Verdict(
+                Outcome.KILLED, f"the output breaks off inside a tool call, without {what}"
+            )
         if self.model_output:
             return Verdict(Outcome.ERROR, f"the output ends without {what}")
         complaint = first_complaint(end.stderr)

@@ -80,7 +80,8 @@ _USAGE_LIMIT = LazyRegex(
 )
 _OWN_LIMIT = LazyRegex(
     r"context window|context[ _]length|maximum context|prompt is too long"
-    r"|maximum number of tokens|too many tokens|output token maximum|max session turns",
+    r"|maximum number of tokens|too many tokens|output token maximum|max session turns"
+    r"|(?:request|payload|entity|content)[ _]too[ _]large|\bstatus:? 413\b",
     re.IGNORECASE,
 )
 _BILLING = LazyRegex(
@@ -112,7 +113,8 @@ _PASSING = LazyRegex(
     re.IGNORECASE,
 )
 
-_FATAL_STATUS = (401, 402, 403, 404)  # key, money, permission, model
+# Key, money, permission, model; and a request that is too large, as one that is too long.
+_BY_STATUS = {**dict.fromkeys((401, 402, 403, 404), Outcome.FATAL), 413: Outcome.LIMIT}
 _PASSING_STATUS = (408, 409, 425, 429)
 
 # What the words mean where the status does not settle it, most telling first.
@@ -157,7 +159,7 @@ def failure_verdict(message: str, status: int | None = None) -> Verdict:
         table, by_status = _MESSAGES[:2], Outcome.TRANSIENT
     elif status is not None:
         table = _MESSAGES[:5]
-        by_status = Outcome.FATAL if status in _FATAL_STATUS else Outcome.ERROR
+        by_status = _BY_STATUS.get(status, Outcome.ERROR)
     outcome = next((outcome for words, outcome in table if words.search(message)), by_status)
     return Verdict(outcome, one_line(message, 1_000) or f"HTTP {status}")
 

@@ -2,7 +2,9 @@
 
 The prompt is echoed as a message of the user; answers come in deltas.  The exit code is one of its
 own numbers or an HTTP status modulo 256.  SIGTERM and SIGINT end it with exit code 0 and without a
-result.  Tools that are not allowed are simply not found.
+result.  Tools that are not allowed are simply not found.  Where it stops itself (a loop, a refusal)
+the result is a success, or an error without a word: what it said just before is the reason.  A
+refusal for safety that comes with an answer leaves no trace at all.
 """
 
 from __future__ import annotations
@@ -38,10 +40,13 @@ _ERROR_TYPES = {
     "FatalInputError": Outcome.STARTUP_ERROR,
     "FatalTurnLimitedError": Outcome.LIMIT,
 }
-_HTTP = {status % 256: status for status in (400, 401, 402, 403, 404, 408, 429, *range(500, 505))}
+_HTTP = {
+    status % 256: status for status in (400, 401, 402, 403, 404, 408, 413, 429, *range(500, 505))
+}
 _CODE = re.compile(r'"code\\?": ?(\d{3})\b|\bstatus:? (\d{3})\b')
 
-_SENTENCE = re.compile(r'"message\\?": ?\\?"([^"\\]{1,1000})')
+_SENTENCE = re.compile(r'"message\\?": ?\\?"([^"\\{][^"\\]{0,999})')
+_STOPPED_ITSELF = ("Loop detected", "Maximum session turns")
 
 # Tools that are absent because the approval mode does not allow them.
 _GUARDED = frozenset(
@@ -58,6 +63,8 @@ class Gemini(Dialect):
     def __init__(self) -> None:
         super().__init__()
         self._result: Document | None = None
+        self._complaint = ""  # said since the model's last word
+        self._is_severe = False
 
     @staticmethod
     def knows(document: Document) -> bool:
@@ -93,14 +100,16 @@ class Gemini(Dialect):
         elif kind == "result":
             self._end(document)
         elif kind == "error":
-            self.step("status", text_at(document, "message"))
+            self._complained(document)
         elif not kind:
             self._whole_answer(document)
 
     def verdict(self, end: End) -> Verdict:
-        if self._result is not None and self._succeeded():
+        if self._complaint.startswith(_STOPPED_ITSELF) and self._result is not None:
+            return Verdict(Outcome.LIMIT, self._complaint)
+        if self._result is not None and self._succeeded() and not self._is_severe:
             return self.good_end("it ended with a good result")
-        message = text_at(document_at(self._result or {}, "error"), "message")
+        message = text_at(document_at(self._result or {}, "error"), "message") or self._complaint
         if self._result is None and end.exit_code == 0:
             return Verdict(Outcome.KILLED, "it ended without a result, as it does when stopped")
         by_code = _by_exit_code(message, end)
@@ -137,6 +146,15 @@ class Gemini(Dialect):
             self._end_message()
         if text := text_at(document, "content"):
             self.words.add(text)
+
+    def answered(self) -> None:
+        super().answered()
+        self._complaint, self._is_severe = "", False
+
+    def _complained(self, document: Document) -> None:
+        self._complaint = text_at(document, "message")[:4_000]
+        self._is_severe = document.get("severity") == "error"
+        self.step("status", self._complaint)
 
     def _end_message(self) -> None:
         if self.words.in_message:
