@@ -260,7 +260,29 @@ MIXED = [
     "tests/test_errors.py::test_x SKIPPED (no error)",
     "XFAIL tests/test_errors.py::test_known - reason: error",
 ]
-ROWS = COUNTS + FEATURES + SOLVED + TESTS + CODE + MIXED
+HEADINGS = [
+    "## CRITICAL FIX\n\nThe parser is done.",
+    "**CRITICAL FIX**: the parser now closes its file.",
+    "🔴 CRITICAL FIX\n\nDone.",
+    "### CRITICAL BUG FIXED: memory leak in the cache",
+    "CRITICAL BUG FIXES\n==================",
+    "CRITICAL ISSUES: none",
+]
+QUOTED = [
+    "> error: cannot find module 'foo'\n\nFixed by adding the dependency.",
+    "It stopped:\n\n```\nTypeError: x is undefined\n```\n\nThis is fixed; the suite is green.",
+    "It was:\n```\nValueError: bad header\n```\nFixed in parser.py.",
+    "```\nerror[E0308]: mismatched types\n```\n\nI resolved it by changing the type.",
+    "### What was wrong\n\n> AssertionError: 3 != 4\n\n### Fix\n\nThe rounding is right now.",
+]
+CAPTURED = [
+    "```\n--- Captured stderr call ---\nERROR app:api.py:12 invalid token\n=== 12 passed in 0.5s ===\n```",
+    "```\nERROR: bad input rejected\n----\nRan 12 tests in 0.003s\n\nOK\n```",
+    "```\nthread 'x' panicked at src/lib.rs:3:5:\nboom\ntest tests::panics - should panic ... ok\n\n"
+    "test result: ok. 3 passed; 0 failed; 0 ignored\n```",
+    "```\nError: Network down\n\nTests:       12 passed, 12 total\n```",
+]
+ROWS = COUNTS + FEATURES + SOLVED + TESTS + CODE + MIXED + HEADINGS + QUOTED + CAPTURED
 
 
 @pytest.mark.parametrize("text", ROWS)

@@ -240,7 +240,30 @@ PROSE = [
     ("The schema is done. Blocked by `fatal: unable to access the remote`.", "unable to access"),
     ("Two runs ended red: FAILED tests/test_cart.py::test_total - assert 3 == 4", "test_total"),
 ]
-ROWS = PYTHON + JAVASCRIPT + NATIVE + MANAGED + SYSTEM + DECORATED + PROSE
+INLINE = [
+    ("pytest reports `FAILED tests/test_a.py::test_b - assert 1 == 2`.", "test_b"),
+    ("`cargo build` reports `error[E0425]: cannot find value x`.", "cannot find value x"),
+    ("`npm test` now ends with `TypeError: x is not a function`.", "x is not a function"),
+    ("The run ended in `AssertionError: 3 is not 4`.", "AssertionError"),
+    ("I get `ModuleNotFoundError: No module named 'foo'` when running the tests.", "'foo'"),
+    ("The linter reports `src/a.py:1:1: F401 'os' imported but unused`.", "F401"),
+    ("tsc shows `src/a.ts(3,5): error TS2322: Type 'x' is not assignable.`", "TS2322"),
+]
+NOT_CURED = [
+    (
+        "It stopped:\n\n```\nTypeError: x is undefined\n```\n\nThis is not fixed yet.",
+        "x is undefined",
+    ),
+    ("It stopped:\n\n```\nTypeError: x is undefined\n```\n\nFixed the docs.", "x is undefined"),
+    (
+        "```\nError: boom\ntest result: ok. 3 passed; 0 failed\n\ntest result: FAILED. 1 passed; 1 failed\n```",
+        "boom",
+    ),
+    ("```\nERROR: boom\n1 failed, 12 passed\n```", "boom"),
+    ("```\nERROR: bad input\nRan 3 tests in 0.1s\n\nFAILED (errors=1)\n```", "bad input"),
+    ("CRITICAL: database is unreachable", "unreachable"),
+]
+ROWS = INLINE + NOT_CURED + PYTHON + JAVASCRIPT + NATIVE + MANAGED + SYSTEM + DECORATED + PROSE
 
 
 @pytest.mark.parametrize("text, words", ROWS)

@@ -33,9 +33,11 @@ from ralphloop.text.plain import clean
 from ralphloop.text.told_errors import (
     NAME,
     announces_failure,
+    cured_below,
     is_message,
     says_solved,
     told_error,
+    told_in_code,
     words,
 )
 
@@ -223,7 +225,8 @@ _BAD_COUNT = LazyRegex(r"(?i:\b(\d+)\s+(?:\w+\s+)?(?:failed|failing|failures?|er
 _COUNTED = LazyRegex(
     r"(?i:\b(?:errors?|failures|failed|fatal)\s?[:=]\s*(\d+)(?=\s*(?:[,;|)]|\.(?:\s|$)|$)))"
 )
-_PASSED = LazyRegex(r"(?i:\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|\btest result: ok\b|^OK \(\d)")
+_RUN_ENDED = LazyRegex(r"test result: (?:ok|FAILED)\b|(?:OK|FAILED)(?: \(\w+=\d.*)?$")
+_PASSED = LazyRegex(r"(?i:\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|^OK \(\d)")
 
 
 def find_error_lines(text: str) -> tuple[ErrorLine, ...]:
@@ -247,7 +250,7 @@ class _Reader:
         self.found: dict[str, Rank] = {}
         self._kind = Kind.SPEECH
         self._shown: dict[str, Rank] = {}  # found in the fence or quotation that is open
-        self._passed = False  # it counts tests that passed and none that failed
+        self._passed: bool | None = None  # it counts tests that passed; False: some that failed
         self._spoken = ""  # the last line of speech
         self._frame_indent: int | None = None  # of the last `File "…", line n`
         self._head: str | None = None  # its message stands on the next line
@@ -270,22 +273,23 @@ class _Reader:
             kept.setdefault(found.text[:MAX_ERROR_CHARS].rstrip(), found.rank)
 
     def leave_exhibit(self, next_spoken: str) -> None:
-        """Keep what an exhibit held, unless it passed or the speech around a quotation cures it."""
-        cured = self._kind is Kind.QUOTE and any(
-            says_solved(said) for said in (self._spoken, next_spoken)
-        )
+        """Keep what an exhibit held, unless it passed or the speech around it cures it."""
+        around = (self._spoken, next_spoken) if self._kind is Kind.QUOTE else ()
+        cured = any(map(says_solved, around)) or cured_below(next_spoken)
         if not (cured or self._passed):
             for text, rank in self._shown.items():
                 self.found.setdefault(text, rank)
-        self._shown, self._passed, self._kind = {}, False, Kind.SPEECH
+        self._shown, self._passed, self._kind = {}, None, Kind.SPEECH
 
     def _found_in(self, text: str, line: Line) -> ErrorLine | None:
         in_fence = line.kind is Kind.CODE
         if not text.strip() or (in_fence and text.lstrip().startswith(("```", "~~~"))):
             return None
         waiting = self._frame_indent is not None or self._head is not None or self._announced
+        if in_fence and self._passed is not False and _RUN_ENDED.match(text):
+            self._passed = not text.lower().startswith(("failed", "test result: f"))
         if not waiting and not _TRIGGER.search(text.lower()):
-            self._passed = self._passed or (in_fence and bool(_PASSED.search(text)))
+            self._note_passed(in_fence and bool(_PASSED.search(text)))
             return None
         if frame := _FRAME.match(text):
             self._frame_indent = len(frame[1])
@@ -293,6 +297,13 @@ class _Reader:
         if named := self._raised(text) or self._pointed_at(text):
             return ErrorLine(named, Rank.SPECIFIC)
         return self._reported(text, in_code=in_fence and not _OUTPUT.fullmatch(line.language))
+
+    def _note_passed(self, passed: bool, *, failed: bool = False) -> None:
+        """One count of failures outweighs any that passed."""
+        if failed:
+            self._passed = False
+        elif passed and self._passed is None:
+            self._passed = True
 
     def _raised(self, line: str) -> str | None:
         """The exception that ends a traceback: the first line left of its frames."""
@@ -320,12 +331,13 @@ class _Reader:
             return None
         failures = _counts_failures(bare)
         if failures is not None:
-            self._passed = not failures and _PASSED.search(bare) is not None
+            self._note_passed(_PASSED.search(bare) is not None, failed=failures)
             return ErrorLine(bare, Rank.TALLY) if failures else None
         self._announced = self._announced or (announced and bulleted)
         found = _shaped(bare, in_code=in_code, bulleted=bulleted)
-        if not (found or in_code) and (told := told_error(line, announced=announced)):
-            found = ErrorLine(told, Rank.SPECIFIC)
+        if not (found or in_code):
+            told = told_error(line, announced=announced) or told_in_code(line, _by_shape)
+            found = ErrorLine(told, Rank.SPECIFIC) if told else None
         if head and not found and is_message(head.rstrip(":"), bare):
             return ErrorLine(f"{head} {bare}", Rank.SPECIFIC)
         shown = announced and not (found or bulleted or in_code or self._announced)
@@ -362,6 +374,11 @@ def _shaped(bare: str, *, in_code: bool, bulleted: bool) -> ErrorLine | None:
         or (not bulleted and (_THROWN.match(said) or _program_says(said)))
     )
     return ErrorLine(said, Rank.SPECIFIC) if named else None
+
+
+def _by_shape(bare: str) -> str | None:
+    found = _shaped(bare, in_code=False, bulleted=False)
+    return found.text if found else None
 
 
 def _headed(text: str) -> str | None:

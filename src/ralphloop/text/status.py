@@ -120,7 +120,7 @@ _TITLE = LazyRegex(
 )
 _TRAILER = LazyRegex(
     rf"\s*| {{0,3}}(?:`{{3,}}|~{{3,}})\s*|{_PROMISE}|[-—*_#` \t]*END[_ ]RALPH[_ ]STATUS"
-    r"[-—*_#`: \t]*",
+    r"[-—*_#`: \t]*|[ \t]*<!--[^\n]*-->[ \t]*",
     re.IGNORECASE,
 )
 

@@ -8,6 +8,8 @@ old").  A line may also announce that a failure follows ("The build stops here:"
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import islice
 
 from ralphloop.text.lazy_regex import LazyRegex
 
@@ -31,15 +33,20 @@ _TOKEN = LazyRegex(
     r"|error [A-Z]{1,6}\d{2,5}\b|(?:[Ff]atal )?[Ee]rror:\s+\S|ERROR:\s+\S|[Ff]atal:\s+\S"
     r"|panic:\s+\S|FAILED \S*[./:]\S|--- FAIL: \S|CONFLICT \(\w)"
 )
+_SPAN = LazyRegex(r"`([^`\n]{8,400})`")
+_MAX_SPANS = 20
 _CLOSING = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’"}
 _TEST = LazyRegex(r"(?<![\w./\\-])(?:[\w./\\-]+::[\w:]+|test_\w+)")
 _SENTENCE_END = LazyRegex(r"[.!?;]\s+(?=[A-Z`\"'*_(])")
 _FAILS_NOW = words(
     r"still|again|fail(?:s|ed|ing|ures?)?|crash(?:es|ed|ing)?|break(?:s|ing)?|broken?|stuck|stops?",
     r"blocked|blocker|getting|got|hits?|hitting|seeing|abort(?:s|ed)|dies|died|red|complains?|left",
-    r"ends (?:in|with)|keeps?|remain(?:s|ing)?|persists?|cannot|can't|unable|won't|throwing",
+    r"end(?:s|ed) (?:in|with)|(?:i|we) get|keeps?|remain(?:s|ing)?|persists?|cannot|can't"
+    r"|unable|won't|throwing",
     r"happens|occurs|blocks|(?:builds?|compil\w+|type ?check\w*|lint\w*|suite|tests?|ci|pipeline"
-    r"|runs?|check) (?:now )?(?:reports?|says|prints|gives|shows)",
+    r"|runs?|check|cargo|clippy|eslint|flake8|gcc|go (?:build|test|vet)|gradle|javac|jest|make|mypy"
+    r"|npm|phpunit|pyright|pytest|rubocop|ruff|rustc|tsc|vitest)(?: [\w:.-]+){0,2}`?"
+    r" (?:now )?(?:reports?|says|prints|gives|shows)",
 )
 _CODED = LazyRegex(r"error(?:\[\w+\]| [A-Z]{1,6}\d{2,5}\b)")  # only a compiler speaks so
 _TELLS = words(r"reports?|says|prints|gives|shows")
@@ -55,7 +62,8 @@ _NOT_NOW = words(
     r"(?:pass|work|green|succeed)(?:es|s)? now|instead of|rather than|without",
     r"as (?:it should|expected|intended)|(?:expected|supposed|meant) to fail|should fail",
     r"(?:does|do|did|will|would)(?: not|n't) (?:throw|raise|fail|crash|happen|occur|come)\w*",
-    r"on purpose|by design|when|whenever|if|unless|for (?:an?|every|each|invalid|empty)",
+    r"on purpose|by design|whenever|if|unless|for (?:an?|every|each|invalid|empty)",
+    r"when(?! (?:(?:i|we) (?:run|build|start)|(?:running|building|compiling|starting)\b))",
 )
 # A sentence about work done, or a commit's subject, does not report what happens now.
 _WORK = LazyRegex(
@@ -92,6 +100,24 @@ _SPOKEN_OF = LazyRegex(
 )
 
 
+# Speech below an exhibit that speaks of it: "This is fixed", "Fixed by …", a heading "Fix".
+_OF_THE_ABOVE = LazyRegex(
+    r"(?i:\W{0,4}(?:(?:this|that|it|both|these|the (?:error|failure|crash|problem|exception))"
+    r"(?: \w+)? (?:is|was|are|were|has been|have been|no longer|went)\b"
+    r"|(?:now )?(?:fixed|resolved|solved)"
+    r" (?:in|by|with|now)\b|i(?:'ve| have)? (?:\w+ )?(?:fixed|resolved|solved|corrected)"
+    r" (?:it|this|that|both|these)\b))"
+)
+_FIX_HEADING = LazyRegex(r"(?i:(?:#{1,6}|\*\*)\s*(?:the )?(?:fix|solution|resolution)\b\W*$)")
+
+
+def cured_below(said: str) -> bool:
+    """True where speech says of what was just shown that it is solved."""
+    if _FIX_HEADING.match(said):
+        return True
+    return bool(_OF_THE_ABOVE.match(said)) and says_solved(said) and not _TURN.search(said)
+
+
 def says_solved(said: str) -> bool:
     """True where speech calls what it shows solved, or old."""
     return bool(_NOT_NOW.search(said)) and not _UNSOLVED.search(said)
@@ -118,6 +144,16 @@ def told_error(line: str, *, announced: bool) -> str | None:
         match = _TOKEN.search(sentence)
         if match and (found := _told_in(sentence, match, announced=announced)):
             return found
+    return None
+
+
+def told_in_code(line: str, shaped: Callable[[str], str | None]) -> str | None:
+    """The same for inline code that is an error by its shape."""
+    for sentence in _SENTENCE_END.split(line, maxsplit=_MAX_SENTENCES):
+        for span in islice(_SPAN.finditer(sentence), _MAX_SPANS):
+            found, before = shaped(span[1]), sentence[: span.start()]
+            if found and before.strip() and _happens_now(before, found, sentence[span.end() :]):
+                return found
     return None
 
 
