@@ -85,6 +85,11 @@ e2e-all: $(READY) bytecode ## The same, and the slow starters gemini and opencod
 	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex gemini opencode
 	$(BIN)/python -m pytest tests/e2e -n 2
 
+.PHONY: guarantees
+
+guarantees: $(READY) bytecode ## Measure what a night may burn or lose and write docs/guarantees.md
+	$(BIN)/python -m pytest -n $(WORKERS) --guarantees
+
 .PHONY: mutants
 
 mutants: $(READY) ## Which small changes of what decides and counts money does no test notice? (SEED=1 SAMPLE=300)

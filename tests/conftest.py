@@ -12,6 +12,8 @@ from typing import Protocol
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["tests.guarantees"]
+
 # Machines under load miss deadlines; slowness is measured by benchmarks, not by chance.
 settings.register_profile("ralph", deadline=None, print_blob=True, max_examples=60)
 settings.register_profile("thorough", parent=settings.get_profile("ralph"), max_examples=2_000)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ralphloop.journal.store import Journal
 from tests.agents_run.helpers import wait_until
+from tests.guarantees import Measured
 from tests.loop.projects import sandbox, story
 
 WORKS = """
@@ -66,7 +67,7 @@ def test_S04_AC3_a_crashed_agent_is_survived(tmp_path: Path) -> None:
     assert [e["outcome"] for e in done.events("iteration_finished")] == ["killed", "completed"]
 
 
-def test_S04_AC3_a_killed_supervisor_is_continued(tmp_path: Path) -> None:
+def test_S04_AC3_a_killed_supervisor_is_continued(tmp_path: Path, measured: Measured) -> None:
     """A kill -9 of ralph in the middle of a start; `--continue` finishes, nothing is left running."""
     box = sandbox(
         tmp_path, "if START == 1: write('half.txt'); time.sleep(60)\n" + WORKS, checks=CHECK
@@ -82,6 +83,7 @@ def test_S04_AC3_a_killed_supervisor_is_continued(tmp_path: Path) -> None:
     assert "Continuing run" in done.err
     assert box.passes() == {"US-1": True}
     assert box.leftovers() == []
+    measured(len(box.leftovers()))
     assert box.subjects() == ["start", "US-1: Do US-1"]
 
 

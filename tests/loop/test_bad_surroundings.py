@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.guards import told
 from tests.loop.projects import Sandbox, contents, sandbox, story
 
@@ -37,7 +38,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(place)], check=False)
 
 
-def test_a_disk_that_is_nearly_full_is_refused_before_the_agent_starts(small_disk: Path) -> None:
+def test_a_disk_that_is_nearly_full_is_refused_before_the_agent_starts(
+    small_disk: Path, measured: Measured
+) -> None:
     """Less room than a night needs: 66, with how much there is."""
     box = sandbox(small_disk, WORKS, checks=GREEN)
     (small_disk / "filler").write_bytes(bytes(150 * MEGABYTE))
@@ -45,9 +48,10 @@ def test_a_disk_that_is_nearly_full_is_refused_before_the_agent_starts(small_dis
     assert done.code == 66, done.text
     assert "MB are free" in done.err
     assert box.starts == 0
+    measured(box.starts)
 
 
-def test_a_disk_that_fills_up_during_the_run_holds_it(small_disk: Path) -> None:
+def test_a_disk_that_fills_up_during_the_run_holds_it(small_disk: Path, measured: Measured) -> None:
     """Between two starts the run waits for room, says so, and ends with its time."""
     agent = f"""
     write(f"src/{{START}}.txt"); pathlib.Path({str(small_disk)!r}, "filler").write_bytes(bytes({150 * MEGABYTE}))
@@ -58,9 +62,12 @@ def test_a_disk_that_fills_up_during_the_run_holds_it(small_disk: Path) -> None:
     assert done.code == 3, told(done)
     assert "MB are free" in done.out
     assert box.starts == 1
+    measured(box.starts)
 
 
-def test_a_disk_without_a_byte_left_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
+def test_a_disk_without_a_byte_left_loses_nothing(
+    small_disk: Path, tmp_path: Path, measured: Measured
+) -> None:
     """ENOSPC in the middle of an iteration: an error in words; with room again it goes on."""
     filler = small_disk / "filler"
     agent = f"""
@@ -91,6 +98,7 @@ def test_a_disk_without_a_byte_left_loses_nothing(small_disk: Path, tmp_path: Pa
     assert box.git("show", "HEAD:src/a.txt") == "whole"
     assert box.git("fsck", "--no-dangling") == ""
     assert box.leftovers() == []
+    measured(sum(not passed for passed in box.passes().values()))
 
 
 def test_a_read_only_directory_is_refused(small_disk: Path) -> None:

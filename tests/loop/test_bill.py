@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.guards import claude_sandbox, told
 from tests.loop.projects import Done, Sandbox, sandbox
 
@@ -51,13 +52,14 @@ def costs(done: Done) -> list[float]:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_running_total_is_paid_once(tmp_path: Path, agent: str) -> None:
+def test_a_running_total_is_paid_once(tmp_path: Path, agent: str, measured: Measured) -> None:
     """Four starts of $0.25 use up a budget of $1, although the last one reports $1 by itself."""
     box = AGENTS[agent](tmp_path, "resume")
     done = box.run("--json", "--max-cost", "1")
     assert done.code == 3, told(done)
     assert costs(done) == pytest.approx([0.25] * 4)
     assert done.events("run_finished")[0]["cost_usd"] == pytest.approx(1.0)
+    measured(done.events("run_finished")[0]["cost_usd"])
     assert box.starts == 4
 
 

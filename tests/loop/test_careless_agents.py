@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.projects import sandbox, story
 
 GREEN = [["true"]]
@@ -20,7 +21,9 @@ WORKS = "write(f'src/{STORY}-{START}.txt'); "
     "deletes",
     ["subprocess.run(['git', 'clean', '-qfdx'])", "subprocess.run(['rm', '-rf', '.ralph'])"],
 )
-def test_a_deleted_journal_is_put_back_and_the_run_goes_on(tmp_path: Path, deletes: str) -> None:
+def test_a_deleted_journal_is_put_back_and_the_run_goes_on(
+    tmp_path: Path, deletes: str, measured: Measured
+) -> None:
     """`git clean -fdx` takes .ralph with it; attempts, totals and the lock are still known."""
     agent = f"""
         if START == 2:
@@ -35,6 +38,7 @@ def test_a_deleted_journal_is_put_back_and_the_run_goes_on(tmp_path: Path, delet
     assert done.code == 0, done.text
     assert box.passes() == {"US-1": True, "US-2": True}
     assert len(box.records()) == 3
+    measured(box.starts - len(box.records()))
     assert box.status()["run"]["starts"] == 3
     assert ".ralph was deleted" in done.text
 
@@ -147,17 +151,20 @@ done()
     assert "merged" in box.subjects()
 
 
-def test_a_merge_nobody_ends_does_not_burn_the_night(tmp_path: Path) -> None:
+def test_a_merge_nobody_ends_does_not_burn_the_night(tmp_path: Path, measured: Measured) -> None:
     """An agent that never ends its merge wears its attempts out; the run ends by its own rules."""
     agent = f"{LEAVES_A_MERGE}\ndone(words=f'Try {{START}}.')"
     box = sandbox(tmp_path, agent, stories=[story("US-1"), story("US-2")], checks=GREEN)
     done = box.run("--max-time", "60s")
     assert done.code == 1, done.text
     assert box.starts <= 8
+    measured(box.starts)
     assert not any(box.passes().values())
 
 
-def test_a_hook_that_refuses_everything_does_not_burn_the_night(tmp_path: Path) -> None:
+def test_a_hook_that_refuses_everything_does_not_burn_the_night(
+    tmp_path: Path, measured: Measured
+) -> None:
     """Two stories in a row that cannot be committed are no fault of a story: the circuit opens."""
     agent = WORKS + "done(words=f'Try {START}.')"
     box = sandbox(tmp_path, agent, stories=20, checks=GREEN)
@@ -167,6 +174,7 @@ def test_a_hook_that_refuses_everything_does_not_burn_the_night(tmp_path: Path) 
     done = box.run("--max-time", "120s")
     assert done.code == 1, done.text
     assert box.starts == 6
+    measured(box.starts)
     assert "the commit was refused: the pre-commit hook failed: npx: not found" in done.text
     assert "two stories in a row could not be committed" in done.text
     hook.unlink()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.projects import Sandbox, sandbox
 
 AGENT = """
@@ -44,7 +45,7 @@ def cut_short(tmp_path: Path, *signals: signal.Signals) -> tuple[Sandbox, str]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_finished_agent_is_judged_after_all(tmp_path: Path, way: str) -> None:
+def test_a_finished_agent_is_judged_after_all(tmp_path: Path, way: str, measured: Measured) -> None:
     """Two stories are two starts and two dollars, however the checks were cut short."""
     box, _ = cut_short(tmp_path, *WAYS[way])
     assert box.passes() == {"US-1": False, "US-2": False}
@@ -53,6 +54,7 @@ def test_a_finished_agent_is_judged_after_all(tmp_path: Path, way: str) -> None:
     assert "ago: 1 iteration, $1.00, circuit" in done.err, "the judged one is counted"
     assert box.worked_on() == ["US-1", "US-2"]
     assert done.events("run_finished")[0]["cost_usd"] == pytest.approx(2.0)
+    measured(done.events("run_finished")[0]["cost_usd"])
     assert done.events("run_finished")[0]["iterations"] == 2
     assert box.subjects() == ["start", "US-1: Do US-1", "US-2: Do US-2"]
     assert [event["story"] for event in done.events("story_passed")] == ["US-1", "US-2"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.projects import sandbox
 
 ZONES = ("America/New_York", "UTC", "Asia/Kolkata")
@@ -63,9 +64,12 @@ def test_a_time_just_past_is_tried_again_soon(tmp_path: Path, zone: str) -> None
     assert box.starts == 2
 
 
-def test_a_time_that_stays_past_is_asked_less_and_less_often(tmp_path: Path) -> None:
+def test_a_time_that_stays_past_is_asked_less_and_less_often(
+    tmp_path: Path, measured: Measured
+) -> None:
     """A clock that is wrong does not make a start every second."""
     box = sandbox(tmp_path, f"{LIMIT}\nlimit(-600)", output="codex", limits='max_time = "10s"')
     done = box.run()
     assert done.code == 3, done.text
     assert box.starts <= 3
+    measured(box.starts)

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.guards import DEAD_CONVERSATION, GUARDS, Guard, claude_sandbox, told
 from tests.loop.projects import sandbox
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
-def test_a_misbehaving_agent_is_bounded(tmp_path: Path, guard: Guard) -> None:
+def test_a_misbehaving_agent_is_bounded(tmp_path: Path, guard: Guard, measured: Measured) -> None:
     """The agent is started exactly as often as the rules allow, and the command says why."""
     box = guard.sandbox(tmp_path)
     done = guard.run(box)
     assert guard.faults(box, done) == [], told(done)
+    measured(box.starts)
 
 
-def test_a_dead_conversation_is_resumed_once(tmp_path: Path) -> None:
+def test_a_dead_conversation_is_resumed_once(tmp_path: Path, measured: Measured) -> None:
     """A conversation that is gone costs one start; the next one is fresh and works."""
     box = claude_sandbox(
         tmp_path, DEAD_CONVERSATION, toml='context = "resume"\nask_for_status = false\n'
@@ -27,6 +29,7 @@ def test_a_dead_conversation_is_resumed_once(tmp_path: Path) -> None:
     done = box.run("--json")
     assert done.code == 0, told(done)
     assert (box.state / "resumed").read_text().split() == ["False", "True", "False"]
+    measured((box.state / "resumed").read_text().split().count("True"))
 
 
 def test_the_cost_of_a_resumed_conversation_is_counted_once(tmp_path: Path) -> None:
@@ -52,7 +55,9 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("flag", LIMITS)
-def test_a_limit_that_is_used_up_starts_nothing_after_a_restart(tmp_path: Path, flag: str) -> None:
+def test_a_limit_that_is_used_up_starts_nothing_after_a_restart(
+    tmp_path: Path, flag: str, measured: Measured
+) -> None:
     """Limits are totals of the session: `--continue` under the same limit ends at once."""
     value, starts, words = LIMITS[flag]
     agent = "write(f'src/{START}.py', START); says('Working.'); result('Did a part.')"
@@ -64,6 +69,7 @@ def test_a_limit_that_is_used_up_starts_nothing_after_a_restart(tmp_path: Path, 
         assert done.code == 3
         assert words in done.text
     assert box.starts == starts
+    measured(box.starts - starts)
 
 
 def test_raised_limits_let_the_session_go_on(tmp_path: Path) -> None:
@@ -83,7 +89,9 @@ def test_a_limit_reached_with_the_last_story_is_no_limit(tmp_path: Path) -> None
     assert box.starts == 2
 
 
-def test_waiting_for_a_limit_is_no_iteration_and_survives_a_restart(tmp_path: Path) -> None:
+def test_waiting_for_a_limit_is_no_iteration_and_survives_a_restart(
+    tmp_path: Path, measured: Measured
+) -> None:
     """A run killed while it waits goes on waiting, and nothing of it counts as an iteration."""
     agent = """
     if START == 1:
@@ -105,6 +113,7 @@ def test_waiting_for_a_limit_is_no_iteration_and_survives_a_restart(tmp_path: Pa
     assert done.events("waiting")[0]["kind"] == "quota"
     assert done.events("run_finished")[0]["iterations"] == 1
     assert box.starts == 2
+    measured(box.starts)
 
 
 def test_what_was_left_running_is_named_in_the_next_prompt(tmp_path: Path) -> None:
@@ -123,7 +132,7 @@ def test_what_was_left_running_is_named_in_the_next_prompt(tmp_path: Path) -> No
     assert box.leftovers() == []
 
 
-def test_starts_an_hour_count_over_sessions(tmp_path: Path) -> None:
+def test_starts_an_hour_count_over_sessions(tmp_path: Path, measured: Measured) -> None:
     """A new session does not get a new hour."""
     box = sandbox(tmp_path, "write(f'src/{START}.py', START); status(words=f'Part {START}.')")
     assert box.run("--max-iterations", "2").code == 3
@@ -131,3 +140,4 @@ def test_starts_an_hour_count_over_sessions(tmp_path: Path) -> None:
     assert done.code == 3
     assert "3 starts in the last hour" in done.text
     assert box.starts == 3
+    measured(box.starts)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.projects import Done, Sandbox, sandbox, story
 
 GREEN = [["true"]]
@@ -32,7 +33,9 @@ def kept(box: Sandbox) -> dict[str, str]:
     return {name: box.git("log", "--format=%s", name) for name in names}
 
 
-def test_a_story_whose_commit_the_agent_took_away_is_open_again(tmp_path: Path) -> None:
+def test_a_story_whose_commit_the_agent_took_away_is_open_again(
+    tmp_path: Path, measured: Measured
+) -> None:
     """`git reset --hard HEAD~1` over a commit of ours: it is kept, named and done again."""
     agent = """
 if START == 2: git('reset', '-q', '--hard', 'HEAD~1')
@@ -44,6 +47,7 @@ write(f'{STORY}.txt'); done()
     assert "US-1" in box.worked_on()[3:]
     assert "US-1 is open again" in done.text
     assert [f"US-{n}.txt" in box.git("ls-files") for n in (1, 2, 3)] == [True] * 3
+    measured(3 - sum(f"US-{n}.txt" in box.git("ls-files") for n in (1, 2, 3)))
     (name,) = kept(box)
     assert "US-1: Do US-1" in kept(box)[name]
     assert name in done.text
@@ -156,7 +160,7 @@ LEAVES = {
 
 @pytest.mark.parametrize("what", LEAVES)
 def test_an_agent_that_left_the_branch_is_brought_back_before_it_is_judged(
-    tmp_path: Path, what: str
+    tmp_path: Path, what: str, measured: Measured
 ) -> None:
     """Nothing passes or is committed elsewhere; what it did there is kept under a ref and named."""
     agent = f"""
@@ -171,6 +175,7 @@ write(f'{{STORY}}.txt', START); done()
     assert box.subjects() == ["start", "mine", "US-1: Do US-1", "US-2: Do US-2"]
     assert box.git("status", "--porcelain") == ""
     assert box.worked_on() == ["US-1", "US-2", "US-2"]
+    measured(box.starts)
     (name,) = kept(box)
     assert "elsewhere" in kept(box)[name]
     assert box.git("show", f"{name}:US-2.txt") == "2"

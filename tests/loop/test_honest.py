@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.guards import told
 from tests.loop.projects import Done, Sandbox, sandbox, story
 
@@ -239,11 +240,14 @@ HONEST = (
 
 
 @pytest.mark.parametrize("honest", HONEST, ids=lambda honest: honest.name)
-def test_an_honest_agent_is_never_stopped(tmp_path: Path, honest: Honest) -> None:
+def test_an_honest_agent_is_never_stopped(
+    tmp_path: Path, honest: Honest, measured: Measured
+) -> None:
     """It is started as often as it needs, its story passes, and nothing was held against it."""
     box, done = honest.run(tmp_path)
     assert done.code == 0, told(done)
     assert box.starts == honest.starts
+    measured(box.starts)
     assert all(box.passes().values())
     assert done.events("story_set_aside") == []
     opened = [event for event in done.events("circuit_changed") if event["after"] == "OPEN"]
@@ -327,7 +331,7 @@ def test_without_git_the_loop_works_and_says_what_it_cannot(tmp_path: Path) -> N
     assert box.passes() == {"US-1": True}
 
 
-def test_a_long_answer_is_not_a_hang(tmp_path: Path) -> None:
+def test_a_long_answer_is_not_a_hang(tmp_path: Path, measured: Measured) -> None:
     """An agent that prints slowly but steadily outlives the stall clock."""
     agent = """
     for n in range(20): print(f"step {n}", flush=True); time.sleep(0.15)
@@ -336,4 +340,5 @@ def test_a_long_answer_is_not_a_hang(tmp_path: Path) -> None:
     box = sandbox(tmp_path, agent, checks=GREEN, limits='stall_timeout = "1500ms"')
     [event] = box.run("--json").events("iteration_finished")
     assert event["passed"]
+    measured(box.starts)
     assert event["duration_s"] > 2 * 1.5  # twice as long as it may be silent

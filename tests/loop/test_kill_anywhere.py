@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.kill_points import EFFECT_POINTS, JOURNAL_POINTS, to_be_killed_at
 from tests.loop import kill_scenario
 from tests.loop.kill_scenario import Remains, assert_as_if_never_killed, assert_views_are_whole
@@ -93,7 +94,7 @@ def killed_at(box: Sandbox, point: str, *arguments: str) -> bool:
 
 @pytest.mark.parametrize("point", [*POINTS, *LATER_PASSES])
 def test_S04_AC3_a_kill_at_any_point_changes_nothing(
-    tmp_path: Path, point: str, untouched: dict[str, Remains]
+    tmp_path: Path, point: str, untouched: dict[str, Remains], measured: Measured
 ) -> None:
     """Killed there and continued, everything is as if nothing had happened."""
     night = night_of(point)
@@ -106,6 +107,7 @@ def test_S04_AC3_a_kill_at_any_point_changes_nothing(
     assert_views_are_whole(box)
     done = box.run("--continue")
     assert_as_if_never_killed(box, done, untouched[night])
+    measured(abs(len(box.subjects()) - len(untouched[night].subjects)))
     if point.partition(":")[0] not in WHILE_THE_AGENT_RAN:
         left = kill_scenario.remains(box)
         assert left.cost == untouched[night].cost
@@ -114,7 +116,7 @@ def test_S04_AC3_a_kill_at_any_point_changes_nothing(
 
 @pytest.mark.parametrize("seed", range(RANDOM_KILLS // KILLS_A_RUN))
 def test_kills_at_random_moments_change_nothing(
-    tmp_path: Path, seed: int, untouched: dict[str, Remains]
+    tmp_path: Path, seed: int, untouched: dict[str, Remains], measured: Measured
 ) -> None:
     """Killed again and again at moments nobody chose, the night still ends as it should."""
     box = kill_scenario.full(tmp_path)
@@ -130,6 +132,7 @@ def test_kills_at_random_moments_change_nothing(
         kills += 1
     done = box.run("--continue") if process.returncode else finished(process, out, err)
     assert_as_if_never_killed(box, done, untouched["full"])
+    measured(abs(len(box.subjects()) - len(untouched["full"].subjects)))
 
 
 def finished(process: subprocess.Popen[str], out: str, err: str) -> Done:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.guards import told
 from tests.loop.projects import Sandbox, contents, sandbox, story
 
@@ -81,13 +82,14 @@ def test_what_a_commit_left_out_is_said_with_the_story(tmp_path: Path) -> None:
     assert "not committed: inner/ (a repository of its own)" in passed["reasons"][0]
 
 
-def test_a_hook_that_always_fails_is_bounded(tmp_path: Path) -> None:
+def test_a_hook_that_always_fails_is_bounded(tmp_path: Path, measured: Measured) -> None:
     """An agent that cannot satisfy the hook does not work for ever, and nothing is committed."""
     box = sandbox(tmp_path, WORKS, checks=GREEN)
     hook(box, "pre-commit", "echo 'error: never good enough'; exit 1")
     done = box.run("--json", "--max-iterations", "20")
     assert done.code in (1, 4), told(done)
     assert box.starts <= 8
+    measured(box.starts)
     assert box.subjects() == ["start"]
     assert box.passes() == {"US-1": False}
 
@@ -163,7 +165,7 @@ def test_a_repository_that_is_not_ready_is_refused(tmp_path: Path, state: str) -
     assert box.starts == 0
 
 
-def test_git_is_never_asked_to_push_reset_or_stash(tmp_path: Path) -> None:
+def test_git_is_never_asked_to_push_reset_or_stash(tmp_path: Path, measured: Measured) -> None:
     """A wrapper that writes down every git command sees none that could lose or publish work."""
     real = shutil.which("git")
     wrappers = tmp_path / "bin"
@@ -189,6 +191,7 @@ def test_git_is_never_asked_to_push_reset_or_stash(tmp_path: Path) -> None:
     assert len(words) > 20
     forbidden = {"push", "stash", "clean", "gc", "rebase", "--hard", "--force-with-lease", "-f"}
     assert [line for line in words if line & forbidden] == []
+    measured(sum(bool(line & forbidden) for line in words))
     assert box.git("rev-list", "--count", "origin/main..main") == "2"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.guarantees import Measured
 from tests.loop.guards import told
 from tests.loop.projects import sandbox
 
@@ -26,7 +27,7 @@ result(said + "\\n---RALPH_STATUS---\\nSTATUS: COMPLETE\\nTASKS_COMPLETED_THIS_L
 """
 
 
-def test_secrets_an_agent_reads_are_kept_nowhere(tmp_path: Path) -> None:
+def test_secrets_an_agent_reads_are_kept_nowhere(tmp_path: Path, measured: Measured) -> None:
     """Neither transcripts, journal and reports, nor progress.txt and commits hold any of them."""
     box = sandbox(tmp_path, READS, checks=[["true"]], output="claude")
     config = box.root / "ralph.toml"
@@ -41,3 +42,4 @@ def test_secrets_an_agent_reads_are_kept_nowhere(tmp_path: Path) -> None:
     everything = b"\n".join([*kept.values(), box.git("log", "--format=%B").encode()])
     everything += done.text.encode()
     assert not [secret for secret in SECRETS if secret.encode() in everything]
+    measured(sum(secret.encode() in everything for secret in SECRETS))

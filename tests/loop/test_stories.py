@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ralphloop.journal.store import Journal
+from tests.guarantees import Measured
 from tests.loop.guards import told
 from tests.loop.projects import Sandbox, sandbox, story
 
@@ -56,7 +57,7 @@ def test_failed_attempts_set_a_story_aside_and_it_gets_a_second_chance(tmp_path:
     assert box.subjects() == ["start", "US-2: Do US-2", "US-1: Do US-1"]
 
 
-def test_a_second_chance_that_fails_is_the_last(tmp_path: Path) -> None:
+def test_a_second_chance_that_fails_is_the_last(tmp_path: Path, measured: Measured) -> None:
     """Twice three attempts, then nothing can run: 4, with the story's name."""
     agent = """
     write(f"{STORY}-{START}.txt")
@@ -69,6 +70,7 @@ def test_a_second_chance_that_fails_is_the_last(tmp_path: Path) -> None:
     assert box.worked_on() == ["bad"] * 3 + ["good"] + ["bad"] * 3
     assert "set aside" in done.events("run_finished")[0]["reasons"][0]
     assert "bad" in done.events("run_finished")[0]["reasons"][0]
+    measured(box.worked_on().count("US-1"))
 
 
 def test_a_new_run_tries_what_was_set_aside_again(tmp_path: Path) -> None:
@@ -83,7 +85,9 @@ def test_a_new_run_tries_what_was_set_aside_again(tmp_path: Path) -> None:
     assert box.passes() == {"US-1": True}
 
 
-def test_leftovers_of_a_story_set_aside_are_saved_and_cleaned(tmp_path: Path) -> None:
+def test_leftovers_of_a_story_set_aside_are_saved_and_cleaned(
+    tmp_path: Path, measured: Measured
+) -> None:
     """The next story starts in the tree the stuck one started in; a ref keeps what it left."""
     agent = """
     if STORY == "US-1":
@@ -102,6 +106,7 @@ def test_leftovers_of_a_story_set_aside_are_saved_and_cleaned(tmp_path: Path) ->
     assert not (box.root / "src/wrong.py").exists()
     refs = box.git("for-each-ref", "--format=%(refname)", "refs/ralph/set-aside").split()
     assert len(refs) == 1
+    measured(1 - len(refs))
     assert box.git("show", f"{refs[0]}:src/wrong.py") == "3"
     committed = box.git("show", "--name-only", "--format=", "HEAD").split()
     assert sorted(committed) == ["prd.json", "progress.txt", "src/good.py"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.projects import Sandbox, sandbox
 
 CODEX = """
@@ -198,7 +199,7 @@ def test_a_person_may_name_prices_of_their_own(tmp_path: Path) -> None:
     assert str(own) in broken.text
 
 
-def test_a_price_that_is_known_keeps_the_limit(tmp_path: Path) -> None:
+def test_a_price_that_is_known_keeps_the_limit(tmp_path: Path, measured: Measured) -> None:
     """With agent.model the tokens of codex have a price, and the limit ends the run."""
     box = night(tmp_path, CODEX, "codex", limits="max_cost_usd = 0.1", model="gpt-5")
     done = box.run()
@@ -206,6 +207,7 @@ def test_a_price_that_is_known_keeps_the_limit(tmp_path: Path) -> None:
     assert CANNOT not in done.text
     assert "unknown" not in done.text
     assert box.starts == 1
+    measured(box.starts)
 
 
 CACHED = CODEX.replace('"input_tokens": 90_000', '"input_tokens": 9_000_000').replace(
