@@ -17,6 +17,7 @@ import msgspec
 
 from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.iteration import AddProgress, Iteration
+from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
@@ -27,7 +28,7 @@ ITERATIONS = 10_000
 FIRST = 10
 ROUNDS = 150
 GOAL = 1.2
-STATE = b"{" + b" " * 2_000 + b"}"
+STATE = RunState(lengths=tuple(range(400)))
 RECORD = msgspec.convert(
     {"analysis": {"warnings": ["x" * 80] * 5}, "evidence": {"work_files": ["src/a.py"] * 20}},
     Iteration,

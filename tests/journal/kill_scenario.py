@@ -15,6 +15,7 @@ from ralphloop.atomic import clean_leftovers, write_atomic
 from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.interventions import CircuitReset
 from ralphloop.core.iteration import AddProgress
+from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
 from ralphloop.journal import schema
 from ralphloop.journal.lock import RunLock
@@ -73,8 +74,8 @@ def steer_and_wait(journal: Journal) -> None:
     journal.set_meta("circuit", {"state": "CLOSED"})
     journal.put_stories("r", {"US-1": {"attempts": 1}})
     after, reset = journal.next_number("r") - 1, CircuitReset(at=NOW)
-    state = str(after).encode()
-    journal.intervene("r", reset, after=after, now=NOW, state=state, stories={}, meta={})
+    state = RunState(starts=after)
+    journal.intervene("r", reset, after=after, now=NOW, state=state, stories={})
 
 
 def iterate(journal: Journal, root: Path) -> None:
@@ -100,7 +101,7 @@ def ended(n: int, outcome: str, cost: float) -> FinishedIteration:
         decision="continue",
         spent=Spent(cost_usd=cost, commits=int(outcome == "completed")),
         effects=(AddProgress(outcome=outcome),),
-        state=str(n).encode(),
+        state=RunState(starts=n),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.model import Analysis
+from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
 from ralphloop.journal.store import Journal
@@ -45,7 +46,7 @@ def finished(
         spent=Spent(cost_usd=cost, input_tokens=100, output_tokens=10, files_modified=2, commits=1),
         record=Iteration(analysis=Analysis(progress=True)),
         effects=effects,
-        state=f'{{"after": {n}}}'.encode(),
+        state=RunState(starts=n),
     )
 
 

@@ -120,7 +120,7 @@ def test_finishing_writes_everything_or_nothing(journal: Journal) -> None:
     journal.finish_iteration(done)
     saved = journal.saved_state("r1")
     assert saved is not None
-    assert (saved.after, saved.state) == (1, b'{"after": 1}')
+    assert (saved.after, saved.state) == (1, b'{"starts":1}')
     assert journal.story_states("r1") == {"US-1": {"attempts": 1}}
     assert journal.meta("circuit") == {"state": "OPEN"}
     assert [event.what.type for event in journal.events_since(0)] == ["iteration_finished"]

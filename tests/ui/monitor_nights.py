@@ -25,7 +25,6 @@ from ralphloop.journal.records import (
     RunRecord,
     RunStatus,
 )
-from ralphloop.journal.session import CIRCUIT_KEY
 from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 
@@ -225,9 +224,8 @@ class Night:
                 record=msgspec.convert(
                     _record(outcome, passed, claimed, reason, checks, files), Iteration
                 ),
-                state=msgspec.json.encode(run_state),
+                state=run_state,
                 stories={story: state},
-                meta={CIRCUIT_KEY: circuit or BreakerState()},
             )
         )
         self.tell("iteration_finished", self.n)

@@ -44,7 +44,7 @@ def analyze(
 ) -> Analysis:
     """Everything one iteration says, before history is added."""
     block, facts = response.status, evidence.stories
-    words = final_words(response)
+    words, failed = final_words(response), failed_checks(evidence)
     return Analysis(
         iteration=iteration,
         outcome=outcome,
@@ -56,7 +56,9 @@ def analyze(
         confidence=_confidence(response, evidence, outcome),
         progress=progress.made,
         progress_reasons=progress.reasons,
-        error_signature=_signature(words, evidence),
+        # In the agent's own last words, else in the output of the last failing check.
+        error_signature=error_signature(words)
+        or (error_signature(failed[-1].output_tail) if failed else None),
         test_only=not facts.about_tests and _only_tests(evidence, block),
         question=claims.question_to_person(words),
         warnings=_warnings(response, evidence, outcome, words),
@@ -117,13 +119,6 @@ def _tests_passing(evidence: Evidence, block: StatusBlock | None) -> bool | None
     if block is None or block.tests_status in (None, TestsStatus.NOT_RUN):
         return None
     return block.tests_status is TestsStatus.PASSING
-
-
-def _signature(words: str, evidence: Evidence) -> str | None:
-    """The error in the agent's own last words, else in the output of the last failing check."""
-    failed = failed_checks(evidence)
-    found = error_signature(words)
-    return error_signature(failed[-1].output_tail) if found is None and failed else found
 
 
 def _only_tests(evidence: Evidence, block: StatusBlock | None) -> bool:

@@ -40,6 +40,7 @@ from ralphloop.text.durations import is_expired
 
 SESSION_HOURS = 24.0
 ASKINGS_KEY = "askings"
+CIRCUIT_KEY = "circuit"
 _R = TypeVar("_R", bound=msgspec.Struct)
 
 

@@ -2,7 +2,7 @@
 
 Times are epoch seconds.  `record` and `effects` are the core's own values, stored as JSON without
 their defaults; of a record that another version wrote only what is known here is read.  `config`,
-`payload` and `answer` are JSON values, `state` is the bytes of the folded state.
+`payload` and `answer` are JSON values; the folded `state` goes in as a value, and out come bytes.
 
 Values come from agents and files we do not control: half surrogate pairs, negative or endless
 numbers.  A night must not end because one could not be stored.
@@ -19,6 +19,7 @@ from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import AnyEffect, Iteration
 from ralphloop.core.model import CheckResult
+from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent, Totals
 
 JsonObject = dict[str, Any]
@@ -111,7 +112,7 @@ class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
     spent: Spent = Spent()
     record: Iteration = Iteration()
     effects: tuple[AnyEffect, ...] = ()
-    state: bytes | None = None
+    state: RunState | None = None
     stories: Mapping[str, object] = msgspec.field(default_factory=dict)
     meta: Mapping[str, object] = msgspec.field(default_factory=dict)
     events: tuple[LoopEvent, ...] = ()

@@ -12,7 +12,7 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.run_state import Desk, Frozen, RunState, Session, first_state
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import JournalError
-from ralphloop.journal.queries import Queries
+from ralphloop.journal.queries import CIRCUIT_KEY, Queries
 from ralphloop.journal.store import Journal
 
 _PARTS = {Frozen: "frozen", Desk: "desk", RunState: "beginning"}
@@ -27,11 +27,6 @@ def load_beginning(journal: Queries, run: str) -> RunState | None:
     """The state a run began with; None where an older version began it."""
     saved = journal.meta(f"beginning:{run}")
     return None if saved is None else msgspec.convert(saved, type=RunState)
-
-
-def encoded_state(state: RunState) -> bytes:
-    """The folded state as it is stored; the stories have a table of their own."""
-    return msgspec.json.encode(msgspec.structs.replace(state, stories={}))
 
 
 def load_session(journal: Queries, run: str) -> Session:
@@ -72,9 +67,6 @@ def _session(journal: Queries, run: str, read: Callable[[object, type[Any]], Any
 def quota_key(run: str) -> str:
     """Where the journal keeps the agents' quota clocks."""
     return f"quota:{run}"
-
-
-CIRCUIT_KEY = "circuit"
 
 
 def load_circuit(journal: Queries) -> BreakerState:

@@ -24,10 +24,11 @@ import msgspec
 from ralphloop import atomic
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import AnyIntervention
+from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_writing
-from ralphloop.journal.queries import ASKINGS_KEY, Queries
+from ralphloop.journal.queries import ASKINGS_KEY, CIRCUIT_KEY, Queries
 from ralphloop.journal.records import (
     FinishedIteration,
     IterationRecord,
@@ -151,7 +152,9 @@ class Journal(Queries):
             changed = db.run(f"UPDATE iterations SET {named} WHERE {where}", columns)  # noqa: S608
             _expect_one(changed, f"iteration {done.run}/{done.n} was never started or is finished")
             db.run(_ADD_TOTALS, {"run": done.run} | _spent_columns(done.spent))
-            _keep(db, done.run, done.n, done.state, done.stories, done.meta)
+            _keep(db, done.run, done.n, done.state, done.stories)
+            for key, value in done.meta.items():
+                _set_meta(db, key, value)
             _append_events(db, done.events)
 
     def mark_applied(self, run: str, n: int, *, now: float) -> None:
@@ -199,15 +202,14 @@ class Journal(Queries):
         *,
         after: int,
         now: float,
-        state: bytes,
+        state: RunState,
         stories: Mapping[str, object],
-        meta: Mapping[str, object],
     ) -> None:
         """Write down what changed the run after that iteration, with all that it changed."""
         with self._db.write("intervene") as db:
             columns = {"run": run, "after": after, "at": now, "change": json_text(change)}
             _insert(db, "interventions", columns)
-            _keep(db, run, after, state, stories, meta)
+            _keep(db, run, after, state, stories)
 
     def set_meta(self, key: str, value: object) -> None:
         """Remember a value that outlives runs."""
@@ -310,21 +312,16 @@ def _end_wait(db: Database, run: str, now: float) -> None:
 
 
 def _keep(
-    db: Database,
-    run: str,
-    after: int,
-    state: bytes | None,
-    stories: Mapping[str, object],
-    meta: Mapping[str, object],
+    db: Database, run: str, after: int, state: RunState | None, stories: Mapping[str, object]
 ) -> None:
-    """The folded state after that iteration, in its parts."""
+    """The folded state after that iteration; circuit and stories have places of their own."""
     if state is not None:
         sql = "INSERT OR REPLACE INTO states (run, after, state) VALUES (?, ?, ?)"
-        db.run(sql, (run, after, state))
+        rest = msgspec.json.encode(msgspec.structs.replace(state, stories={}))
+        db.run(sql, (run, after, rest))
+        _set_meta(db, CIRCUIT_KEY, state.breaker)
     for story, one in stories.items():
         _put_story(db, run, story, one)
-    for key, value in meta.items():
-        _set_meta(db, key, value)
 
 
 def _put_story(db: Database, run: str, story: str, state: object) -> None:

@@ -21,7 +21,7 @@ from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import FinishedIteration
-from ralphloop.journal.session import CIRCUIT_KEY, encoded_state, quota_key
+from ralphloop.journal.session import quota_key
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.effects import take_back, tell_taken_back
 from ralphloop.loop.prepare import at_work, quota_after
@@ -196,9 +196,9 @@ def record(runner: Runner, judged: Judged) -> Step:
             spent=done.spent,
             record=done.iteration,
             effects=done.effects,
-            state=encoded_state(done.state),
+            state=done.state,
             stories={done.story: state},
-            meta={CIRCUIT_KEY: done.state.breaker, quota_key(runner.run): quota},
+            meta={quota_key(runner.run): quota},
             events=(ended,),
         )
     )

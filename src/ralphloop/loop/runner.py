@@ -24,7 +24,6 @@ from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
 from ralphloop.journal.lock import RunLock, neighbours, try_turn, wait_for_turn
-from ralphloop.journal.session import CIRCUIT_KEY, encoded_state
 from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,
@@ -206,9 +205,8 @@ class Runner(msgspec.Struct, kw_only=True):
             change,
             after=session.number,
             now=self.clock(),
-            state=encoded_state(state),
+            state=state,
             stories=moved,
-            meta={CIRCUIT_KEY: state.breaker} if state.breaker != before.breaker else {},
         )
         session.state = state
         self.tell_circuit(before.breaker)
