@@ -113,7 +113,7 @@ def analysis_object(taken: Step, response: Response, *, timestamp: str) -> JsonO
         },
         "completion_indicators": analysis.indicators.count,
         "exit_decision": decision.word,
-        "stuck_loop_detected": analysis.stuck_loop_detected,
+        "stuck_loop_detected": bool(analysis.stuck),
         "circuit_breaker_state": analysis.circuit,
         "outcome": analysis.outcome,
         "outcome_reason": response.reason,

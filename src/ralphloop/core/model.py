@@ -320,10 +320,6 @@ class Analysis(Value, kw_only=True):
     warnings: tuple[str, ...] = ()
 
     @property
-    def stuck_loop_detected(self) -> bool:
-        return bool(self.stuck)
-
-    @property
     def is_blocked(self) -> bool:
         """The agent says that only a person can go on."""
         if self.outcome.is_infrastructure or self.status is None:

@@ -256,7 +256,7 @@ def _warns(expected: object, got: tuple[str, ...]) -> bool:
 _EXPECTATIONS: dict[str, tuple[Callable[[Step], object], Callable[..., bool]]] = {
     "decision": (lambda taken: str(taken.decision.word), _same_word),
     "outcome": (lambda taken: str(taken.analysis.outcome), _same_word),
-    "stuck": (lambda taken: taken.analysis.stuck_loop_detected, eq),
+    "stuck": (lambda taken: bool(taken.analysis.stuck), eq),
     "progress": (lambda taken: taken.analysis.progress, eq),
     "status_found": (lambda taken: taken.analysis.status is not None, eq),
     "exit_signal": (lambda taken: taken.analysis.exit_signal, eq),

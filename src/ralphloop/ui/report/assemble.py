@@ -112,12 +112,9 @@ def _headline(night: Night, run: RunRecord, groups: Iterable[Group]) -> str:
     counts = {group.key: group.count for group in groups}
     stories = f"{night.passed} of {counted(night.total, 'story')} passed"
     parts = [stories if night.total and run.prd_path else "a plain loop"]
-    if waiting := counts["waiting"]:
-        parts.append(f"{waiting} {'waits' if waiting == 1 else 'wait'} for you")
-    if failed := counts["failed"]:
-        parts.append(f"{failed} failed")
-    if review := counts["review"]:
-        parts.append(f"{review} to review")
+    wait = "waits for you" if counts["waiting"] == 1 else "wait for you"
+    told = {"waiting": wait, "failed": "failed", "review": "to review"}
+    parts += [f"{counts[key]} {words}" for key, words in told.items() if counts[key]]
     if run.ended_at is None:
         parts.append("its process is gone" if night.died else "still running")
     elif run.decision in ENDINGS and run.decision not in _TOLD_ALREADY:
