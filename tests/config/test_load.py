@@ -40,6 +40,7 @@ calls_per_hour = 100
 iteration_timeout = "60m"
 stall_timeout = "10m"
 max_attempts = 3
+max_story_share = 0.5
 on_usage_limit = "wait"
 backoff = "5s"
 [circuit]
@@ -49,6 +50,9 @@ same_error_threshold = 5
 output_decline_percent = 70
 cooldown_minutes = 0
 test_saturation = 3
+treading_window = 6
+treading_lines = 10
+interim_checks = 5
 [exit]
 gate = "dual"
 [git]

@@ -32,6 +32,8 @@ def observe(word: str, number: int) -> BreakerInput:
         infrastructure="infra" in kind,
         waits="asks" in kind,
         error=error or None,
+        by_check=kind == "check",
+        checked=kind in ("check", "green"),
         relieved="pass" in kind,
         output_declined="output fell by 90 %" if kind == "decline" else None,
     )
@@ -110,6 +112,14 @@ def test_S02_AC3_open_stays_open_whatever_happens() -> None:
 def test_what_resets_the_same_error_count(row: list[str], expected: Circuit) -> None:
     """A clean iteration, another error or a pass resets the row; infrastructure does not touch it."""
     assert run(*row).circuit is expected
+
+
+def test_only_a_look_at_the_checks_moves_the_count_of_their_error() -> None:
+    """Iterations without a check run neither raise nor reset it; a green run ends it."""
+    between = run("check:E", "work", "check:E", "work", "work", "check:E")
+    assert (between.same_error, between.last_error) == (3, "E")
+    assert run("check:E", "green", "check:E").same_error == 1
+    assert run("error:E", "work", "error:E").same_error == 1  # the agent's own words would tell
 
 
 def test_infrastructure_neither_counts_nor_breaks_a_row() -> None:

@@ -227,6 +227,68 @@ GUARDS = (
         words="no progress in 3 iterations in a row",
     ),
     Guard(
+        name="a counter that goes up",
+        agent="write('counter.txt', START); status(words=f'Improved it, round {START}.')",
+        starts=9,  # from the sixth on nothing has come of it
+        code=1,
+        words="treading water: 6 iterations without a claim differ by 1 lines",
+        setting={"checks": TRUE},
+    ),
+    Guard(
+        name="a counter that goes up, two stories",
+        agent="write(f'{STORY}.txt', START); status(words=f'Improved it, round {START}.')",
+        starts=19,  # eight for each, then three of the first one's second chance
+        code=1,
+        words="two stories in a row were set aside without any progress",
+        setting=two(checks=TRUE),
+    ),
+    Guard(
+        name="trivial edits under a red check",
+        agent="""
+        source = pathlib.Path("src/a.py")
+        source.write_text(f"total = {START}\\n" + source.read_text().partition("\\n")[2])
+        status(words=f"Tried value {START}.")
+        """,
+        starts=9,
+        code=1,
+        words="treading water",
+        arguments=("--allow-red",),
+        setting={"checks": FALSE, "files": {"src/a.py": "total = 0\nrest = 1\n"}},
+    ),
+    Guard(
+        name="to and fro, with a line in the notes",
+        agent="""
+        write("src/a.py", "x = 1\\n" * (START % 2))
+        with open("NOTES.md", "a") as notes: notes.write(f"- round {START}\\n")
+        status(words=f"Went the other way, round {START}.")
+        """,
+        starts=9,
+        code=1,
+        words="treading water",
+    ),
+    Guard(
+        name="another question each time",
+        agent="""
+        things = ("colour", "font", "name", "icon", "order", "unit", "zone", "size", "tone", "rank")
+        write("QUESTIONS.md", f"Which {things[START - 1]} do you want?\\n")
+        status(words=f"Wrote down what is open about the {things[START - 1]}.")
+        """,
+        starts=9,
+        code=1,
+        words="treading water",
+    ),
+    Guard(
+        name="comments only",
+        agent="""
+        with open("src/a.py", "a") as source: source.write(f"# remark {START}\\n")
+        status(work="DOCUMENTATION", words=f"Explained line {START}.")
+        """,
+        starts=9,
+        code=1,
+        words="treading water",
+        setting={"files": {"src/a.py": "total = 0\n"}},
+    ),
+    Guard(
         name="false done, nothing changed",
         agent="done(signal='true', words=f'All {START} criteria are met. The work is complete.')",
         starts=4,

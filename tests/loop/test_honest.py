@@ -147,6 +147,47 @@ HONEST = (
         starts=25,
     ),
     Honest(
+        name="thirty small files",
+        agent="""
+        write(f"src/part_{START}.py", f"part = {START}\\n")
+        if START < 30: status(words=f"Implemented part {START} of 30.")
+        else: done()
+        """,
+        starts=30,
+        setting={"stories": [story("US-1"), story("US-2", passes=True)]},
+    ),
+    Honest(
+        name="one long document, paragraph by paragraph",
+        agent="""
+        with open("docs.md", "a") as text: text.write(f"\\nParagraph {START}, on one long line.\\n")
+        if START < 15: status(work="DOCUMENTATION", words=f"Wrote paragraph {START}.")
+        else: done(work="DOCUMENTATION")
+        """,
+        starts=15,
+        setting={"files": {"docs.md": "# Guide\n"}},
+    ),
+    Honest(
+        name="a test first, then its code, eight times",
+        agent="""
+        name, case = ("tests/test_all.py", "src/all.py")[START % 2 == 0], (START + 1) // 2
+        pathlib.Path(name).parent.mkdir(exist_ok=True)
+        with open(name, "a") as text: text.write(f"def case_{case}():\\n    return {case}\\n\\n")
+        if START < 16: status(words=f"Step {START}.", tests="FAILING" if START % 2 else "PASSING")
+        else: done()
+        """,
+        starts=16,
+        setting={"checks": [["sh", "-c", "test ! -f tests/test_all.py || test -f src/all.py"]]},
+    ),
+    Honest(
+        name="a picture that gets better",
+        agent="""
+        pathlib.Path("logo.png").write_bytes(bytes([0, START]) * 400)
+        if START < 9: status(words=f"Drew it again, version {START}.")
+        else: done()
+        """,
+        starts=9,
+    ),
+    Honest(
         name="different errors on the way",
         agent="""
         write("src/a.py", START)

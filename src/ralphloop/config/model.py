@@ -40,6 +40,7 @@ Variables = Annotated[dict[str, str], msgspec.Meta(extra={"form": Form.VARIABLES
 Limit = Annotated[int, msgspec.Meta(ge=0, le=_BILLION)]
 Threshold = Annotated[int, msgspec.Meta(ge=1, le=_BILLION)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=_BILLION)]
+Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 FileName = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -142,6 +143,7 @@ class LimitsSection(Section):
     iteration_timeout: Duration = 60 * 60.0
     stall_timeout: Duration = 10 * 60.0
     max_attempts: Limit = 3
+    max_story_share: Part = 0.5  # of the limits above, while another story could run
     on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
     backoff: Duration = 5.0  # after the first outage; doubles with each, at most 5 minutes
 
@@ -156,6 +158,9 @@ class CircuitSection(Section):
     output_decline_percent: Percent = _USUAL.output_decline_percent
     cooldown_minutes: Amount = _USUAL.cooldown_minutes  # 0: manual reset only
     test_saturation: Limit = _USUAL.test_saturation
+    treading_window: Limit = _USUAL.treading_window
+    treading_lines: Limit = _USUAL.treading_lines
+    interim_checks: Limit = _USUAL.interim_checks
 
 
 class ExitSection(Section):

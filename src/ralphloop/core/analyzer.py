@@ -61,7 +61,10 @@ def analyze(
         or (error_signature(failed[-1].output_tail) if failed else None),
         test_only=not facts.about_tests and _only_tests(evidence, block),
         question=claims.question_to_person(words),
-        warnings=_warnings(response, evidence, outcome, words),
+        warnings=(
+            *_warnings(response, evidence, outcome, words),
+            *(progress.reasons if progress.treading else ()),
+        ),
     )
 
 

@@ -25,6 +25,7 @@ class BreakerState(Value, kw_only=True):
     no_progress: int = 0
     same_error: int = 0
     last_error: str | None = None
+    by_check: bool = False  # that error is a check's, not the agent's word
     opened_count: int = 0
     history: tuple[Transition, ...] = ()
 
@@ -37,6 +38,8 @@ class BreakerInput(Value, kw_only=True):
     infrastructure: bool = False
     waits: bool = False  # its story asks a person; others may go on
     error: str | None = None
+    by_check: bool = False  # the error is a check's
+    checked: bool = False  # checks ran, so what they do not show is gone
     relieved: bool = False  # a story or check newly passed: the error's row starts anew
     output_declined: str | None = None  # the words, if output fell
     at: float | None = None
@@ -70,7 +73,9 @@ def reset(
 ) -> BreakerState:
     """Back to CLOSED with both counts at zero; the history stays."""
     moved = _move(state, Circuit.CLOSED, reason, iteration=iteration, at=at)
-    return msgspec.structs.replace(moved, no_progress=0, same_error=0, last_error=None)
+    return msgspec.structs.replace(
+        moved, no_progress=0, same_error=0, last_error=None, by_check=False
+    )
 
 
 def open_now(
@@ -100,11 +105,14 @@ def _count(state: BreakerState, seen: BreakerInput) -> BreakerState:
     no_progress = 0 if seen.progress else state.no_progress + (not seen.waits)
     if seen.infrastructure:  # only its progress counts
         return msgspec.structs.replace(state, no_progress=no_progress)
+    if seen.error is None and state.by_check and not (seen.checked or seen.relieved):
+        return msgspec.structs.replace(state, no_progress=no_progress)  # nobody looked for it
     return msgspec.structs.replace(
         state,
         no_progress=no_progress,
         same_error=_same_error(state, seen),
         last_error=seen.error,
+        by_check=seen.by_check,
     )
 
 

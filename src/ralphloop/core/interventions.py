@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ralphloop.core import breaker
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import Value
-from ralphloop.core.policy import Policy
+from ralphloop.core.policy import Policy, Share
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, VerifySeen
 from ralphloop.text.plain import counted, one_line
@@ -47,6 +47,9 @@ class MarkedByHand(Intervention, kw_only=True, tag="marked_by_hand"):
 
 class SecondChance(Intervention, kw_only=True, tag="second_chance"):
     story: str
+    told: str = ""  # what became of what it left behind, for its prompt
+    tree: str = ""  # as it was before that was put back
+    head: str = ""
 
 
 class Reopened(Intervention, kw_only=True, tag="reopened"):
@@ -139,12 +142,11 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
                 "second_chance": bool(aside),
             }
             one = replace(state.story(story), **moved, reason=aside, attempts=0, saturated=False)
-            return {story: one}
+            return {story: replace(one, share=Share())}
         case MarkedByHand(marks=marks):
             return {story: _by_hand(state.story(story), mark) for story, mark in marks.items()}
         case SecondChance(story=story):
-            fresh = {"standing": Standing.OPEN, "attempts": 0, "saturated": False}
-            return {story: replace(state.story(story), **fresh, second_chance=True)}
+            return {story: _second_chance(state.story(story), change)}
         case Reopened():
             return {name: _reopened(one, change) for name, one in state.stories.items()}
         case PassTakenBack(reasons=reasons):
@@ -171,6 +173,16 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
     return {}
 
 
+def _second_chance(state: StoryState, change: SecondChance) -> StoryState:
+    """Open once more; what was put back is its own work and not where it begins."""
+    fresh = {"standing": Standing.OPEN, "attempts": 0, "saturated": False, "share": Share()}
+    state = replace(state, **fresh, second_chance=True)
+    if not change.told:
+        return state
+    began = {"start_tree": change.tree, "start_head": change.head}
+    return replace(state, **began, findings=(change.told, *state.findings))
+
+
 def _by_hand(state: StoryState, passes: bool) -> StoryState:
     if not passes:
         return replace(state, standing=Standing.OPEN, grade="", reason="")
@@ -181,7 +193,8 @@ def _by_hand(state: StoryState, passes: bool) -> StoryState:
 def _reopened(state: StoryState, change: Reopened) -> StoryState:
     if change.waiting_only and state.standing is Standing.SET_ASIDE:
         return state
-    state = replace(state, saturated=False)
+    share = state.share if change.waiting_only else Share()  # of a new session's limits
+    state = replace(state, saturated=False, share=share)
     if state.standing is Standing.PASSED:
         return replace(state, asked=())  # a person has seen what it took away
     if state.standing is Standing.OPEN:

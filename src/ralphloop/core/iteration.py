@@ -27,7 +27,7 @@ from ralphloop.core.model import (
     Value,
 )
 from ralphloop.core.policy import Limits, Policy
-from ralphloop.core.progress import Progress
+from ralphloop.core.progress import Footprint, Progress
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import StoryState
 
@@ -150,6 +150,7 @@ class Weighed(Value, kw_only=True):
     moved: Progress
     verdict: StoryVerdict
     analysis: Analysis
+    trail: tuple[Footprint, ...] = ()  # of its story, this start included
 
     @property
     def passed(self) -> bool:
@@ -158,6 +159,10 @@ class Weighed(Value, kw_only=True):
     @property
     def infrastructure(self) -> bool:
         return self.analysis.outcome.is_infrastructure
+
+    @property
+    def claimed(self) -> bool:
+        return self.analysis.story_claimed or self.analysis.exit_signal
 
 
 class KeptAnswer(Response, kw_only=True):

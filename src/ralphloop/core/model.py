@@ -207,6 +207,7 @@ class Evidence(Value, kw_only=True):
     checks: tuple[CheckResult, ...] | None = None
     stories_passed: int | None = None
     work_files: tuple[str, ...] | None = None
+    net_lines: int | None = None  # over the story's last unclaimed iterations, this one included
     head: str = ""
     changed: ChangedFiles = ChangedFiles()
     comparison: Comparison = Comparison()

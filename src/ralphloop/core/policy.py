@@ -30,6 +30,7 @@ class Limits(Value, kw_only=True):
     max_tokens: int = 0  # without cache reads
     max_time: float = 0.0  # seconds of wall clock, waits included
     max_attempts: int = 0  # failed ones per story, then it is set aside
+    max_story_share: float = 0.0  # of the limits above, for one story while another can run
 
 
 class Extra(Value, kw_only=True):
@@ -77,6 +78,29 @@ def reached(limits: Limits, totals: Totals) -> Decision | None:
         all_used = f"{totals.iterations} iterations were allowed and are used"
         return Decision(word=ExitDecision.MAX_ITERATIONS, reasons=(all_used,))
     return None
+
+
+class Share(Value, kw_only=True):
+    """What one story has used since it was last taken up; waits are no part of it."""
+
+    iterations: int = 0
+    cost_usd: float = 0.0
+    active_s: float = 0.0
+
+
+def share_used(limits: Limits, used: Share) -> str:
+    """In words, which limit a story has had its share of; empty where it has not."""
+    part = limits.max_story_share
+    if not part or used.iterations < SHARE_FROM:
+        return ""
+    if 0 < limits.max_iterations * part <= used.iterations:
+        return f"it used {used.iterations} of {limits.max_iterations} iterations, its share"
+    if 0 < limits.max_cost_usd * part <= used.cost_usd:
+        return f"it used ${used.cost_usd:.2f} of ${limits.max_cost_usd:.2f}, its share"
+    if 0 < limits.max_time * part <= used.active_s:
+        spans = format_duration(used.active_s), format_duration(limits.max_time)
+        return f"it worked {spans[0]} of {spans[1]}, its share"
+    return ""
 
 
 def money_left(limits: Limits, totals: Totals) -> float | None:
@@ -133,6 +157,9 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     output_decline_percent: int = 70
     cooldown_minutes: float = 0.0
     test_saturation: int = 3
+    treading_window: int = 6  # unclaimed iterations of a story that are looked at together
+    treading_lines: int = 10  # they have to differ by so many, or they tread water
+    interim_checks: int = 5  # every so many unclaimed iterations in a row the checks run
     limits: Limits = Limits()
     ask_for_status: bool = True  # an answer without its block is put back to the agent, once
     commits: bool = True  # a passed story gets a commit of its own
@@ -148,4 +175,5 @@ STUCK_REVISITS = 3  # trees seen before, in a row
 DECLINE_HISTORY = 3  # earlier iterations a decline is measured against
 STARTUP_ERRORS = 2  # in a row: something is broken here
 UNANSWERED = 2  # times a status block was asked for in vain: it is not asked for again
+SHARE_FROM = 6  # iterations that every story may use
 PAID_FAILURES = 10  # infrastructure failures after model output, in a row

@@ -2,7 +2,8 @@
 
 Changed files in a tree not seen before, a check that turned green, a story that passed.  An empty
 commit, a tree seen before and a bare claim are none; the claim stands in only where nothing could
-be measured.
+be measured.  Over a row of unclaimed iterations it is the net difference that counts: together a
+handful of lines, in files that are touched again and again, is treading water.
 
 Its opposite are named signs of going in circles, over a bounded window of the agent's iterations.
 Each says what it saw, so that the nudge and the report can repeat it.  Being stuck is a flag, never
@@ -10,6 +11,7 @@ a decision; infrastructure endings are not in the window at all.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -22,11 +24,13 @@ from ralphloop.core.policy import (
     STUCK_ERRORS,
     STUCK_REPLIES,
     STUCK_REVISITS,
+    Policy,
 )
 from ralphloop.text.status import StatusBlock
 
 MAX_TREES = 2_000
 MAX_GREENED = 500
+_MOST_FILES = 100
 
 
 class Memory(Value, kw_only=True):
@@ -42,6 +46,37 @@ class Progress(Value, kw_only=True):
     reasons: tuple[str, ...] = ()
     turned_green: tuple[str, ...] = ()
     revisited: bool = False  # files changed, but only back to a tree seen before
+    treading: bool = False  # the last iterations together come to next to nothing
+
+
+class Footprint(Value, kw_only=True):
+    """What is kept of an unclaimed iteration: the tree it began with, and what it touched."""
+
+    tree: str = ""
+    files: tuple[str, ...] | None = ()  # None: unknown, or more than is kept
+
+
+def footprint(tree: str, evidence: Evidence) -> Footprint:
+    """What this iteration leaves to those that look back."""
+    files = evidence.work_files
+    if files is None and not evidence.files_changed:
+        files = ()
+    return Footprint(tree=tree, files=files if files is None or len(files) <= _MOST_FILES else None)
+
+
+def treading_water(trail: Sequence[Footprint], evidence: Evidence, policy: Policy) -> str:
+    """Why the last of these iterations is no progress, in words; empty where it may be."""
+    lines, last = evidence.net_lines, trail[-policy.treading_window :]
+    if not 0 < policy.treading_window <= len(last) or lines is None:
+        return ""
+    touched = Counter(file for step in last for file in step.files or ())
+    is_new = 1 in touched.values() or any(step.files is None for step in last)
+    if lines >= policy.treading_lines or is_new:
+        return ""
+    return (
+        f"treading water: {len(last)} iterations without a claim differ by {lines} lines,"
+        " in the same files each time"
+    )
 
 
 def assess(evidence: Evidence, claim: StatusBlock | None, memory: Memory) -> Progress:

@@ -31,7 +31,7 @@ from ralphloop.core.iteration import (
     kept,
 )
 from ralphloop.core.model import Analysis, Circuit, Decision, Evidence, ExitDecision, Outcome, Value
-from ralphloop.core.policy import UNANSWERED, Policy, reached
+from ralphloop.core.policy import UNANSWERED, Policy, reached, share_used
 from ralphloop.core.progress import WindowEntry
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_after import (
@@ -46,6 +46,7 @@ from ralphloop.core.story_state import Standing, StoryState, verify_was
 from ralphloop.core.totals import Spent, Totals
 from ralphloop.text.lines import speech
 from ralphloop.text.plain import counted
+from ralphloop.text.signatures import error_signature
 
 VERIFY = "verify"  # the name of the check that is a story's own command
 
@@ -86,7 +87,9 @@ def needs(
     claim = claim_of(result.heard, passes_set=evidence.passes_set)
     if settle(result.heard, result.end, evidence).is_infrastructure:
         return None
-    if evidence.checks is None and (claim.story or claim.exit_signal):
+    every = policy.interim_checks  # without a claim, so that the agent hears how things stand
+    is_due = every > 0 and (start.state.unclaimed + 1) % every == 0
+    if evidence.checks is None and (claim.story or claim.exit_signal or is_due):
         return Need.CHECKS
     if evidence.doubts is None and claim.story and start.story and not evidence.checks_cut:
         return Need.DOUBTS
@@ -149,6 +152,11 @@ def _weighed(
     if evidence.stories_passed is None:
         evidence = replace(evidence, stories_passed=int(verdict.passed))
     moved = progress.assess(evidence, response.status, state.memory)
+    brought = claim.story or claim.exit_signal or moved.turned_green or evidence.stories_passed
+    trail = () if brought else (*start.state.trail, progress.footprint(start.tree, evidence))
+    words = progress.treading_water(trail, evidence, policy)
+    if words and not outcome.is_infrastructure:
+        moved = replace(moved, made=False, reasons=(words,), treading=True)
     return Weighed(
         start=start,
         result=result,
@@ -159,6 +167,7 @@ def _weighed(
         analysis=analyze(
             response, evidence, claim, iteration=state.starts + 1, outcome=outcome, progress=moved
         ),
+        trail=trail[-policy.treading_window :],
     )
 
 
@@ -238,12 +247,18 @@ def _look_back(state: RunState, one: Weighed) -> tuple[RunState, Weighed]:
 
 def _circuit(state: RunState, one: Weighed) -> RunState:
     analysis, evidence, moved = one.analysis, one.evidence, one.moved
+    error, checked = analysis.error_signature, bool(evidence.checks)
+    by_check = error is not None and error_signature(final_words(one.result.heard)) is None
+    if by_check and not (one.claimed or moved.treading):
+        error, checked, by_check = None, False, False  # an interim look at work in progress
     seen = BreakerInput(
         iteration=analysis.iteration,
         progress=moved.made,
         infrastructure=one.infrastructure,
         waits=analysis.is_blocked and evidence.stories.total is not None,
-        error=analysis.error_signature,
+        error=error,
+        by_check=by_check,
+        checked=checked,
         relieved=bool(moved.turned_green or one.passed),
         output_declined=analysis.decline.detail if analysis.decline else None,
         at=evidence.at,
@@ -351,35 +366,38 @@ def _quarantined(
 ) -> tuple[RunState, StoryState]:
     """Set a story aside after too many failed attempts; a last one has its second chance first."""
     story, facts = state.story(key), one.evidence.stories
-    if decision.word is not ExitDecision.CONTINUE or not _is_worn_out(state, story, one):
+    worn_out = _is_worn_out(story, one)
+    share = "" if worn_out else share_used(one.policy.limits, story.share)
+    stays = facts.total is None or facts.current is None or story.standing is not Standing.OPEN
+    stays = stays or state.breaker.circuit is Circuit.OPEN or not (worn_out or share)
+    if decision.word is not ExitDecision.CONTINUE or stays:
         return state, story
     apart = sum(_is_apart(other) for name, other in state.stories.items() if name != key)
     others = (facts.total or 0) - facts.passed - apart > 1
     if facts.others is not None:
         others = facts.others > 0
-    if not others and not one.analysis.story_claimed:
+    if not others and (share or not one.analysis.story_claimed):
         return state, story  # a last story that goes nowhere is the breaker's business
     failed = f"{counted(story.attempts, 'attempt')} failed"
-    words = "only tests were written" if story.saturated else failed
+    words = share or ("only tests were written" if story.saturated else failed)
     story = story.put_aside(words, others=others)
     state = state.with_stories({key: story})
     if story.standing is not Standing.SET_ASIDE:
         return state, story
-    return set_aside(state, f"{key or 'the work'} was set aside", at=one.evidence.at), story
+    reason = f"{key or 'the work'} was set aside"
+    return set_aside(state, reason, is_idle=not share, at=one.evidence.at), story
 
 
-def _is_worn_out(state: RunState, story: StoryState, one: Weighed) -> bool:
-    facts = one.evidence.stories
-    if facts.total is None or facts.current is None or story.standing is not Standing.OPEN:
-        return False
-    worn_out = 0 < one.policy.limits.max_attempts <= story.attempts
-    return (story.saturated or worn_out) and state.breaker.circuit is not Circuit.OPEN
+def _is_worn_out(story: StoryState, one: Weighed) -> bool:
+    return story.saturated or 0 < one.policy.limits.max_attempts <= story.attempts
 
 
-def set_aside(state: RunState, reason: str, *, at: float | None = None) -> RunState:
+def set_aside(
+    state: RunState, reason: str, *, is_idle: bool = True, at: float | None = None
+) -> RunState:
     """A story was quarantined: the next one starts CLOSED, unless nothing moves at all."""
-    idle = state.idle_set_asides + 1
-    if idle >= 2:
+    idle = state.idle_set_asides + is_idle
+    if is_idle and idle >= 2:
         words = "two stories in a row were set aside without any progress"
         circuit = breaker.open_now(state.breaker, words, iteration=state.starts, at=at)
     else:

@@ -9,6 +9,8 @@ agent that was asked for its status block has answered twice in one start, and b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from ralphloop.core.grading import UNCHANGED
@@ -23,6 +25,8 @@ from ralphloop.core.model import (
     Response,
     Usage,
 )
+from ralphloop.core.policy import Share
+from ralphloop.core.progress import failed_checks
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
 from ralphloop.core.totals import Spent
 from ralphloop.text.plain import one_line
@@ -39,6 +43,8 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
         return state
     findings = evidence.findings
     unchanged = f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
+    unclaimed = 0 if one.claimed else one.start.state.unclaimed + 1
+    looked = _looked(unclaimed, one)
     row = state.test_row + 1 if analysis.test_only and not passed else 0
     saturated = 0 < one.policy.test_saturation <= row
     state = replace(
@@ -48,7 +54,10 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
             *findings,
             *_cut_short(one),
             *((unchanged,) if UNCHANGED in verdict.reasons else ()),
+            *looked,
         ),
+        unclaimed=unclaimed,
+        trail=one.trail,
         challenged=(*one.start.state.challenged, *findings)[-_KEPT_CHALLENGES:],
         reason="; ".join(verdict.reasons),
         test_row=0 if saturated else row,
@@ -75,6 +84,19 @@ def _cut_short(one: Weighed) -> tuple[str, ...]:
     return (f"The last run was stopped before it was through: {said}",) if said else ()
 
 
+def _looked(unclaimed: int, one: Weighed) -> Iterator[str]:
+    """What the agent is told where it goes on and on without calling the story done."""
+    if one.moved.treading:
+        yield f"{one.moved.reasons[0]}. That counts as no progress."
+    if one.evidence.checks and not one.claimed:
+        red = ", ".join(check.name for check in failed_checks(one.evidence))
+        how = f"{red} failed" if red else "all are green"
+        yield (
+            f"After {unclaimed} runs in a row without a claim the checks were run: {how}."
+            " If it is done, report COMPLETE; if not, say what is left."
+        )
+
+
 def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
     """The output of the checks that failed, the end of each, for the next prompt."""
     failed = [check for check in checks if check.status is CheckStatus.FAILED]
@@ -95,6 +117,7 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
         test_row=now.test_row,
         saturated=now.saturated,
         iterations=before.iterations + 1,
+        share=_share(now.share, one),
         start_tree=before.start_tree or one.start.tree,
         start_head=before.start_head or one.start.head,
         cost_usd=before.cost_usd + cost_of(result.response, before, result.asked),
@@ -106,6 +129,18 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
         leftovers=result.leftovers,
         asked=one.evidence.asked,
         lost=one.evidence.lost,
+    )
+
+
+def _share(had: Share, one: Weighed) -> Share:
+    """With what this start used; its checks take time as well."""
+    response, checks = one.result.response, one.evidence.checks or ()
+    return Share(
+        iterations=had.iterations + (response.model_output or not one.infrastructure),
+        cost_usd=had.cost_usd + cost_of(response, one.start.state, one.result.asked),
+        active_s=had.active_s
+        + one.result.end.duration_s
+        + sum(check.duration_s for check in checks),
     )
 
 

@@ -11,6 +11,8 @@ from typing import Self
 import msgspec
 
 from ralphloop.core.model import Analysis, CheckStatus, Usage, Value
+from ralphloop.core.policy import Share
+from ralphloop.core.progress import Footprint
 from ralphloop.core.story import Story
 
 MAX_FAILURE_CHARS = 16_000
@@ -37,6 +39,9 @@ class StoryState(Value, kw_only=True):
     attempts: int = 0  # failed ones, since it was last taken up
     failed: int = 0  # all of them
     iterations: int = 0
+    share: Share = Share()  # what it used since it was last taken up
+    unclaimed: int = 0  # iterations in a row that did not call it done
+    trail: tuple[Footprint, ...] = ()  # the last of those that brought nothing but changes
     start_tree: str = ""
     start_head: str = ""
     verify_before: VerifySeen | None = None

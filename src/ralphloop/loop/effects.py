@@ -25,6 +25,7 @@ from ralphloop.core.interventions import (
     Committed,
     LeftoversSaved,
     PassTakenBack,
+    SecondChance,
     Vouched,
 )
 from ralphloop.core.iteration import AddProgress, AnyEffect, CommitStory, MarkStory, SaveLeftovers
@@ -73,7 +74,9 @@ def apply_effects(
         runner.session.expected_head = (repo.head() if repo else None) or ""
         # Only trees that open stories may still be compared with or restored to are kept.
         states = runner.session.stories.values()
-        trees = {one.start_tree for one in states if one.standing is not Standing.PASSED}
+        still_open = [one for one in states if one.standing is not Standing.PASSED]
+        trees = {one.start_tree for one in still_open}
+        trees |= {step.tree for one in still_open for step in one.trail}
         runner.measure.prune(filter(None, {*trees, runner.session.frozen.start_tree}))
 
 
@@ -99,6 +102,22 @@ def _set_aside(runner: Runner, number: int, effect: SaveLeftovers) -> Steps[None
     runner.intervene(LeftoversSaved(story=story, ref=saved.ref))
     if still_there := "; ".join(filter(None, (saved.problem, *saved.left))):
         add_note(runner, f"changes of {story}, set aside, are still there: {still_there}")
+
+
+def second_chance(runner: Runner, story: str) -> SecondChance:
+    """The story once more, from what it left behind where that can be put back."""
+    from ralphloop.repo.set_aside import return_saved
+
+    repo, ref = runner.setup.repo, runner.session.story(story).saved_ref
+    if repo is None or not ref or not repo.commit_of(ref):
+        return SecondChance(story=story)
+    before = runner.tree()
+    problem = return_saved(repo, ref)
+    runner.seen = None
+    told = "This is a second chance: what earlier tries left is in the work tree. Go on from there."
+    if problem:
+        told = f"Work of earlier tries could not be put back ({problem}); see: git show {ref}"
+    return SecondChance(story=story, told=told, tree=before.tree, head=before.head or "")
 
 
 def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:

@@ -117,6 +117,7 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
         commits=commits.count,
         tree=after.tree,
         work_files=changed.work_files(),
+        net_lines=_net_lines(runner, begun, after),
         head=after.head or "",
         changed=ChangedFiles(
             count=changed.count,
@@ -133,6 +134,14 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
     stories = listed.stories.with_passes(dict.fromkeys(gone, False)) if listed.stories else None
     doubts = (*lost.values(), *meddled, *listed.doubts)
     return Measured(after=after, evidence=evidence, stories=stories, doubts=doubts)
+
+
+def _net_lines(runner: Runner, begun: Begun, after: Snapshot) -> int | None:
+    """What the story's last unclaimed iterations come to; None before there are enough of them."""
+    others = runner.policy.treading_window - 1
+    trail = begun.state.trail[-others:] if others > 0 else ()
+    first = trail[0].tree if trail else begun.before.tree
+    return runner.measure.net_lines(first, after.tree) if len(trail) >= others else None
 
 
 def _checked(runner: Runner, begun: Begun, evidence: Evidence) -> Steps[Evidence]:

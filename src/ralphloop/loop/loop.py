@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside
-from ralphloop.core.interventions import CooledDown, MarkedByHand, SecondChance, VerifyRan
+from ralphloop.core.interventions import CooledDown, MarkedByHand, VerifyRan
 from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.planning import choose, ending, marked_by_hand, nothing_to_run
 from ralphloop.core.policy import reached
@@ -16,7 +16,7 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, VerifySeen, verify_was
 from ralphloop.errors import InputError
 from ralphloop.loop.begin import Begun, begin
-from ralphloop.loop.effects import apply_effects, take_back, tell_taken_back
+from ralphloop.loop.effects import apply_effects, second_chance, take_back, tell_taken_back
 from ralphloop.loop.judging import Judged, judge, learn_from, record
 from ralphloop.loop.repair import head_moved, trouble
 from ralphloop.loop.requests import handle_requests, pause
@@ -108,7 +108,7 @@ def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decis
         decision = nothing_to_run(stories, runner.session.stories, only=only, last=last)
         return choose_next(runner) if _not_upheld(runner, decision) else decision
     if choice.second_chance:
-        runner.intervene(SecondChance(story=choice.story.id))
+        runner.intervene(second_chance(runner, choice.story.id))
     return choice.story, stories
 
 

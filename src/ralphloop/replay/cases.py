@@ -51,6 +51,7 @@ class CaseEvidence(Value, kw_only=True):
     checks: str | None = None  # passed, failed, no_tests; anything else: none ran
     stories_passed: int | None = None
     tree: str | None = None
+    net_lines: int | None = None  # over the story's last unclaimed iterations
 
 
 class CaseIteration(Value, kw_only=True):

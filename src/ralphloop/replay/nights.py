@@ -284,4 +284,5 @@ def _measured(evidence: Evidence, names: dict[str, str]) -> CaseEvidence:
         checks=CheckStatus.FAILED if failed else statuses[-1] if statuses else None,
         stories_passed=evidence.stories_passed,
         tree=evidence.tree and names.setdefault(f"tree {evidence.tree}", f"t{len(names)}"),
+        net_lines=evidence.net_lines,
     )

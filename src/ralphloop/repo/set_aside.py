@@ -7,7 +7,8 @@ neither work tree nor index nor branch move, and one `git cherry-pick` brings it
 Restored: exactly the paths that were saved, from the snapshot taken at the story's start.  What the
 agent committed stays in history and is undone by an ordinary commit.  Nothing is restored where the
 work tree was dirty when the run began, or where the repository stands somewhere else by now.
-Doing it twice, after a crash in between, ends the same.
+Doing it twice, after a crash in between, ends the same.  A second chance gets it back as a patch,
+where nothing else has changed the same places.
 
 Going back to the branch of the run after an agent left it.  Where its commits add to the branch,
 the branch simply has them: index and work tree stay.  Anything else (an older commit, a branch
@@ -44,6 +45,10 @@ from ralphloop.repo.work_tree import Repository, contains, patiently, wait_for_l
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
 _TIMEOUT_S = 600.0
 _MAX_NOTES = 20
+_AS_A_PATCH = tuple(
+    "diff-tree --root --no-commit-id -p --binary --full-index --no-renames --no-ext-diff"
+    " --no-textconv".split()
+)
 _NOT_IN_REFS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -164,6 +169,19 @@ def set_aside(
         problem = _clean(aside, changes, run, story_id)
     left = tuple(aside.left[:_MAX_NOTES])
     return SetAside(ref=aside.ref if commit else "", left=left, problem=problem)
+
+
+def return_saved(repo: Repository, ref: str) -> str:
+    """Put saved leftovers back into the work tree, all or nothing; why not, in words."""
+    patch = repo.git.attempt(*_AS_A_PATCH, ref, timeout_s=_TIMEOUT_S)
+    if patch.returncode or patch.timed_out or patch.overflowed:
+        return "it cannot be read"
+    git, apply = repo.git.writing(), ("apply", "--whitespace=nowarn")
+    there = git.attempt(*apply, "--reverse", "--check", stdin=patch.stdout, timeout_s=_TIMEOUT_S)
+    if there.returncode == 0:
+        return ""  # nobody took it away
+    ended = git.attempt(*apply, stdin=patch.stdout, timeout_s=_TIMEOUT_S)
+    return "" if ended.returncode == 0 else "other work has changed the same places since"
 
 
 def ref_name(run: str, number: int, kind: str = "set-aside") -> str:

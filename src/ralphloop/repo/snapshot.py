@@ -32,6 +32,7 @@ from ralphloop.text.test_paths import is_test_path
 
 MAX_CHANGES = 10_000
 _MAX_COUNTED_LINES_IN = 2_000
+_MAX_WEIGHED = 100  # files whose lines are looked at together
 _MAX_SUBJECTS = 20
 _GENERATED = (
     ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".mypy_cache",
@@ -142,6 +143,19 @@ class Snapshotter:
             insertions=None if counts is None else plus,
             deletions=None if counts is None else minus,
         )
+
+    def net_lines(self, before: str, after: str) -> int | None:
+        """Lines in which two trees differ; None where they cannot be counted."""
+        if before == after:
+            return 0
+        changes, counts = self._compared(Snapshot(tree=before), Snapshot(tree=after))
+        lines = [record.split(b"\t", 2)[:2] for record in counts or () if record]
+        if counts is None or len(changes) > _MAX_WEIGHED or any(b"-" in pair for pair in lines):
+            return None
+        names = (name for change in changes for name in (change.before, change.after) if name)
+        if any(sorting.is_placeholder(content) for content in self.contents(names).values()):
+            return None
+        return sum(int(number) for pair in lines for number in pair)
 
     def _compared(
         self, before: Snapshot, after: Snapshot
