@@ -6,8 +6,18 @@ import msgspec
 import pytest
 
 from ralphloop.core.exit_gate import GateInput, decide
-from ralphloop.core.model import Analysis, ExitDecision, Indicators, Outcome
+from ralphloop.core.model import (
+    Analysis,
+    CheckResult,
+    CheckStatus,
+    Evidence,
+    ExitDecision,
+    Indicators,
+    Outcome,
+)
 from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import RunState
+from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.text.status import Status, StatusBlock
 
 QUIET = GateInput(
@@ -29,6 +39,12 @@ def said(**more: object) -> Analysis:
     return msgspec.structs.replace(QUIET.analysis, **more)
 
 
+def waiting(count: int) -> RunState:
+    """A run in which so many stories wait for a person."""
+    blocked = StoryState(standing=Standing.BLOCKED)
+    return RunState(stories={f"US-{n}": blocked for n in range(count)})
+
+
 DONE = said(
     exit_signal=True,
     indicators=Indicators(all_tasks_done=True, no_pending_stories=True, status_complete=True),
@@ -43,7 +59,7 @@ def test_a_quiet_run_goes_on() -> None:
 @pytest.mark.parametrize("runnable", [0, 2])
 def test_a_task_that_may_end_the_run_does_so_although_others_are_open(runnable: int) -> None:
     """The permission ends the run with open stories, whether they could run or wait."""
-    decision = decide(at(may_end_run=True, runnable=runnable, waiting=2 - runnable))
+    decision = decide(at(may_end_run=True, runnable=runnable, state=waiting(2 - runnable)))
     assert decision.word is ExitDecision.PROJECT_COMPLETE
     assert decision.reasons == ("the passed task may end the run, 2 stories stay open",)
 
@@ -51,7 +67,7 @@ def test_a_task_that_may_end_the_run_does_so_although_others_are_open(runnable: 
 @pytest.mark.parametrize(
     "more",
     [
-        {"checks_failed": True},
+        {"evidence": Evidence(checks=(CheckResult(name="c", status=CheckStatus.FAILED),))},
         {"analysis": said(status=StatusBlock(status=Status.BLOCKED))},
         {"analysis": said(outcome=Outcome.TRANSIENT)},
     ],
@@ -72,7 +88,7 @@ def test_open_stories_veto_an_exit_signal() -> None:
 @pytest.mark.parametrize(
     "more, word",
     [
-        ({"runnable": 0, "waiting": 1}, ExitDecision.BLOCKED),
+        ({"runnable": 0, "state": waiting(1)}, ExitDecision.BLOCKED),
         ({"runnable": 0}, ExitDecision.NO_RUNNABLE_STORY),
         ({"runnable": 0, "saturated": True}, ExitDecision.TEST_SATURATION),
         ({"saturated": True}, ExitDecision.CONTINUE),

@@ -7,7 +7,15 @@ except that after OPEN everything is circuit_open until a reset.
 
 from __future__ import annotations
 
-from ralphloop.core.model import Analysis, Circuit, Decision, ExitDecision, Outcome, Value
+from ralphloop.core.model import (
+    Analysis,
+    Circuit,
+    Decision,
+    Evidence,
+    ExitDecision,
+    Outcome,
+    Value,
+)
 from ralphloop.core.policy import (
     MIN_INDICATORS,
     PAID_FAILURES,
@@ -17,6 +25,9 @@ from ralphloop.core.policy import (
     OnUsageLimit,
     Policy,
 )
+from ralphloop.core.progress import failed_checks
+from ralphloop.core.run_state import RunState
+from ralphloop.core.story_state import Standing
 from ralphloop.text.status import Status, TestsStatus
 
 
@@ -25,24 +36,17 @@ class GateInput(Value, kw_only=True):
 
     analysis: Analysis
     policy: Policy
+    evidence: Evidence = Evidence()
+    state: RunState = RunState()  # after this iteration
     was_open: bool = False  # the circuit was OPEN before this iteration
-    circuit: Circuit = Circuit.CLOSED
-    circuit_reason: str = ""
     total: int | None = None  # stories; None: there is no list
     open_stories: int = 0  # not passed
     runnable: int = 1  # open and neither waiting nor set aside
-    waiting: int = 0  # stories that wait for a person
     saturated: bool = False  # this iteration completed a test-only row
     may_end_run: bool = False  # tasks.yaml permission of a task that was claimed and passed
     promise: bool = False
-    checks_failed: bool = False
-    checks_ran: bool = False
-    startup_errors: int = 0
-    paid_failures: int = 0
-    iterations: int = 0
     fatal_reason: str = ""
     limit: Decision | None = None  # budget, time: measured by the loop
-    fallback: bool = False  # another agent can take over
 
 
 def decide(at: GateInput) -> Decision:
@@ -58,9 +62,9 @@ def decide(at: GateInput) -> Decision:
 def veto(at: GateInput) -> str | None:
     """Why the project cannot be complete, whatever EXIT_SIGNAL says."""
     block = at.analysis.status
-    if at.checks_failed:
+    if failed_checks(at.evidence):
         return "a check failed"
-    if not at.checks_ran and block and block.tests_status is TestsStatus.FAILING:
+    if not at.evidence.checks and block and block.tests_status is TestsStatus.FAILING:
         return "no check ran and the agent reports failing tests"
     if block and block.status is Status.BLOCKED:
         return "the agent reports BLOCKED"
@@ -70,23 +74,21 @@ def veto(at: GateInput) -> str | None:
 
 
 def _error(at: GateInput) -> Decision | None:
-    if at.analysis.outcome is Outcome.FATAL and not at.fallback:
+    outcome, startup, paid = at.analysis.outcome, at.state.startup_errors, at.state.paid_failures
+    if outcome is Outcome.FATAL and not at.evidence.fallback:
         return _decision(ExitDecision.ERROR, at.fatal_reason or "the agent cannot work")
-    if at.analysis.outcome is Outcome.STARTUP_ERROR and at.startup_errors >= STARTUP_ERRORS:
-        return _decision(
-            ExitDecision.ERROR, f"the agent failed to start {at.startup_errors} times in a row"
-        )
-    if at.paid_failures >= PAID_FAILURES:
-        return _decision(
-            ExitDecision.ERROR,
-            f"{at.paid_failures} paid starts in a row ended in infrastructure failures",
-        )
+    if outcome is Outcome.STARTUP_ERROR and startup >= STARTUP_ERRORS:
+        return _decision(ExitDecision.ERROR, f"the agent failed to start {startup} times in a row")
+    if paid >= PAID_FAILURES:
+        words = f"{paid} paid starts in a row ended in infrastructure failures"
+        return _decision(ExitDecision.ERROR, words)
     return None
 
 
 def _circuit(at: GateInput) -> Decision | None:
-    is_open = at.circuit is Circuit.OPEN
-    return _decision(ExitDecision.CIRCUIT_OPEN, at.circuit_reason) if is_open else None
+    breaker = at.state.breaker
+    is_open = breaker.circuit is Circuit.OPEN
+    return _decision(ExitDecision.CIRCUIT_OPEN, breaker.reason) if is_open else None
 
 
 def _blocked(at: GateInput) -> Decision | None:
@@ -102,10 +104,9 @@ def _blocked(at: GateInput) -> Decision | None:
         return _decision(ExitDecision.BLOCKED, block.recommendation or "the agent is blocked")
     if at.open_stories == 0 or at.runnable > 0 or at.may_end_run:
         return None
-    if at.waiting:
-        return _decision(
-            ExitDecision.BLOCKED, f"{at.waiting} open stories wait for a person, none can run"
-        )
+    if waiting := at.state.count(Standing.BLOCKED):
+        words = f"{waiting} open stories wait for a person, none can run"
+        return _decision(ExitDecision.BLOCKED, words)
     if at.saturated:
         return None  # said by its own rule
     return _decision(ExitDecision.NO_RUNNABLE_STORY, "every open story is set aside")
@@ -140,13 +141,12 @@ def _saturation(at: GateInput) -> Decision | None:
 
 
 def _limits(at: GateInput) -> Decision | None:
-    stops = at.policy.on_usage_limit is OnUsageLimit.STOP and not at.fallback
+    stops = at.policy.on_usage_limit is OnUsageLimit.STOP and not at.evidence.fallback
     if stops and at.analysis.outcome is Outcome.USAGE_LIMIT:
         return _decision(ExitDecision.USAGE_LIMIT, "the usage limit is reached")
-    if 0 < at.policy.limits.max_iterations <= at.iterations:
-        return _decision(
-            ExitDecision.MAX_ITERATIONS, f"{at.iterations} iterations were allowed and are used"
-        )
+    if 0 < at.policy.limits.max_iterations <= (used := at.state.iterations):
+        words = f"{used} iterations were allowed and are used"
+        return _decision(ExitDecision.MAX_ITERATIONS, words)
     return at.limit
 
 

@@ -310,24 +310,17 @@ def _gate_input(state: RunState, story: StoryState, one: Weighed, *, was_open: b
     return GateInput(
         analysis=one.analysis,
         policy=one.policy,
+        evidence=evidence,
+        state=state,
         was_open=was_open,
-        circuit=state.breaker.circuit,
-        circuit_reason=state.breaker.reason,
         total=facts.total,
         open_stories=open_stories,
         runnable=_runnable(state, story, evidence, open_stories),
-        waiting=state.count(Standing.BLOCKED),
         saturated=story.saturated,
         may_end_run=facts.exit_signal and one.analysis.story_claimed and passed > 0,
         promise=says_promise(response),
-        checks_failed=bool(progress.failed_checks(evidence)),
-        checks_ran=bool(evidence.checks),
-        startup_errors=state.startup_errors,
-        paid_failures=state.paid_failures,
-        iterations=state.iterations,
         fatal_reason=response.reason,
         limit=reached(one.policy.limits, _used(state, one.start, one.result, evidence)),
-        fallback=evidence.fallback,
     )
 
 
