@@ -17,6 +17,7 @@ from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerInput, BreakerState
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Totals
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.journal.store import Journal
@@ -54,7 +55,7 @@ RUN = RunRecord(
     totals=Totals(iterations=15, tasks_completed=9, files_modified=40, commits=8),
 )
 OPENS_AT_ONCE = Policy(same_error_threshold=1)
-SESSION = session_view(RUN, stories_completed=8, stories_failed=1, circuit_state="CLOSED")
+SESSION = session_view(RUN, RunState(commits=5), stories_completed=8, stories_failed=1)
 ENTRY = ProgressEntry(
     run="r1", iteration=3, at=NOON, task="US-003", outcome="passed", summary="Added the parser"
 )
@@ -78,7 +79,7 @@ def test_S04_the_session_view_has_its_shape() -> None:
         "prd_path": "docs/specs/project/prd.json",
         "total_tasks_completed": 9,
         "total_files_modified": 40,
-        "total_commits": 8,
+        "total_commits": 13,
     }
 
 
@@ -221,7 +222,7 @@ def test_SKILL_iterations_are_listed_one_by_one(journal: Journal) -> None:
     journal.start_iteration(new_iteration(3))
     run = journal.find_run("r1")
     assert run is not None
-    listed = iteration_list(run, journal.iterations("r1", brief=True))
+    listed = iteration_list(run, RunState(), journal.iterations("r1", brief=True))
     assert (listed["session_id"], listed["started_at"]) == ("r1", "2026-11-15T12:00:00Z")
     assert listed["iterations"][1] == {
         "number": 2,

@@ -57,6 +57,51 @@ def test_a_dry_run_tells_of_an_unfinished_session_without_touching_it(tmp_path: 
     assert {name for name in changed if "journal.db-" not in name} == set()
 
 
+def test_a_dry_run_shows_the_prompt_and_the_branch_of_the_run_to_come(tmp_path: Path) -> None:
+    """What was learned and asked for is in it, as in the first start; the branch is named, not made."""
+    box = sandbox(tmp_path, WORKS, stories=2, checks=GREEN)
+    data = json.loads((box.root / "prd.json").read_text())
+    (box.root / "prd.json").write_text(json.dumps({"branchName": "ralph/work", **data}, indent=2))
+    config = box.root / "ralph.toml"
+    config.write_text(config.read_text().replace("enabled = false", "enabled = true"))
+    box.git("commit", "-qam", "learns")
+    for number, how in ((1, "created"), (2, "already")):
+        plan = json.loads(box.run("--dry-run", "--json").out)
+        assert (plan["branch"], plan["branch_is"]) == ("ralph/work", how)
+        if number == 1:
+            assert "branch   ralph/work (it would be made)" in box.run("--dry-run").out
+            assert "ralph/work" not in box.git("branch", "--list")
+        assert box.run("--max-iterations", "1").code == (3 if number == 1 else 0)
+        assert plan["prompt"] == box.prompt(number)
+
+
+def test_commits_of_stories_are_counted(tmp_path: Path) -> None:
+    """One for each story that passed; files that were not changed are none, whatever is claimed."""
+    agent = """
+    if START == 1: status(files=7)
+    else: write(f"{STORY}.txt", START); done()
+    """
+    box = sandbox(tmp_path, agent, stories=2, checks=GREEN)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert "0 commits" not in done.text
+    status = box.status()
+    view = json.loads((box.root / ".ralph-session.json").read_text())
+    for counts in (view, status, status["session"]):
+        assert (counts["total_commits"], counts["total_files_modified"]) == (2, 2)
+
+
+def test_status_names_the_limits_of_the_run(tmp_path: Path) -> None:
+    """Those it was started with, flags included, also when it is over; before a run, the next one's."""
+    box = sandbox(tmp_path, WORKS, stories=3, checks=GREEN, limits="max_cost_usd = 5.0")
+    rest = "$5.00, 10h 00m, 3 attempts a story, 100 starts an hour"
+    assert f"50 iterations, {rest}" in " ".join(box.ralph("status").text.split())
+    assert box.run("--max-iterations", "1", "--max-tokens", "9000").code == 3
+    words = " ".join(box.ralph("status").text.split())
+    assert f"1 iteration, {rest.replace(', ', ', 9,000 tokens, ', 1)}" in words
+    assert "iterations 1 of 1 " in words
+
+
 def test_a_failing_hook_is_feedback_to_the_agent(tmp_path: Path) -> None:
     """The hook's words are in the next prompt; only what was committed has passed."""
     agent = "write('src/US-1.txt', START); done(signal='true')"
@@ -133,7 +178,7 @@ def test_the_branch_of_the_list_is_created_and_switched_to(tmp_path: Path) -> No
     (box.root / "prd.json").write_text(json.dumps({"branchName": "ralph/work", **data}, indent=2))
     box.git("commit", "-qam", "named branch")
     main = box.git("rev-parse", "main")
-    assert box.run("--story", "US-1").code == 0
+    assert box.run("--story", "US-1").code == 4
     box.git("switch", "-q", "main")
     done = box.run()
     assert done.code == 0, done.text

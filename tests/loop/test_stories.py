@@ -181,12 +181,17 @@ def test_a_blocked_start_is_a_failed_attempt(tmp_path: Path) -> None:
 
 
 def test_only_one_story_where_that_is_asked(tmp_path: Path) -> None:
-    """--story works on that one alone and is complete with it; the rest stays open."""
-    box = sandbox(tmp_path, "write(f'{STORY}.txt'); done()", stories=3, checks=GREEN)
+    """--story works on that one alone; the project is not complete while the rest is open."""
+    box = sandbox(tmp_path, "write(f'{STORY}.txt'); done(signal='true')", stories=3, checks=GREEN)
     done = box.run("--story", "US-2")
-    assert done.code == 0, done.text
+    assert done.code == 4, done.text
     assert box.passes() == {"US-1": False, "US-2": True, "US-3": False}
-    assert "2 other stories are open" in done.out
+    assert "project_complete" not in done.text
+    assert "US-2 has passed, which was asked for (--story); 2 stories left open" in done.out
+    assert box.run("--story", "US-1").code == 4
+    last = box.run("--story", "US-3")
+    assert last.code == 0, last.text
+    assert "project_complete" in last.text
     unknown = box.run("--story", "US-9")
     assert unknown.code == 65
     assert "there is no story 'US-9'" in unknown.err
@@ -271,7 +276,7 @@ def test_every_challenge_is_put_once(tmp_path: Path) -> None:
 def test_what_a_person_marks_between_runs_is_by_hand(tmp_path: Path) -> None:
     """A mark that was set while no agent ran is believed; one that was taken away too."""
     box = sandbox(tmp_path, "write(f'{STORY}.txt', START); done()", stories=2, checks=GREEN)
-    assert box.run("--story", "US-1").code == 0
+    assert box.run("--story", "US-1").code == 4
     data = json.loads((box.root / "prd.json").read_text())
     data["userStories"][0]["passes"] = False
     data["userStories"][1]["passes"] = True

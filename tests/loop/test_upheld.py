@@ -78,7 +78,7 @@ def test_what_passed_stays_passed(tmp_path: Path, case: str) -> None:
     toml, meanwhile = HONEST[case]
     stories = [story("US-1"), story("US-2", passes=True), story("US-3")]
     box = sandbox(tmp_path, WORKS, stories=stories, checks=GREEN, toml=toml)
-    assert box.run("--story", "US-1").code == 0
+    assert box.run("--story", "US-1").code == 4
     data = json.loads((box.root / "prd.json").read_text())
     data["userStories"][2]["passes"] = True
     (box.root / "prd.json").write_text(json.dumps(data))
@@ -125,7 +125,7 @@ def test_a_project_is_not_complete_without_its_commits(tmp_path: Path) -> None:
 def test_the_name_of_a_run_says_nothing_about_its_age(tmp_path: Path) -> None:
     """Two runs begun in one second are told apart by chance; an older pass is upheld all the same."""
     box = sandbox(tmp_path, WORKS, stories=2, checks=GREEN)
-    assert box.run("--story", "US-1").code == 0
+    assert box.run("--story", "US-1").code == 4
     earlier = (
         "import ralphloop.loop.open as start\n"
         "start.new_run_id = lambda now: '20000101-000000-000000'"

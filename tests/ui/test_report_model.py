@@ -212,7 +212,7 @@ def test_what_to_do_next_begins_with_what_waits_for_a_person(journal: Journal) -
         ("budget_exhausted", "out of budget", "ralph run --continue --max-cost X"),
         ("max_iterations", "out of iterations", "ralph run --continue --max-iterations N"),
         ("error", "ended by an error", "ralph run --continue"),
-        ("no_runnable_story", "nothing left that can run", "ralph run"),
+        ("no_runnable_story", "nothing more to run", "ralph run"),
         ("interrupted", "interrupted", "ralph run --continue"),
     ],
 )

@@ -13,8 +13,9 @@ import click
 import msgspec
 
 from ralphloop.cli import output
+from ralphloop.core.interventions import Reopened, intervene
 from ralphloop.core.planning import choose
-from ralphloop.core.run_state import Frozen
+from ralphloop.core.run_state import Desk, Frozen
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.prepare import Options, Setup, prepare
@@ -131,17 +132,21 @@ def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") 
 
 def show_plan(setup: Setup, *, as_json: bool) -> None:
     """Print stories in order and why, the checks, and the first prompt; do nothing."""
-    from ralphloop.loop.begin import brief
+    from ralphloop.loop.begin import brief, carried_for
 
     session = look(setup.project, now=time.time()).session
     session.frozen = Frozen(checks=setup.config.checks.commands)
     stories = setup.stories.list if setup.stories else None
     listed = arranged(stories, session.stories) if stories else ()
     steps = [placed for placed in listed if not placed.look.story.passes]
+    if not setup.options.resume:  # a new run tries again what waits, and knows no notes
+        session.state, session.desk = intervene(session.state, Reopened(), setup.policy), Desk()
     choice = choose(stories, session.stories, only=setup.options.only) if stories else None
     prompt = None
     if choice or stories is None:
-        prompt = brief(setup, session, choice.story if choice else None, stories)
+        story = choice.story if choice else None
+        learned = carried_for(setup, story, setup.crew[0]).text
+        prompt = brief(setup, session, story, stories, learned=learned)
     if as_json:
         output.emit_json(_plan_data(setup, steps, prompt))
     else:
@@ -150,6 +155,10 @@ def show_plan(setup: Setup, *, as_json: bool) -> None:
 
 def _plan_lines(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Iterator[str]:
     yield f"project  {setup.project.root}"
+    branch, how = _branch(setup)
+    if branch:
+        words = {"created": " (it would be made)", "switched": " (it would be switched to)"}
+        yield output.safe(f"branch   {branch}{words.get(how, '')}")
     yield f"agent    {setup.config.agent.name} {setup.config.agent.model}".rstrip()
     checks = " · ".join(shlex.join(argv) for argv in setup.config.checks.commands)
     yield f"checks   {checks or 'none: stories can only be claimed'}"
@@ -169,9 +178,22 @@ def _plan_lines(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Ite
     yield output.safe(prompt.text)
 
 
+def _branch(setup: Setup) -> tuple[str, str]:
+    """Where commits would land, and how a run would come there."""
+    wanted = setup.stories.list.branch_name if setup.stories else None
+    if setup.repo is None:
+        return "", ""
+    if wanted:
+        return wanted, setup.repo.how_to_be_on(wanted)
+    return setup.repo.branch() or "", "already"
+
+
 def _plan_data(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> JsonObject:
+    branch, how = _branch(setup)
     return {
         "project": str(setup.project.root),
+        "branch": branch or None,
+        "branch_is": how or None,
         "agent": setup.config.agent.name,
         "checks": setup.config.checks.commands,
         "stories": [

@@ -71,6 +71,7 @@ def _lines(night: Night) -> Iterator[str]:
     yield from _stories(night)
     if night.run is not None:
         yield from _spent(night)
+    yield from _limits(night)
     yield from _circuit(night)
     yield from _last(night)
     for step in next_steps(night):
@@ -153,6 +154,20 @@ def _spent(night: Night) -> Iterator[str]:
     yield from output.row("time", f"{format_duration(night.active_s)}{end}{waited}")
 
 
+def _limits(night: Night) -> Iterator[str]:
+    """What is in force for the run, or for a next one: with flags and what a person added."""
+    limits, hour = night.limits, night.config.limits.calls_per_hour
+    found = (
+        limits.max_iterations and counted(limits.max_iterations, "iteration"),
+        limits.max_cost_usd and money(limits.max_cost_usd),
+        limits.max_tokens and f"{limits.max_tokens:,} tokens",
+        limits.max_time and format_duration(limits.max_time),
+        limits.max_attempts and f"{counted(limits.max_attempts, 'attempt')} a story",
+        hour and f"{counted(hour, 'start')} an hour",
+    )
+    yield from output.row("limits", ", ".join(str(each) for each in found if each) or "none")
+
+
 def _circuit(night: Night) -> Iterator[str]:
     state, policy = night.circuit, night.policy
     counts = f"no progress {state.no_progress} of {policy.no_progress_threshold}"
@@ -186,12 +201,12 @@ def status_data(night: Night) -> JsonObject:
         "session": None,
     }
     if run is not None:
-        session = iteration_list(run, all_iterations(night.project, run.id))
+        session = iteration_list(run, night.session.state, all_iterations(night.project, run.id))
         session["session"] = session_view(
             run,
+            night.session.state,
             stories_completed=night.story_list.passed if night.story_list else 0,
             stories_failed=night.count(Standing.SET_ASIDE) + night.count(Standing.BLOCKED),
-            circuit_state=str(night.circuit.circuit),
         )
     return {
         "v": 1,

@@ -129,7 +129,8 @@ def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunSt
         case CommitRefused():
             return _refused(state, change, policy)
         case Committed():
-            state = replace(state, refused=0)
+            commits = state.commits + (not change.commitless)
+            state = replace(state, refused=0, commits=commits)
     return state.with_stories(_stories(state, change))
 
 

@@ -16,6 +16,7 @@ import msgspec
 from ralphloop.core.model import Decision, ExitDecision, StoryFacts, Value
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, StoryState
+from ralphloop.text.plain import counted
 from ralphloop.text.status import StatusBlock
 
 _BY_STORIES = (
@@ -141,7 +142,7 @@ def nothing_to_run(
     """No story can be worked on: done, waiting for a person, or stuck."""
     left = _open(stories, only)
     if not left:
-        return _complete(stories, only, last)
+        return _left_open(stories, only) or _complete(stories, last)
     waiting = [story for story in left if _state(states, story.id).standing is Standing.BLOCKED]
     if waiting:
         asks = ((story.id, _state(states, story.id).reason) for story in waiting)
@@ -166,11 +167,19 @@ def unless_taken_away(decision: Decision, stories: StoryList | None, states: Sta
     return Decision(word=ExitDecision.BLOCKED, reasons=words) if words else decision
 
 
-def _complete(stories: StoryList, only: str | None, last: StatusBlock | None) -> Decision:
+def _left_open(stories: StoryList, only: str | None) -> Decision | None:
+    """One story was asked for and has passed; the project is not complete while others are open."""
+    if not (others := stories.total - stories.passed):
+        return None
+    words = (
+        f"{only} has passed, which was asked for (--story); {counted(others, 'story')} left open"
+    )
+    return Decision(word=ExitDecision.NO_RUNNABLE_STORY, reasons=(words,))
+
+
+def _complete(stories: StoryList, last: StatusBlock | None) -> Decision:
     everything = "the only story has" if stories.total == 1 else f"all {stories.total} stories have"
     reasons = [f"{everything} passed"]
-    if (rest := stories.total - stories.passed) > 0:
-        reasons = [f"{only} has passed, {rest} other stories are open"]
     if last and not last.exit_signal:
         words = last.recommendation or "no reason given"
         reasons.append(f"the agent would have gone on: {words}")
@@ -219,7 +228,7 @@ ENDINGS: dict[str, Ending] = {
         "stopped by the usage limit", "Once the usage limit is lifted:", _ON
     ),
     ExitDecision.NO_RUNNABLE_STORY: Ending(
-        "nothing left that can run", "See ralph stories; a new run tries again:", "ralph run"
+        "nothing more to run", "See ralph stories; a new run takes what is open:", "ralph run"
     ),
     ExitDecision.ERROR: Ending(
         "ended by an error", "Find out what is wrong (ralph doctor), then:", _ON

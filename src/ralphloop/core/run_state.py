@@ -36,6 +36,7 @@ class RunState(Value, kw_only=True):
     unanswered: int = 0  # times a missing status block was asked for and did not come
     outages: int = 0  # infrastructure endings in a row: how long to back off
     idle_set_asides: int = 0  # stories set aside in a row without progress between
+    commits: int = 0  # made for passed stories, beside those of the agent
     refused: int = 0  # stories in a row that were set aside because nothing can be committed
     stories: dict[str, StoryState] = msgspec.field(default_factory=dict)
 

@@ -228,7 +228,11 @@ def spent(usage: Usage, response: Response, analysis: Analysis, evidence: Eviden
         cost_estimated=usage.estimated,
         unpriced=int(is_unpriced(response)),
         tasks_completed=evidence.stories_passed or 0,
-        files_modified=evidence.files_changed or block.files_modified or 0,
+        # What was measured stands, also where it is nothing.
+        files_modified=(
+            block.files_modified if evidence.files_changed is None else evidence.files_changed
+        )
+        or 0,
         commits=evidence.commits or 0,
         **{name: getattr(usage, name) for name in TOKENS},
     )

@@ -20,6 +20,7 @@ import msgspec
 from ralphloop.atomic import append, write_atomic
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import RunState
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord, json_text
 from ralphloop.text.durations import iso
@@ -51,7 +52,7 @@ class ProgressEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def session_view(
-    run: RunRecord, *, stories_completed: int, stories_failed: int, circuit_state: str
+    run: RunRecord, state: RunState, *, stories_completed: int, stories_failed: int
 ) -> JsonObject:
     """`.ralph-session.json`: one run in numbers."""
     return {
@@ -61,9 +62,9 @@ def session_view(
         "iterations": run.totals.iterations,
         "stories_completed": stories_completed,
         "stories_failed": stories_failed,
-        "circuit_state": circuit_state,
+        "circuit_state": str(state.breaker.circuit),
         "prd_path": run.prd_path,
-        **_session_totals(run),
+        **_session_totals(run, state),
     }
 
 
@@ -97,7 +98,9 @@ def circuit_view(state: BreakerState, policy: Policy) -> JsonObject:
     }
 
 
-def iteration_list(run: RunRecord, iterations: Iterable[IterationRecord]) -> JsonObject:
+def iteration_list(
+    run: RunRecord, state: RunState, iterations: Iterable[IterationRecord]
+) -> JsonObject:
     """The session with its iterations one by one, for `ralph status --json`."""
     return {
         "session_id": run.id,
@@ -115,7 +118,7 @@ def iteration_list(run: RunRecord, iterations: Iterable[IterationRecord]) -> Jso
             }
             for record in iterations
         ],
-        **_session_totals(run),
+        **_session_totals(run, state),
     }
 
 
@@ -198,11 +201,11 @@ def progress_tail(path: Path, most: int = _PROGRESS_TAIL_BYTES) -> bytes:
 # --- parts -----------------------------------------------------------------------------------
 
 
-def _session_totals(run: RunRecord) -> JsonObject:
+def _session_totals(run: RunRecord, state: RunState) -> JsonObject:
     return {
         "total_tasks_completed": run.totals.tasks_completed,
         "total_files_modified": run.totals.files_modified,
-        "total_commits": run.totals.commits,
+        "total_commits": run.totals.commits + state.commits,
     }
 
 

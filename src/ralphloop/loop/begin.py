@@ -71,7 +71,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     state = _state_before(runner, story.id if story else None, member)
     before = runner.tree()
     runner.settings = read_settings(root)
-    carried = _carried(runner, story, member)
+    carried = carried_for(runner.setup, story, member)
     prompt = brief(runner.setup, session, story, stories, learned=carried.text)
     folder = runner.setup.project.transcripts / runner.run
     folder.mkdir(parents=True, exist_ok=True)
@@ -143,14 +143,14 @@ def _state_before(runner: Runner, story: str | None, member: Member) -> StorySta
     return state if resumes else state.fresh_conversation()
 
 
-def _carried(runner: Runner, story: Story | None, member: Member) -> Carried:
+def carried_for(setup: Setup, story: Story | None, member: Member) -> Carried:
     """What earlier runs have learned for this story; a session reads skills and memory itself."""
-    config = runner.config.learning
-    if not config.enabled or runner.setup.options.session:
+    config = setup.config.learning
+    if not config.enabled or setup.options.session:
         return Carried()
     from ralphloop.learning.select import carry
 
-    return carry(runner.setup.project, story, config=config, agent=member.name)
+    return carry(setup.project, story, config=config, agent=member.name)
 
 
 def brief(

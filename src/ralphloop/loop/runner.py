@@ -260,9 +260,9 @@ class Runner(msgspec.Struct, kw_only=True):
         failed = self.session.count(Standing.SET_ASIDE) + self.session.count(Standing.BLOCKED)
         view = session_view(
             record,
+            state,
             stories_completed=stories.passed if stories else 0,
             stories_failed=failed,
-            circuit_state=str(state.breaker.circuit),
         )
         publish(root / SESSION_VIEW, view, root=root)
         circuit = circuit_view(state.breaker, self.setup.policy)

@@ -194,17 +194,24 @@ class Repository(Value):
     def switch_or_create_branch(self, name: str) -> str:
         """Be on a branch: `already`, `switched` or `created`; refuses rather than lose changes."""
         self.check_branch_name(name)
+        how, words = self._way_to(name)
+        if words:
+            self._switch(name, *words)
+        return how
+
+    def how_to_be_on(self, name: str) -> str:
+        """What `switch_or_create_branch` would do."""
+        return self._way_to(name)[0]
+
+    def _way_to(self, name: str) -> tuple[str, tuple[str, ...]]:
+        """How to be on a branch, and the words for `git switch`."""
         if self.branch() == name:
-            return "already"
+            return "already", ()
         if self.commit_of(f"refs/heads/{name}"):
-            self._switch(name, "--no-guess", name)
-            return "switched"
-        remote = self._on_one_remote(name)
-        if remote is not None:
-            self._switch(name, "--track", "-c", name, remote)
-            return "switched"
-        self._switch(name, "-c", name)
-        return "created"
+            return "switched", ("--no-guess", name)
+        if remote := self._on_one_remote(name):
+            return "switched", ("--track", "-c", name, remote)
+        return "created", ("-c", name)
 
     def check_branch_name(self, name: str) -> None:
         """RepositoryError where git would not take the name."""

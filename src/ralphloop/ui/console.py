@@ -249,8 +249,8 @@ def _iteration_finished(what: events.IterationFinished) -> Iterator[str]:
     took = short_duration(kept.end.duration_s)
     spent = spent_words(what.spent.cost_usd, what.spent.unpriced)
     files, commits = kept.changed.count, kept.evidence.commits or 0
-    work = f"{counted(files, 'file')} changed, {counted(commits, 'commit')}"
-    work = work if files or commits else "nothing changed"
+    work = f"{counted(files, 'file')} changed" if files or commits else "nothing changed"
+    work += f", {counted(commits, 'commit')}" if commits else ""
     yield f"    {analysis.outcome} in {took}, {spent}, {work}"
     if kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
         yield f"    {kept.why_it_ended}"
