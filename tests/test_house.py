@@ -94,3 +94,12 @@ def test_the_page_about_the_house_names_every_room() -> None:
     single = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
     assert (rooms | single) - named == set()
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) <= rooms | single
+
+
+def test_the_page_about_the_house_names_files_that_exist() -> None:
+    """Whoever follows it to change something finds the file."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.partition("## Where to change what")[2]
+    named = re.findall(r"`([a-z_]+/[a-z_]+\.py)`", table)
+    assert len(named) > 5
+    assert [name for name in named if not (PACKAGE / name).exists()] == []
