@@ -69,6 +69,8 @@ def test_a_usage_limit_hands_the_story_to_the_next_agent(tmp_path: Path) -> None
     assert done.code == 0, done.text
     assert agents(box) == ["command", "other"]
     assert "waiting" not in done.out
+    (switched,) = (line for line in done.out.splitlines() if "takes over" in line)
+    assert switched.startswith("  other takes over: command is away until 20")
 
 
 def test_the_first_agent_returns_when_its_limit_has_reset(tmp_path: Path) -> None:
@@ -87,14 +89,19 @@ result("Done by the first one. The story is complete.")
     done = box.run()
     assert done.code == 0, done.text
     assert agents(box) == ["command", "other", "command"]
+    changes = [line.strip() for line in done.out.splitlines() if " takes over" in line]
+    assert len(changes) == 1
+    assert "  command works again" in done.out
 
 
 def test_a_fatal_answer_is_no_end_while_there_is_a_fallback(tmp_path: Path) -> None:
     """The agent that cannot log in is gone for the session; the other one finishes."""
     box = with_fallback(tmp_path, FATAL, stories=2)
-    done = box.run()
+    done = box.run("--json")
     assert done.code == 0, done.text
     assert agents(box) == ["command", "other", "other"]
+    (changed,) = done.events("agent_changed")
+    assert (changed["agent"], changed["away"], changed["until"]) == ("other", "command", None)
 
 
 def test_a_fatal_answer_without_a_fallback_ends_the_run(tmp_path: Path) -> None:

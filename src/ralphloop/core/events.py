@@ -71,6 +71,14 @@ class IterationStarted(Event, kw_only=True):
     left_out: tuple[str, ...] = ()
 
 
+class AgentChanged(Event, kw_only=True):
+    """Another agent works from here on."""
+
+    agent: str = ""
+    away: str = ""  # the one it stands in for; empty: the first one works again
+    until: str | None = None  # when that one comes back; None: not in this run
+
+
 class AgentStep(Event, kw_only=True, tag="agent_event"):
     """What a running agent shows (`model.AgentEvent`)."""
 

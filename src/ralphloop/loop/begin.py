@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.config.model import Context
-from ralphloop.core.events import IterationStarted
+from ralphloop.core.events import AgentChanged, IterationStarted
 from ralphloop.core.iteration import Carried, PromptSize, Start
 from ralphloop.core.model import Circuit, Value
 from ralphloop.core.run_state import Session
@@ -20,13 +20,14 @@ from ralphloop.core.story_state import StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
-from ralphloop.loop.prepare import Member, Setup, at_work, spec_of
+from ralphloop.loop.prepare import GONE, Member, Setup, at_work, spec_of
 from ralphloop.loop.repair import read_settings
 from ralphloop.loop.runner import Runner
 from ralphloop.project import relative
 from ralphloop.prompts import Parts, Prompt, build_prompt
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.room import new_file, open_regular
+from ralphloop.text.durations import iso
 
 _PROGRESS_BYTES = 12_000
 _SPEC_BYTES = 1 << 20
@@ -68,6 +69,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     session, now, root = runner.session, runner.clock(), runner.setup.project.root
     number = session.number + 1
     member = at_work(runner.setup.crew, session.quota, now) or runner.setup.crew[0]
+    _tell_agent(runner, member)
     state = _state_before(runner, story.id if story else None, member)
     before = runner.tree()
     runner.settings = read_settings(root)
@@ -118,6 +120,18 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
         list_bytes=runner.read[0] if runner.read else b"",
         carried=carried,
     )
+
+
+def _tell_agent(runner: Runner, member: Member) -> None:
+    """Say who works, where that is another one than before, and when the first one is back."""
+    first = runner.setup.crew[0].name
+    if member.name == (runner.working or first):
+        return
+    runner.working = member.name
+    back = runner.session.quota.get(first, GONE)
+    until = iso(back) if back != GONE else None
+    stands_in = AgentChanged(agent=member.name, away=first, until=until)
+    runner.emit(AgentChanged(agent=first) if member.name == first else stands_in)
 
 
 def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Begun:

@@ -201,6 +201,11 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
             attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
             yield f"[{event.iteration}] {story}{attempt} ({what.prompt_tokens:,} prompt tokens)"
             yield from (f"    left out of the prompt: {part}" for part in what.left_out)
+        case events.AgentChanged(agent=agent, away=""):
+            yield f"  {agent} works again"
+        case events.AgentChanged(agent=agent, away=away, until=until):
+            away = f"{away} is away until {until}" if until else f"{away} cannot work in this run"
+            yield f"  {agent} takes over: {away}"
         case events.AgentStep() as what:
             mark = "ok " if what.ok is True else "!! " if what.ok is False else ""
             yield f"    {mark}{what.kind}: {what.summary}"
