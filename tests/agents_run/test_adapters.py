@@ -197,6 +197,18 @@ def test_rules_go_by_a_settings_file_of_ours(tmp_path: Path, safety: Safety) -> 
     assert ("Bash" in rules["permissions"]["allow"]) is not strict
 
 
+def test_more_tools_are_allowed_where_the_agent_can_be_told(tmp_path: Path) -> None:
+    """By the settings file, by flags, or said to be left out."""
+    allow = ("mcp__good__ping", "WebFetch")
+    argv = _claude(tmp_path, config={"allow": allow}).argv
+    rules = json.loads(Path(argv[argv.index("--settings") + 1]).read_text())
+    assert set(allow) <= set(rules["permissions"]["allow"])
+    codex = _section(AgentName.CODEX, allow=allow)
+    words = load_agent("codex").launch(_request(tmp_path, codex)).argv
+    assert 'mcp_servers.good.tools.ping.approval_mode="approve"' in words
+    assert not any("WebFetch" in word for word in words)
+
+
 def test_a_weakened_settings_file_is_put_back(tmp_path: Path) -> None:
     """What an agent did to its own rules does not last to the next start."""
     path = Path(_value(_claude(tmp_path, config={"safety": Safety.STRICT}).argv, "--settings"))

@@ -25,6 +25,7 @@ env = {}
 pass_env = []
 context = "fresh"
 safety = "moderate"
+allow = []
 fallback = []
 ask_for_status = true
 [checks]

@@ -111,6 +111,11 @@ class Agent(Protocol):
         ...
 
     @property
+    def login(self) -> str:
+        """What to do where its login was refused; empty where nobody knows."""
+        ...
+
+    @property
     def resumes(self) -> bool:
         """A conversation that has ended can be gone on with."""
         ...

@@ -26,10 +26,10 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.agents.base import AgentRequest, Inquiry
-from ralphloop.agents.declared import Declaration, DeclaredAgent
+from ralphloop.agents.declared import Declaration, DeclaredAgent, Login, Words
 from ralphloop.agents.environment import ask, find_program, withheld_keys
 from ralphloop.atomic import write_atomic
-from ralphloop.config.model import Safety
+from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import Finding, Level
 
 _CLAUDE = Declaration(
@@ -41,6 +41,7 @@ _CLAUDE = Declaration(
     keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     install="npm install -g @anthropic-ai/claude-code, or set agent.binary in ralph.toml",
     tested=("2.0.76", "2.1"),
+    login=Login(fix="run `claude` once and log in"),
     # Unless the user says otherwise: no side traffic, startup failures as a result line, no work
     # that outlives the answer, and a stream that falls silent is retried after two minutes.
     env={
@@ -112,6 +113,9 @@ class ClaudeAgent(DeclaredAgent):
                 yield from flag
         yield from request.config.args
 
+    def allowing(self, name: str) -> Words:
+        return (name,)  # in the settings, whatever it is
+
     def refusals(self, safety: Safety, env: Mapping[str, str]) -> Iterator[Finding]:
         if safety is Safety.MINIMAL and os.geteuid() == 0 and not _in_sandbox(env):
             message = "Claude Code does not skip permission prompts for root"
@@ -144,7 +148,7 @@ class ClaudeAgent(DeclaredAgent):
                 yield Finding(Level.WARNING, message, _UPDATE)
         # A release without that command would take the words for a prompt, and spend money on it.
         if re.search(r"^ {1,8}auth\b", usage, re.MULTILINE) and _is_logged_out(program, env):
-            fix = "run `claude` once and log in"
+            fix = self.login
             if names := withheld_keys(inquiry.config, inquiry.inherited, self.it.keys):
                 fix += f', or pass your key on: agent.pass_env = ["{names[0]}"]'
             yield Finding(Level.ERROR, "claude is not logged in", fix)
@@ -189,21 +193,22 @@ def _is_logged_out(program: str, env: Mapping[str, str]) -> bool:
     return status is not None and status.loggedIn is False
 
 
-def _settings_for(safety: Safety, *, sandboxed: bool) -> dict[str, object]:
+def _settings_for(config: AgentSection, *, sandboxed: bool) -> dict[str, object]:
     """The settings of `moderate` or `strict`; `sandboxed`: the machine around us is one."""
-    if safety is not Safety.STRICT:
-        return {"permissions": {"allow": ["Bash", *_TOOLS, *_NETWORK_TOOLS]}}
+    tools = (*_TOOLS, *config.allow)
+    if config.safety is not Safety.STRICT:
+        return {"permissions": {"allow": ["Bash", *tools, *_NETWORK_TOOLS]}}
     if sandboxed:
-        return {"permissions": {"allow": ["Bash", *_TOOLS], "deny": _DENIED}}
+        return {"permissions": {"allow": ["Bash", *tools], "deny": _DENIED}}
     # Bash is let through by the sandbox alone: outside of it nothing runs.
-    return {"permissions": {"allow": _TOOLS, "deny": _DENIED}, "sandbox": _SANDBOX}
+    return {"permissions": {"allow": tools, "deny": _DENIED}, "sandbox": _SANDBOX}
 
 
 def _write_settings(request: AgentRequest, *, sandboxed: bool) -> Path:
     """Put the settings file where the agent is told to look; unchanged files are not touched."""
     directory, safety = request.settings_dir, request.config.safety
     path = directory / f"claude-{safety}.json"
-    settings = msgspec.json.encode(_settings_for(safety, sandboxed=sandboxed))
+    settings = msgspec.json.encode(_settings_for(request.config, sandboxed=sandboxed))
     data = msgspec.json.format(settings, indent=2) + b"\n"
     try:
         if path.read_bytes() == data:

@@ -38,6 +38,7 @@ class CommandAgent:
 
     name = "command"
     keys = API_KEYS
+    login = ""
     resumes = False
 
     def launch(self, request: AgentRequest) -> Launch:
@@ -63,6 +64,7 @@ class ScriptedAgent:
 
     name = "scripted"
     keys = ()
+    login = ""
     resumes = False  # a script foresees every start
 
     def launch(self, request: AgentRequest) -> Launch:

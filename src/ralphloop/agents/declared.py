@@ -10,6 +10,7 @@
     install = "npm install -g @openai/codex"
     tested = ["0.166"]
     note = "…"                           # said at the start at every level, optional
+    allow = ["--allow={server}.{tool}"]  # a tool of an MCP server, mcp__server__tool; optional
     [safety]                             # what {safety} becomes; a level left out is refused
     minimal = ["--yolo"]
     moderate = []
@@ -17,15 +18,17 @@
     asking = ["--read-only"]             # instead, where it is only asked something; optional
     [env]                                # defaults for its environment
     NO_UPDATE = "1"
-    [login]                              # optional: asks whether it is logged in
-    ask = ["login", "status"]            # exit code 0 means yes
-    fix = "codex login"
+    [login]                              # optional: how to log in, and whether somebody did
+    fix = "run `codex login`"
+    ask = ["login", "status"]            # exit code 0 means yes; or, where it cannot be asked:
+    files = ["~/.codex/auth.json"]       # no key and none of these means no
 
 The prompt goes over stdin.  A file of the same name in a directory of the user comes before ours.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -47,6 +50,7 @@ from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
 
 Words = tuple[str, ...]
+_MCP_TOOL = re.compile(r"mcp__(?P<server>[\w-]{1,100}?)__(?P<tool>[\w-]{1,100})")
 
 
 class _SafetyFlags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,9 +64,16 @@ class _SafetyFlags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return flags
 
 
-class _Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    ask: Words
+class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     fix: str
+    ask: Words = ()
+    files: Words = ()  # one of them, or one of the keys, is enough
+
+    def is_there(self, keys: Words, env: Mapping[str, str], cwd: Path) -> bool:
+        """A key is passed on, named in a file of variables, or somebody has logged in."""
+        home = Path(env.get("HOME") or "/")
+        places = (home / file[2:] if file.startswith("~/") else cwd / file for file in self.files)
+        return any(map(env.get, keys)) or any(_vouches(place, keys) for place in places)
 
 
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -78,9 +89,10 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     install: str = "set agent.binary in ralph.toml"
     tested: Words = ()
     note: str = ""
+    allow: Words = ()
     safety: _SafetyFlags = _SafetyFlags()
     env: dict[str, str] = {}
-    login: _Login | None = None
+    login: Login | None = None
 
 
 class DeclaredAgent:
@@ -91,6 +103,7 @@ class DeclaredAgent:
         self.name = declaration.name
         self.keys = declaration.keys
         self.resumes = bool(declaration.resume)
+        self.login = declaration.login.fix if declaration.login else ""
 
     def launch(self, request: AgentRequest) -> Launch:
         env = agent_environment(request, defaults=self.it.env)
@@ -118,8 +131,10 @@ class DeclaredAgent:
         """The command line behind the program."""
         config, flags, resume = request.config, self.it.safety, request.resume
         asking = None if request.tools else flags.asking
+        allowed = (word for name in config.allow for word in self.allowing(name))
+        usual = (*(flags.of(config.safety) or ()), *allowed)
         lists: dict[str, Words] = {
-            "{safety}": asking if asking is not None else flags.of(config.safety) or (),
+            "{safety}": asking if asking is not None else usual,
             "{model}": tuple(
                 word.replace("{value}", config.model) for word in self.it.model if config.model
             ),
@@ -128,6 +143,11 @@ class DeclaredAgent:
         }
         for word in self.it.resume if resume and self.it.resume else self.it.start:
             yield from lists.get(word, (word,))
+
+    def allowing(self, name: str) -> Words:
+        """The words that let a tool run without asking; none where it cannot be told so."""
+        match = _MCP_TOOL.fullmatch(name)
+        return tuple(word.format(**match.groupdict()) for word in self.it.allow) if match else ()
 
     def refusals(self, safety: Safety, env: Mapping[str, str]) -> Iterator[Finding]:
         """Why it is not started at this level of safety."""
@@ -143,6 +163,9 @@ class DeclaredAgent:
             yield Finding(Level.INFO, self.it.note)
         if inquiry.config.safety is Safety.MINIMAL:
             yield Finding(Level.WARNING, f"{self.name} runs with all permission prompts skipped")
+        if names := [name for name in inquiry.config.allow if not self.allowing(name)]:
+            message = f"agent.allow is not passed on to {self.name}: {', '.join(names)}"
+            yield Finding(Level.INFO, message)
         if names := withheld_keys(inquiry.config, inquiry.inherited, self.it.keys):
             are = "is" if len(names) == 1 else "are"
             message = f"{', '.join(names)} {are} set but not passed on"
@@ -153,10 +176,12 @@ class DeclaredAgent:
     ) -> Iterator[Finding]:
         """What the program itself says of what it needs."""
         login = self.it.login
-        answer = ask([program, *login.ask], env) if login else None
+        answer = ask([program, *login.ask], env) if login and login.ask else None
+        # Only warnings: with a provider of one's own no login is needed, and nobody can tell.
         if login and answer and answer.returncode != 0:
-            # Only a warning: with a provider of one's own no login is needed, and nobody can tell.
             yield Finding(Level.WARNING, f"{self.name} is not logged in", login.fix)
+        if login and login.files and not login.is_there(self.it.keys, env, inquiry.cwd):
+            yield Finding(Level.WARNING, f"{self.name} has neither a key nor a login", login.fix)
 
     # --- the same for all ---
 
@@ -176,6 +201,17 @@ class DeclaredAgent:
         if known_good or not tested:
             return Finding(Level.INFO, f"{name} {version}")
         return Finding(Level.INFO, f"{name} {version} (tested with {', '.join(tested)})")
+
+
+def _vouches(place: Path, keys: Words) -> bool:
+    """True for a file that a login left, or one of variables that names a key."""
+    try:
+        if ".env" not in (place.name, place.suffix):
+            return place.exists()
+        variables = place.read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return any(f"{key}=" in variables for key in keys)
 
 
 def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent | None:

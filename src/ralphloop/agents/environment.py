@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
-from ralphloop.agents.base import AgentRequest
+from ralphloop.agents.base import Agent, AgentRequest
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import Finding, Level
 from ralphloop.proc.run import Ended, Output, run_command
@@ -79,6 +79,14 @@ def withheld_keys(
     """Keys that are set here and not passed on, to be said aloud."""
     wanted = {*config.pass_env, *config.env}
     return sorted(name for name in relevant if inherited.get(name) and name not in wanted)
+
+
+def where_to_look(agent: Agent, config: AgentSection, inherited: Mapping[str, str]) -> str:
+    """The key that was refused, or how to log in; empty for a program we know nothing of."""
+    env = clean_environment(config, inherited)
+    keys = [name for name in agent.keys if env.get(name)]
+    key = f"look at {' and '.join(keys)}, which {agent.name} was given"
+    return key if keys and agent.login else agent.login
 
 
 def local_time(now: float, env: Mapping[str, str]) -> datetime:

@@ -124,6 +124,7 @@ class AgentSection(Section):
     pass_env: Words = ()  # passed through although we would drop them
     context: Context = Context.FRESH
     safety: Safety = Safety.MODERATE
+    allow: Words = ()  # more that it may do without asking, such as tools of MCP servers
     ask_for_status: bool = True  # once, where an answer has no status block
     fallback: Fallbacks = ()
 

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import UNSET
 
 from ralphloop.agents.base import AgentRequest
+from ralphloop.agents.environment import where_to_look
 from ralphloop.agents.process import Rules
 from ralphloop.agents.process import run_agent as run_process
 from ralphloop.agents.transcript import Transcript
@@ -35,6 +36,7 @@ from ralphloop.loop.begin import Begun
 from ralphloop.loop.runner import Runner
 from ralphloop.prompts import ASK_FOR_STATUS
 from ralphloop.readers import reader_for
+from ralphloop.readers.failures import concerns_login
 from ralphloop.repo.work_tree import Repository
 
 _ASKING_S = 120.0
@@ -94,7 +96,17 @@ async def _run(
             on_start=started,
             file_probe=(lambda: _fingerprint(repo)) if repo else None,
         )
-    return msgspec.structs.replace(finished, response=with_price(runner, begun, finished.response))
+    response = _with_way_out(begun, request, with_price(runner, begun, finished.response))
+    return msgspec.structs.replace(finished, response=response)
+
+
+def _with_way_out(begun: Begun, request: AgentRequest, response: Response) -> Response:
+    """The same; a login that was refused says which key or login to look at."""
+    if response.outcome is not Outcome.FATAL or not concerns_login(response.reason):
+        return response
+    look = where_to_look(begun.member.agent, request.config, request.inherited)
+    reason = f"{response.reason}; {look}" if look else response.reason
+    return msgspec.structs.replace(response, reason=reason)
 
 
 def with_price(runner: Runner, begun: Begun, response: Response) -> Response:

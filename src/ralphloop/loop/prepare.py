@@ -221,6 +221,7 @@ class _Session:
 
     name = "claude"
     keys = ()
+    login = ""
     resumes = False
 
     def launch(self, request: AgentRequest) -> Launch:

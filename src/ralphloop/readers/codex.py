@@ -84,7 +84,11 @@ class Codex(Dialect):
         if kind != "item.completed":
             return
         status = text_at(item, "status")
-        if status == "declined":
+        problem = text_at(document_at(item, "error"), "message")
+        if what == "mcp_tool_call" and "requires approval" in problem:
+            name = f"mcp__{text_at(item, 'server')}__{text_at(item, 'tool')}"
+            self.denials.add(call_id, name, "")
+        elif status == "declined":
             self.denials.add(call_id, what, self.tools.known(call_id).summary)
         self.call_ended(call_id, ok=status in ("completed", ""))
 

@@ -139,6 +139,11 @@ def sentence_verdict(line: str) -> Verdict | None:
     return None
 
 
+def concerns_login(reason: str) -> bool:
+    """Whether what is fatal is the key or the login: neither money nor the model's name."""
+    return not (_BILLING.search(reason) or _MODEL.search(reason))
+
+
 def announces_limit(message: str) -> bool:
     """Whether an error message of Claude Code begins like those it uses for usage limits."""
     return _LIMIT_START.match(message[:400]) is not None

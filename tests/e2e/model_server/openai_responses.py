@@ -95,7 +95,9 @@ class OpenAIResponses:
             known = self.tool(call)
             arguments = json.dumps(dict(known.arguments))
             called = {"type": "function_call", "call_id": f"call_scripted_{number:06}_{index}"}
-            items.append({**called, "name": known.name, "arguments": arguments})
+            space, _, name = known.name.rpartition("__")  # a tool of an MCP server has a namespace
+            called |= {"namespace": space} if space else {}
+            items.append({**called, "name": name, "arguments": arguments})
         return [{"id": f"item_{number:06}_{n}", **item} for n, item in enumerate(items)]
 
 
