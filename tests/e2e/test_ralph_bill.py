@@ -54,3 +54,17 @@ def test_codex_tokens_of_a_resumed_conversation_count_once(
     server.play(*LIE_THEN_TRUTH)
     assert_done(made, made.ralph("run"))
     assert counted(made.status()) == server.billed
+
+
+def test_the_model_codex_takes_by_itself_has_a_price(server: ModelServer, world: World) -> None:
+    """Nobody names one: its own record of the conversation does."""
+    made = project(
+        world, server, stories=[story(1, "One")], agent="codex", agent_settings='safety = "minimal"'
+    )
+    settings = world.home / ".codex" / "config.toml"
+    settings.write_text(settings.read_text().replace('model = "scripted-model"\n', ""))
+    server.play(*ONE)
+    assert_done(made, made.ralph("run"))
+    status = made.status()
+    assert (status["cost_known"], status["cost_estimated"]) == (True, True), status
+    assert status["cost_usd"] > 0

@@ -152,7 +152,7 @@ event(type="result", status="success", stats={"total_tokens": 99_000, "input_tok
     ids=["settings", "profile", "record", "stream"],
 )
 def test_the_model_an_agent_uses_by_itself_is_found_out(
-    tmp_path: Path, agent: str, output: str, settings: str
+    tmp_path: Path, agent: str, output: str, settings: str, measured: Measured
 ) -> None:
     """What it recorded, streamed or was told by its own settings has a price: the limit holds."""
     home = tmp_path / "codex"
@@ -164,7 +164,7 @@ def test_the_model_an_agent_uses_by_itself_is_found_out(
     assert done.code == 3, done.text
     assert "$0.20 of $0.10 is spent" in done.text  # 90,000 and 9,000 tokens of gpt-5
     assert CANNOT not in done.text
-    assert box.starts == 1
+    measured(box.starts)
 
 
 def test_a_model_from_the_agents_own_settings_may_have_no_price(tmp_path: Path) -> None:
@@ -216,12 +216,14 @@ CACHED = CODEX.replace('"input_tokens": 90_000', '"input_tokens": 9_000_000').re
 
 
 @pytest.mark.parametrize("agent", [CODEX, CACHED], ids=["plain", "cached"])
-def test_a_limit_of_tokens_holds_where_no_price_is_known(tmp_path: Path, agent: str) -> None:
+def test_a_limit_of_tokens_holds_where_no_price_is_known(
+    tmp_path: Path, agent: str, measured: Measured
+) -> None:
     """Ninety-nine thousand of them a start end the run; what came from the cache does not count."""
     box = night(tmp_path, agent, "codex", limits="max_tokens = 99_000")
     done = box.run()
     assert done.code == 3, done.text
-    assert box.starts == 1
+    measured(box.starts)
     assert "99,000 tokens" in done.out.split("limits:")[1].split("\n")[0]
     assert "99,000 of 99,000 tokens are used" in done.text
     shown = (box.ralph(*words) for words in (["status"], ["report", "--md"], ["report", "--html"]))
