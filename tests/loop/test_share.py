@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.guarantees import Measured
 from tests.loop.guards import TRUE, told, two
 from tests.loop.projects import Done, sandbox, story
 
@@ -23,13 +24,14 @@ def set_aside(done: Done) -> list[tuple[str, str]]:
 
 
 def test_a_story_with_its_share_lets_the_others_work_and_goes_on_from_its_leftovers(
-    tmp_path: Path,
+    tmp_path: Path, measured: Measured
 ) -> None:
     """It is set aside for now, nothing is held against it, and it ends what it had begun."""
     box = sandbox(tmp_path, SLOW.replace("PARTS", "14"), **two(checks=TRUE))
     done = box.run("--json", "--max-iterations", "20")
     assert done.code == 0, told(done)
     assert box.worked_on() == ["US-1"] * 10 + ["US-2"] + ["US-1"] * 4
+    measured(box.worked_on().index("US-2"))
     [(name, reason)] = set_aside(done)
     assert (name, reason.partition(":")[0]) == ("US-1", "it used 10 of 20 iterations, its share")
     assert "what earlier tries left is in the work tree" in box.prompt(12)

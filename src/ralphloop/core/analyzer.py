@@ -50,6 +50,7 @@ def analyze(
         outcome=outcome,
         status=block,
         exit_signal=claim.exit_signal,
+        refused=is_refused(response, outcome),
         story_claimed=claim.story,
         already_done=claim.already_done,
         indicators=_indicators(evidence, facts, block, words),
@@ -86,6 +87,11 @@ def final_words(response: Response) -> str:
 def says_promise(response: Response) -> bool:
     """The completion promise stands at the end of the final message."""
     return response.final_text is not None and claims.has_promise(response.final_text)
+
+
+def is_refused(response: Response, outcome: Outcome) -> bool:
+    """The request itself was refused: too long, too large, a safeguard, a hook."""
+    return outcome in (Outcome.ERROR, Outcome.LIMIT) and not response.model_output
 
 
 def _claims_story(block: StatusBlock | None, words: str) -> bool:
@@ -133,7 +139,7 @@ def _only_tests(evidence: Evidence, block: StatusBlock | None) -> bool:
 
 def _confidence(response: Response, evidence: Evidence, outcome: Outcome) -> float:
     """How far claim and evidence agree, 0 to 1; it informs and never decides."""
-    if outcome.is_infrastructure:
+    if outcome.is_infrastructure or is_refused(response, outcome):
         return 0.0
     block = response.status
     score = 0.3
@@ -166,7 +172,7 @@ def _warnings(
     if response.denials:
         tools = ", ".join(sorted({denial.tool for denial in response.denials}))
         found.append(f"denied: {len(response.denials)} tool calls were refused ({tools})")
-    if outcome.is_infrastructure:
+    if outcome.is_infrastructure or is_refused(response, outcome):
         return tuple(found)
     block = response.status
     if block is None:

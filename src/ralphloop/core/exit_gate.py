@@ -46,6 +46,7 @@ class GateInput(Value, kw_only=True):
     may_end_run: bool = False  # tasks.yaml permission of a task that was claimed and passed
     promise: bool = False
     fatal_reason: str = ""
+    refused: str = ""  # why no request is taken any more
     limit: Decision | None = None  # budget, time: measured by the loop
 
 
@@ -79,6 +80,9 @@ def _error(at: GateInput) -> Decision | None:
         return _decision(ExitDecision.ERROR, at.fatal_reason or "the agent cannot work")
     if outcome is Outcome.STARTUP_ERROR and startup >= STARTUP_ERRORS:
         return _decision(ExitDecision.ERROR, f"the agent failed to start {startup} times in a row")
+    if at.refused:
+        words = f"requests are refused before the model sees them: {at.refused}"
+        return _decision(ExitDecision.ERROR, words)
     if paid >= PAID_FAILURES:
         words = f"{paid} paid starts in a row ended in infrastructure failures"
         return _decision(ExitDecision.ERROR, words)
@@ -113,7 +117,7 @@ def _blocked(at: GateInput) -> Decision | None:
 
 
 def _complete(at: GateInput) -> Decision | None:
-    if at.analysis.outcome.is_infrastructure or veto(at):
+    if at.analysis.says_nothing or veto(at):
         return None
     if at.may_end_run:
         rest = f", {at.open_stories} stories stay open" if at.open_stories else ""
@@ -152,6 +156,8 @@ def _limits(at: GateInput) -> Decision | None:
 
 def _why_go_on(at: GateInput) -> str:
     analysis, count = at.analysis, at.analysis.indicators.count
+    if analysis.refused:
+        return "the request was refused before the model saw it, which says nothing about the work"
     if at.analysis.outcome.is_infrastructure:
         return f"the start ended {analysis.outcome}, which says nothing about the work"
     if analysis.exit_signal:

@@ -143,7 +143,7 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
                 "second_chance": bool(aside),
             }
             one = replace(state.story(story), **moved, reason=aside, attempts=0, saturated=False)
-            return {story: replace(one, share=Share())}
+            return {story: replace(one, share=Share(), refusals=0)}
         case MarkedByHand(marks=marks):
             return {story: _by_hand(state.story(story), mark) for story, mark in marks.items()}
         case SecondChance(story=story):
@@ -201,7 +201,7 @@ def _reopened(state: StoryState, change: Reopened) -> StoryState:
     if state.standing is Standing.OPEN:
         return state
     standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing
-    return replace(state, standing=standing, attempts=0, second_chance=False)
+    return replace(state, standing=standing, attempts=0, refusals=0, second_chance=False)
 
 
 def _refused(state: RunState, change: CommitRefused, policy: Policy) -> RunState:

@@ -158,7 +158,7 @@ class Weighed(Value, kw_only=True):
 
     @property
     def infrastructure(self) -> bool:
-        return self.analysis.outcome.is_infrastructure
+        return self.analysis.says_nothing
 
     @property
     def claimed(self) -> bool:

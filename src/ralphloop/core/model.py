@@ -305,6 +305,7 @@ class Analysis(Value, kw_only=True):
     outcome: Outcome = Outcome.COMPLETED
     status: StatusBlock | None = None
     exit_signal: bool = False
+    refused: bool = False  # nobody took the request: no model ever saw it
     story_claimed: bool = False
     already_done: bool = False  # the agent says the work was there before it began
     indicators: Indicators = Indicators()
@@ -319,6 +320,11 @@ class Analysis(Value, kw_only=True):
     circuit: Circuit = Circuit.CLOSED
     transition: Transition | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def says_nothing(self) -> bool:
+        """The ending says nothing about the agent's work."""
+        return self.outcome.is_infrastructure or self.refused
 
     @property
     def is_blocked(self) -> bool:

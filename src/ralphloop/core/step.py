@@ -14,7 +14,15 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from ralphloop.core import breaker, progress
-from ralphloop.core.analyzer import Claim, analyze, claim_of, final_words, says_promise, settle
+from ralphloop.core.analyzer import (
+    Claim,
+    analyze,
+    claim_of,
+    final_words,
+    is_refused,
+    says_promise,
+    settle,
+)
 from ralphloop.core.breaker import BreakerInput
 from ralphloop.core.exit_gate import GateInput, decide
 from ralphloop.core.grading import Proof, StoryVerdict, judge_story
@@ -31,7 +39,7 @@ from ralphloop.core.iteration import (
     kept,
 )
 from ralphloop.core.model import Analysis, Circuit, Decision, Evidence, ExitDecision, Outcome, Value
-from ralphloop.core.policy import UNANSWERED, Policy, reached, share_used
+from ralphloop.core.policy import REFUSALS, UNANSWERED, Policy, reached, share_used
 from ralphloop.core.progress import WindowEntry
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_after import (
@@ -85,7 +93,8 @@ def needs(
     if _is_to_be_asked(state, start, result, evidence, policy):
         return Need.STATUS
     claim = claim_of(result.heard, passes_set=evidence.passes_set)
-    if settle(result.heard, result.end, evidence).is_infrastructure:
+    outcome = settle(result.heard, result.end, evidence)
+    if outcome.is_infrastructure or is_refused(result.heard, outcome):
         return None
     every = policy.interim_checks  # without a claim, so that the agent hears how things stand
     is_due = every > 0 and (start.state.unclaimed + 1) % every == 0
@@ -149,13 +158,15 @@ def _weighed(
     claim = claim_of(response, passes_set=evidence.passes_set)
     outcome = settle(response, result.end, evidence)
     verdict = _verdict(start, claim, outcome, evidence)
+    if is_refused(response, outcome):
+        verdict = StoryVerdict(reasons=(response.reason,))
     if evidence.stories_passed is None:
         evidence = replace(evidence, stories_passed=int(verdict.passed))
     moved = progress.assess(evidence, response.status, state.memory)
     brought = claim.story or claim.exit_signal or moved.turned_green or evidence.stories_passed
     trail = () if brought else (*start.state.trail, progress.footprint(start.tree, evidence))
     words = progress.treading_water(trail, evidence, policy)
-    if words and not outcome.is_infrastructure:
+    if words and not (outcome.is_infrastructure or is_refused(response, outcome)):
         moved = replace(moved, made=False, reasons=(words,), treading=True)
     return Weighed(
         start=start,
@@ -176,7 +187,8 @@ def _entries(key: str, story: StoryState, one: Weighed) -> dict[str, StoryState]
     is_apart = story.saturated or story.standing is Standing.BLOCKED
     if key or one.evidence.stories.total is None or not is_apart:
         return {key: story}
-    open_again = replace(story, standing=Standing.OPEN, saturated=False, test_row=0, attempts=0)
+    fresh = {"saturated": False, "test_row": 0, "attempts": 0, "refusals": 0}
+    open_again = replace(story, standing=Standing.OPEN, **fresh)
     return {"": open_again, f"#{one.analysis.iteration}": story}
 
 
@@ -307,6 +319,7 @@ def _gate_input(state: RunState, story: StoryState, one: Weighed, *, was_open: b
     evidence, facts, response = one.evidence, one.evidence.stories, one.result.response
     passed = evidence.stories_passed or 0
     open_stories = 0 if facts.total is None else max(0, facts.total - facts.passed - passed)
+    runnable = _runnable(state, story, evidence, open_stories)
     return GateInput(
         analysis=one.analysis,
         policy=one.policy,
@@ -315,7 +328,8 @@ def _gate_input(state: RunState, story: StoryState, one: Weighed, *, was_open: b
         was_open=was_open,
         total=facts.total,
         open_stories=open_stories,
-        runnable=_runnable(state, story, evidence, open_stories),
+        runnable=runnable,
+        refused=_refused_for_good(state, story, one, runnable),
         saturated=story.saturated,
         may_end_run=facts.exit_signal and one.analysis.story_claimed and passed > 0,
         promise=says_promise(response),
@@ -345,6 +359,17 @@ def _runnable(state: RunState, story: StoryState, evidence: Evidence, open_stori
     if evidence.stories_passed:
         return facts.others_if_passed
     return facts.others + (not _is_apart(story))
+
+
+def _refused_for_good(state: RunState, story: StoryState, one: Weighed, runnable: int) -> str:
+    """Why no request can be made any more: two stories were refused alike, or nothing is left."""
+    if not one.analysis.refused or story.refusals < REFUSALS:
+        return ""
+    said = progress.normalise_reply(story.reason)
+    alike = (other for other in state.stories.values() if other.refusals >= REFUSALS)
+    count = sum(progress.normalise_reply(other.reason) == said for other in alike)
+    is_last = one.evidence.stories.total is None or runnable == 0
+    return story.reason if is_last or count > 1 else ""
 
 
 def _is_apart(story: StoryState) -> bool:

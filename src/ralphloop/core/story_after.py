@@ -25,7 +25,7 @@ from ralphloop.core.model import (
     Response,
     Usage,
 )
-from ralphloop.core.policy import Share
+from ralphloop.core.policy import REFUSALS, Share
 from ralphloop.core.progress import failed_checks
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
 from ralphloop.core.totals import Spent
@@ -39,6 +39,8 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
     """The story after a start; `now` holds what a person asked of it while the agent ran."""
     evidence, analysis, verdict = one.evidence, one.analysis, one.verdict
     state, passed = _worked_on(now, one), one.passed
+    if analysis.refused:
+        return _refused(state, one.result.response.reason)
     if one.infrastructure:
         return state
     findings = evidence.findings
@@ -56,6 +58,7 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
             *((unchanged,) if UNCHANGED in verdict.reasons else ()),
             *looked,
         ),
+        refusals=0,
         unclaimed=unclaimed,
         trail=one.trail,
         challenged=(*one.start.state.challenged, *findings)[-_KEPT_CHALLENGES:],
@@ -82,6 +85,19 @@ def _cut_short(one: Weighed) -> tuple[str, ...]:
     """What the agent's program said when it stopped the agent itself, which never heard of it."""
     said = one.result.response.reason if one.analysis.outcome is Outcome.LIMIT else ""
     return (f"The last run was stopped before it was through: {said}",) if said else ()
+
+
+def _refused(state: StoryState, said: str) -> StoryState:
+    """No attempt, and no conversation to go on with; a second time it waits for a person."""
+    told = f"The last request was refused before it was read: {said}"
+    state = replace(
+        state.fresh_conversation(),
+        refusals=state.refusals + 1,
+        reason=said,
+        findings=tuple(dict.fromkeys((told, *state.findings))),
+    )
+    waits = state.refusals >= REFUSALS and state.standing is Standing.OPEN
+    return replace(state, standing=Standing.BLOCKED) if waits else state
 
 
 def _looked(unclaimed: int, one: Weighed) -> Iterator[str]:
@@ -116,7 +132,7 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
         second_chance=now.second_chance,
         test_row=now.test_row,
         saturated=now.saturated,
-        iterations=before.iterations + 1,
+        iterations=before.iterations + (not one.analysis.refused),
         share=_share(now.share, one),
         start_tree=before.start_tree or one.start.tree,
         start_head=before.start_head or one.start.head,
@@ -223,7 +239,7 @@ def spent(usage: Usage, response: Response, analysis: Analysis, evidence: Eviden
     """What the start adds to the totals."""
     block = response.status or StatusBlock()
     return Spent(
-        counted=response.model_output or not analysis.outcome.is_infrastructure,
+        counted=response.model_output or not analysis.says_nothing,
         cost_usd=max(0.0, usage.cost_usd or 0.0),
         cost_estimated=usage.estimated,
         unpriced=int(is_unpriced(response)),

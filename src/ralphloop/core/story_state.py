@@ -45,6 +45,7 @@ class StoryState(Value, kw_only=True):
     start_tree: str = ""
     start_head: str = ""
     verify_before: VerifySeen | None = None
+    refusals: int = 0  # requests in a row that were refused before the model saw them
     test_row: int = 0  # iterations in a row that only worked on tests
     saturated: bool = False  # its last iteration completed such a row
     second_chance: bool = False  # it was given
@@ -92,6 +93,6 @@ def verify_was(state: StoryState, story: Story) -> CheckStatus | None:
 
 def is_failed_attempt(analysis: Analysis, *, passed: bool) -> bool:
     """A start that moved the story forward is none, unless it claimed done and was not."""
-    if passed or analysis.outcome.is_infrastructure:
+    if passed or analysis.says_nothing:
         return False
     return analysis.story_claimed or not analysis.progress

@@ -24,7 +24,7 @@ from ralphloop.loop.prepare import GONE, Member, Setup, at_work, spec_of
 from ralphloop.loop.repair import read_settings
 from ralphloop.loop.runner import Runner
 from ralphloop.project import relative
-from ralphloop.prompts import Parts, Prompt, build_prompt
+from ralphloop.prompts import DEFAULT_BUDGET, SHORT_BUDGET, Parts, Prompt, build_prompt
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.room import new_file, open_regular
 from ralphloop.text.durations import iso
@@ -188,8 +188,9 @@ def brief(
         leftovers=state.leftovers,
         learned=learned,
     )
+    budget = SHORT_BUDGET if state.refusals else DEFAULT_BUDGET  # it may have been too long
     if story is None or stories is None:
-        return build_prompt(parts)
+        return build_prompt(parts, budget=budget)
     spec, text, notes = None, "", parts.notes
     try:
         if (spec := spec_of(story, setup)) is not None:
@@ -216,7 +217,7 @@ def brief(
         if state.attempts
         else "",
     )
-    return build_prompt(parts)
+    return build_prompt(parts, budget=budget)
 
 
 def _nudge(session: Session) -> str:

@@ -247,6 +247,7 @@ def learn_from(runner: Runner, judged: Judged) -> None:
     """Write down what an attempt taught, and aggregate every few stories."""
     config, story, step = runner.config.learning, judged.begun.story, judged.step
     silent = step.analysis.outcome is Outcome.EMPTY and not step.iteration.changed.count
+    silent = silent or step.analysis.refused
     if runner.setup.options.session and not step.verdict.passed:
         return  # a person waits for the turn to end
     if not config.enabled or story is None or silent:

@@ -61,6 +61,7 @@ from ralphloop.room import cannot_write, claim
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
 
+_A_PERSON_WENT_ON = (ExitDecision.BLOCKED, ExitDecision.ERROR, ExitDecision.TEST_SATURATION)
 _ATTENTION_S = 1.0
 
 
@@ -208,7 +209,7 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
         pid_started=started_at(os.getpid()) or 0.0,
         config=storable(runner.config),
     )
-    if record.decision in (ExitDecision.BLOCKED, ExitDecision.TEST_SATURATION):
+    if record.decision in _A_PERSON_WENT_ON:
         runner.intervene(Reopened(waiting_only=True))
     _ready(runner, report, tell)
     totals = runner.totals()  # what was recovered just now is part of it

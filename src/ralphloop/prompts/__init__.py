@@ -21,6 +21,7 @@ from ralphloop.core.model import Value
 from ralphloop.text.plain import clean
 
 DEFAULT_BUDGET = 120_000  # characters, about 30,000 tokens
+SHORT_BUDGET = 24_000  # after a request was refused
 CHARS_PER_TOKEN = 4
 _FENCES = re.compile(r"`{3,}")
 

@@ -59,6 +59,7 @@ _LIMITS = frozenset(
     "".split()
 )
 _DIAGNOSTIC = re.compile(r"\[ede_diagnostic\]")  # for its makers; tells a user nothing
+_HOOK_BLOCKS = "UserPromptSubmit operation blocked by hook"  # the CLI's words, as a good result
 _MOST_SKILLS = 200
 _MOST_PLUGIN_ERRORS = 20
 
@@ -134,6 +135,9 @@ class Claude(Dialect):
     def _good(self, result: Document, end: End) -> Verdict:
         if result.get("structured_output") is not None and not self.denials:
             return Verdict(Outcome.COMPLETED, "it ended with structured output")
+        said = self.words.final_text or ""
+        if not self.model_output and said.startswith(_HOOK_BLOCKS):
+            return Verdict(Outcome.ERROR, said.partition("\n\nOriginal prompt")[0])
         what = "it ended with a good result"
         return self.good_end(f"{what}; then exit code {end.exit_code}" if end.failed else what)
 
@@ -297,7 +301,8 @@ class Claude(Dialect):
         self._result = {key: value for key, value in document.items() if key != "result"}
         self.result_seen, self.retrying = True, False
         self._usage.reported(document)
-        if count_at(document_at(document, "usage"), "output_tokens"):
+        refused = document.get("stop_reason") == "refusal"  # its few tokens are no answer
+        if count_at(document_at(document, "usage"), "output_tokens") and not refused:
             self.model_output = True
         for denial in documents_at(document, "permission_denials"):
             summary = summarise(document_at(denial, "tool_input"))
