@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ralphloop.errors import Finding, Level, RepositoryError
@@ -17,12 +18,13 @@ from ralphloop.repo.git import first_lines, nul_ended, printable
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.private_git import object_variables
 from ralphloop.repo.work_tree import Repository
+from ralphloop.text.plain import some
 
 DISK_FLOOR = 200 * 1024**2
 DISK_LOW = 2 * 1024**3
 _SIGNING_TIMEOUT_S = 20.0
 _OLDEST_GIT = (2, 25)
-_SHOWN_PATHS = 5
+_FILTER_TIMEOUT_S = 60.0
 _COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 
 
@@ -39,6 +41,7 @@ def inspect(
     """Everything worth knowing about a repository before a run, errors first."""
     findings = [
         *_git_itself(repo, commits=commits),
+        *([] if looking else _filters(repo)),
         *_dirt(repo, own, allow_dirty=allow_dirty, looking=looking),
         *disk_space(repo.root),
     ]
@@ -86,15 +89,48 @@ def _dirt(
     dirty = repo.dirty_paths(own, deep=not looking)
     if not dirty:
         return
-    named = ", ".join(printable(path) for path in dirty[:_SHOWN_PATHS])
-    more = f" and {len(dirty) - _SHOWN_PATHS} more" if len(dirty) > _SHOWN_PATHS else ""
-    message = f"uncommitted changes: {named}{more}"
+    message = f"uncommitted changes: {some([printable(path) for path in dirty])}"
     if allow_dirty:
         message += "; they are committed only if the agent changes them"
         yield Finding(Level.WARNING, message, code="dirty")
     else:
         fix = "commit or stash them, or start with --allow-dirty to leave them as they are"
         yield Finding(Level.ERROR, message, fix, "dirty")
+
+
+def _filters(repo: Repository) -> Iterator[Finding]:
+    """Filters without which git takes nothing in, tried on nothing: git-lfs may not be there."""
+    import tempfile
+
+    asked = ("config", "-z", "--type=bool", "--get-regexp", r"^filter\..*\.required$")
+    settings = os.fsdecode(repo.git.attempt(*asked).stdout).split("\0")
+    required = {s.removeprefix("filter.").removesuffix(".required\ntrue") for s in settings if s}
+    for name in sorted(required & _used_filters(repo) if required else ()):
+        with tempfile.NamedTemporaryFile("w", prefix="ralph-", encoding="utf-8") as attributes:
+            attributes.write(f"* filter={name}\n")
+            attributes.flush()
+            git = repo.git.adapted(config=(f"core.attributesFile={attributes.name}",))
+            args = ("hash-object", "--stdin", "--path=.ralph-filter-probe")
+            ended = git.attempt(*args, timeout_s=_FILTER_TIMEOUT_S)
+        if ended.returncode != 0:
+            message = f"the git filter {name} is required here, but fails: "
+            fix = (
+                f"install what `git config filter.{name}.clean` names, or take `filter={name}` out"
+                " of .gitattributes; without it git cannot add or commit these files"
+            )
+            yield Finding(Level.ERROR, message + first_lines(ended.stderr), fix, "filter")
+
+
+def _used_filters(repo: Repository) -> set[str]:
+    """The filters that attributes of this repository name."""
+    args = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed = repo.git.run(*args, "--", ":(top,glob)**/.gitattributes").split(b"\0")
+    files = [repo.root / os.fsdecode(path) for path in listed if path]
+    words: set[str] = set()
+    for file in (*files, repo.common_dir / "info" / "attributes"):
+        with suppress(OSError):
+            words.update(file.read_text("utf-8", "replace").split())
+    return {word.removeprefix("filter=") for word in words if word.startswith("filter=")}
 
 
 def own_filters(repo: Repository) -> list[str]:

@@ -15,13 +15,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Collection, Iterable
-from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.errors import RepositoryError
 from ralphloop.repo.git import STATUS_ARGS, Entry, Git, parse_status, printable
+from ralphloop.text.plain import some
 
 LARGE_FILE = 5 * 1024 * 1024
 MAX_READ = 256 * 1024 * 1024
@@ -102,8 +102,7 @@ def _within_budgets(
 
 def _some(paths: Collection[bytes]) -> str:
     """The first few of many paths, and how many more there are."""
-    named = ", ".join(printable(os.fsdecode(path)) for path in islice(paths, 3))
-    return named if len(paths) <= 3 else f"{named} and {len(paths) - 3} more"
+    return some([printable(os.fsdecode(path)) for path in paths], 3)
 
 
 def _join(root: bytes, path: bytes) -> bytes:

@@ -7,6 +7,7 @@ hostile text still costs linear time.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ralphloop.text.lazy_regex import LazyRegex
 
@@ -53,6 +54,12 @@ def one_line(text: str, limit: int = 200) -> str:
     """The text on one line, cut to `limit` characters with an ellipsis."""
     line = " ".join(clean(text[: limit * 8]).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """The first of many names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def counted(number: int, noun: str) -> str:
