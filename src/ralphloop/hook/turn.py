@@ -90,7 +90,7 @@ class Turn(msgspec.Struct):
 
     def begun(self, cut: IterationRecord) -> Begun:
         """The same as it was begun, with the settings and stories as they were."""
-        self.runner.settings = self.ledger.settings
+        self.runner.settings, self.runner.stashes = self.ledger.settings, self.ledger.stashes
         known = self.runner.setup.stories
         begun = begun_again(self.runner, cut, known.list if known else None)
         if (copy := self._copy) is not None and copy.exists():
@@ -104,7 +104,7 @@ class Turn(msgspec.Struct):
             return chosen
         in_turn(saw_verify(self.runner, chosen[0]))
         begun = begin(self.runner, *chosen)
-        self.note(settings=self.runner.settings)
+        self.note(settings=self.runner.settings, stashes=self.runner.stashes)
         if (copy := self._copy) is not None:
             room = self.runner.setup.project.directory
             write_atomic(copy, begun.list_bytes, within=room, durable=False)
@@ -240,6 +240,7 @@ class Ledger(Value, kw_only=True):
     waited_for: tuple[str, ...] = ()  # background tasks we let finish once
     transcript_read: int = 0  # bytes of the session's transcript that were counted
     settings: dict[str, bytes] | None = None  # the files that say how it works, before the turn
+    stashes: frozenset[str] | None = None  # what was stashed then
     slow_checks: bool = False  # they take longer than a hook may
     repository: Places | None = None  # found once: a run stays where it is
 

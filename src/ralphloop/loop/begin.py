@@ -73,6 +73,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     state = _state_before(runner, story.id if story else None, member)
     before = runner.tree()
     runner.settings = read_settings(root)
+    runner.stashes = frozenset(runner.setup.repo.stashes()) if runner.setup.repo else None
     carried = carried_for(runner.setup, story, member)
     prompt = brief(runner.setup, session, story, stories, learned=carried.text)
     folder = runner.setup.project.transcripts / runner.run

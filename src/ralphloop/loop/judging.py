@@ -32,6 +32,7 @@ from ralphloop.loop.repair import (
     put_back_own_files,
     put_back_settings,
     read_back,
+    stashed,
 )
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
@@ -111,7 +112,7 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
     remarks, runner.remarks = runner.remarks, ()
     changed = runner.measure.diff(before, after)
     commits = runner.measure.commits(before.head, after.head)
-    said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished)
+    said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished, stashed(runner))
     evidence = Evidence(
         files_changed=changed.count,
         commits=commits.count,

@@ -131,6 +131,19 @@ def lost_heads(
     return still if state.lost and not still else {**still, old: words}
 
 
+def stashed(runner: Runner) -> str:
+    """Work that is in no file now, because it was stashed while the agent ran; in words."""
+    repo, before = runner.setup.repo, runner.stashes
+    found = repo.stashes() if repo is not None and before is not None else {}
+    new = [one_line(words, 80) for commit, words in found.items() if commit not in (before or ())]
+    if not new or list(found)[-1] in (before or ()):
+        return ""
+    return (
+        f"work was stashed, so it does not count: it is in stash@{{0}} ({new[-1]});"
+        " `git stash pop` brings it back"
+    )
+
+
 def head_moved(runner: Runner, expected: str, head: str | None) -> bool:
     """Whether commits that are ours to know came or went while no agent of ours worked."""
     repo = runner.setup.repo

@@ -83,6 +83,7 @@ class Runner(msgspec.Struct, kw_only=True):
     checker: Checker | None = None  # instead of simply running them
     lock: RunLock | None = None  # None: a session's turn holds the project
     settings: dict[str, bytes] | None = None  # the files that say how it works, before the agent
+    stashes: frozenset[str] | None = None  # before the agent; None: not known
     owed_usd: float = 0.0  # what an agent cost whose checks are still to be run
     working: str = ""  # the agent of the last start; empty: the first one
     held_for: str = ""  # what the run is held for, said once

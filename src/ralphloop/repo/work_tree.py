@@ -48,6 +48,7 @@ _WAY_OUT = {
     "bisect": "end it with `git bisect reset`",
 }
 _COMMIT = LazyRegex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_MOST_STASHES = 1 << 20  # bytes of their list
 _ELSEWHERE = "refs/heads/.invalid"  # what HEAD names where branches are not files
 _UNUSABLE_IN_REFS = LazyRegex(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
 
@@ -134,6 +135,16 @@ class Repository(Value):
         args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", *wanted)
         listed = self.git.run(*args, base or self.empty_tree(), other).split(b"\0")
         return [os.fsdecode(path) for path in listed if path]
+
+    def stashes(self) -> dict[str, str]:
+        """What is stashed, oldest first, with git's words for it; git itself is not asked."""
+        try:
+            with open_regular(self.common_dir / "logs" / "refs" / "stash") as file:
+                lines = file.read(_MOST_STASHES).decode("utf-8", "replace").splitlines()
+        except OSError:
+            return {}
+        pairs = (line.partition("\t") for line in lines)
+        return {who.split(" ")[1]: words for who, _, words in pairs if " " in who}
 
     def branch(self) -> str | None:
         """The branch HEAD is on, born or not; None when detached."""
