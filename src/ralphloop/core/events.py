@@ -165,6 +165,14 @@ class StoryReopened(StoryHeldBack):
     """What passed its checks could not be committed, or nothing upholds it any more."""
 
 
+class LeftoversKept(Event, kw_only=True):
+    """The work of a story set aside, or of a person meanwhile, went from the work tree."""
+
+    story: str = ""
+    ref: str = ""
+    files: tuple[str, ...] = ()
+
+
 class CircuitChanged(Event, kw_only=True):
     before: Circuit = Circuit.CLOSED
     after: Circuit = Circuit.CLOSED

@@ -15,7 +15,7 @@ from ralphloop.core.model import Value
 from ralphloop.core.policy import Policy, Share
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, VerifySeen
-from ralphloop.text.plain import counted, one_line
+from ralphloop.text.plain import counted, one_line, some
 
 MOST_REFUSED = 2  # stories in a row
 
@@ -97,6 +97,7 @@ class CommitRefused(Intervention, kw_only=True, tag="commit_refused"):
 class LeftoversSaved(Intervention, kw_only=True, tag="leftovers_saved"):
     story: str
     ref: str
+    files: tuple[str, ...] = ()  # what went from the work tree: a person's may be among them
 
 
 AnyIntervention = (
@@ -170,7 +171,10 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
         case Vouched(stories=stories):
             return {story: replace(state.story(story), commitless=True) for story in stories}
         case LeftoversSaved(story=story, ref=ref):
-            return {story: replace(state.story(story), saved_ref=ref, start_tree="")}
+            one, kept = state.story(story), f"kept: {some(change.files)}"
+            is_news = change.files and not one.reason.endswith(kept)  # done twice, it is said once
+            reason = "; ".join(filter(None, (one.reason, kept if is_news else "")))
+            return {story: replace(one, saved_ref=ref, start_tree="", reason=reason)}
     return {}
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from pathlib import PurePath
 
 import msgspec
 
 from ralphloop.atomic import kill_point
-from ralphloop.core.events import StoryReopened
+from ralphloop.core.events import LeftoversKept, StoryReopened
 from ralphloop.core.grading import Grade
 from ralphloop.core.interventions import (
     CommitRefused,
@@ -41,6 +42,8 @@ from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.own_files import never_committed, project_prefix
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.stories.source import load
+
+_MOST_NAMED = 50
 
 
 def apply_effects(
@@ -99,9 +102,19 @@ def _set_aside(runner: Runner, number: int, effect: SaveLeftovers) -> Steps[None
         dirty_at_start=bool(frozen.dirty),
     )
     saved = yield from aside(lambda _: work())
-    runner.intervene(LeftoversSaved(story=story, ref=saved.ref))
+    files = _named_first(runner, story, saved.files)
+    runner.intervene(LeftoversSaved(story=story, ref=saved.ref, files=files))
+    if files:
+        runner.emit(LeftoversKept(story=story, ref=saved.ref, files=files), number)
     if still_there := "; ".join(filter(None, (saved.problem, *saved.left))):
         add_note(runner, f"changes of {story}, set aside, are still there: {still_there}")
+
+
+def _named_first(runner: Runner, story: str, files: tuple[str, ...]) -> tuple[str, ...]:
+    """The files with those first that no tool of the agent named: they may be a person's."""
+    records = (one.record for one in runner.journal.iterations(runner.run) if one.story == story)
+    said = "\n".join(call.summary for record in records for call in record.response.tool_calls)
+    return tuple(sorted(files, key=lambda path: PurePath(path).name in said)[:_MOST_NAMED])
 
 
 def second_chance(runner: Runner, story: str) -> SecondChance:

@@ -56,6 +56,7 @@ class SetAside(Value, frozen=True, kw_only=True):
     """What became of a story's leftovers."""
 
     ref: str = ""  # empty: there were none
+    files: tuple[str, ...] = ()  # what went from the work tree, new files first
     left: tuple[str, ...] = ()  # paths that were not saved and stay, with the reason
     problem: str = ""  # why the work tree is not as it was, apart from `left`
 
@@ -168,7 +169,9 @@ def set_aside(
     if not obstacle:
         problem = _clean(aside, changes, run, story_id)
     left = tuple(aside.left[:_MAX_NOTES])
-    return SetAside(ref=aside.ref if commit else "", left=left, problem=problem)
+    new_first = sorted(changes, key=lambda change: change.before is not None)
+    files = () if obstacle else tuple(printable(change.path) for change in new_first)
+    return SetAside(ref=aside.ref if commit else "", files=files, left=left, problem=problem)
 
 
 def return_saved(repo: Repository, ref: str) -> str:

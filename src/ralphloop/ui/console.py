@@ -10,6 +10,7 @@ only knows events; where there is no terminal the lines alone are printed.
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -21,13 +22,18 @@ from ralphloop.core.events import LoopEvent
 from ralphloop.core.model import ExitDecision, Outcome
 from ralphloop.core.totals import money, spent_words
 from ralphloop.text.durations import format_duration, parse_iso
-from ralphloop.text.plain import clean, counted, one_line
+from ralphloop.text.plain import clean, counted, one_line, some
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
 _QUIET = (events.StoryPassed, events.StoryHeldBack, events.CircuitChanged, events.RunFinished)
+_HELD_BACK: dict[type[events.StoryHeldBack], tuple[str, str]] = {
+    events.StorySetAside: ("⊘", "is set aside"),
+    events.StoryBlocked: ("?", "waits for you"),
+    events.StoryReopened: ("↻", "is open again"),
+}
 _BAR = 24
 _CIRCUITS = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "red"}
 
@@ -215,12 +221,11 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
             yield from _iteration_finished(what)
         case events.StoryPassed() as what:
             yield f"  ✓ {what.story} passed ({what.grade}): {'; '.join(what.reasons)}"
-        case events.StorySetAside() as what:
-            yield f"  ⊘ {what.story} is set aside: {what.reason}"
-        case events.StoryBlocked() as what:
-            yield f"  ? {what.story} waits for you: {what.reason}"
-        case events.StoryReopened() as what:
-            yield f"  ↻ {what.story} is open again: {what.reason}"
+        case events.StoryHeldBack() as what:
+            mark, words = _HELD_BACK[type(what)]
+            yield f"  {mark} {what.story} {words}: {what.reason}"
+        case events.LeftoversKept(ref=ref, files=files):
+            yield f"    kept at {ref}: {some(files)}; one of them is yours? {_restore(ref, files)}"
         case events.CircuitChanged() as what:
             yield f"  circuit {what.before} → {what.after}: {what.reason}"
         case events.RequestAnswered() as what:
@@ -231,6 +236,10 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
             yield f"  waiting {format_duration(s)} until {until}: {reason}"
         case events.RunFinished() as what:
             yield from _run_finished(what)
+
+
+def _restore(ref: str, files: tuple[str, ...]) -> str:
+    return f"git restore --source={ref} -- {shlex.quote(f':/{files[0]}')}"
 
 
 def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
