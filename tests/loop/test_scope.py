@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.projects import Done, Sandbox, sandbox, story
 from tests.loop.test_requests import wait_for_wait
 
@@ -72,7 +73,7 @@ def packages(tmp_path: Path) -> Packages:
     return Packages(tmp_path)
 
 
-def test_two_packages_are_worked_on_at_once(packages: Packages) -> None:
+def test_two_packages_are_worked_on_at_once(packages: Packages, measured: Measured) -> None:
     """Both finish; no commit holds a file of the other, and nothing is left over or lost."""
     a, b = (packages.package(name, TOGETHER, stories=3) for name in "ab")
     for box, done in zip((a, b), packages.at_once(a, b), strict=True):
@@ -80,14 +81,14 @@ def test_two_packages_are_worked_on_at_once(packages: Packages) -> None:
         assert "HEAD moved" not in done.text
         name = f"packages/{box.root.name}/"
         touched = packages.files_by_run(box)
-        assert all(path.startswith(name) for path in touched), touched
+        measured(sum(not path.startswith(name) for path in touched))
         assert {f"{name}half-US-{n}.py" for n in (1, 2, 3)} < touched
         assert box.starts == 3
     assert packages.top.git("status", "--porcelain") == ""
     assert sum("Do US-" in subject for subject in packages.top.subjects()) == 6
 
 
-def test_what_is_set_aside_is_never_the_neighbours(packages: Packages) -> None:
+def test_what_is_set_aside_is_never_the_neighbours(packages: Packages, measured: Measured) -> None:
     """One story fails and is cleaned up; what the other agent has written stays where it is."""
     fails = PATIENT + "write(f'half-{START}.py'); done()"
     never = [story("US-1", verify=["test", "-f", "never"])]
@@ -106,7 +107,7 @@ def test_what_is_set_aside_is_never_the_neighbours(packages: Packages) -> None:
     refs = packages.top.git("for-each-ref", "--format=%(refname)", "refs/ralph/set-aside")
     saved = packages.top.git("show", "--name-only", "--format=", refs.split("\n")[0])
     assert saved.split("\n")[0].startswith("packages/a/half-")
-    assert "precious" not in saved
+    measured(saved.count("packages/b"))
 
 
 @pytest.mark.parametrize("toml", ["", SCOPED])
@@ -145,7 +146,9 @@ def test_a_neighbour_is_not_taken_off_its_branch(packages: Packages) -> None:
     assert packages.top.git("branch", "--show-current") == "main"
 
 
-def test_commits_survive_others_that_commit_all_the_time(packages: Packages) -> None:
+def test_commits_survive_others_that_commit_all_the_time(
+    packages: Packages, measured: Measured
+) -> None:
     """A neighbour's locks and heads are waited for; each story has its commit and only its files."""
     a = packages.package("a", TOGETHER, stories=4)
     outside, end = packages.top.root / "packages" / "busy", threading.Event()
@@ -170,9 +173,9 @@ def test_commits_survive_others_that_commit_all_the_time(packages: Packages) -> 
         hammering.join()
     assert done.code == 0, done.text
     assert "HEAD moved" not in done.text
-    assert [s for s in packages.top.subjects() if s.startswith("US-")] == [
-        f"US-{n}: Do US-{n}" for n in (1, 2, 3, 4)
-    ]
+    made = [subject for subject in packages.top.subjects() if subject.startswith("US-")]
+    assert made == [f"US-{n}: Do US-{n}" for n in range(1, len(made) + 1)]
+    measured(4 - len(made))
     assert all(path.startswith("packages/a/") for path in packages.files_by_run(a))
 
 
@@ -263,3 +266,11 @@ def wait_until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < deadline, "it never was"
         time.sleep(0.05)
+
+
+def test_a_lock_of_a_neighbour_is_no_reason_not_to_begin(packages: Packages) -> None:
+    """It may be in the middle of a commit; a lock that nobody holds is taken away in the end."""
+    a = packages.package("a", "write(f'{STORY}.txt'); done()")
+    (packages.top.root / ".git/index.lock").touch()
+    done = a.run()
+    assert done.code == 0, done.text

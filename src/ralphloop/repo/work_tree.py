@@ -197,7 +197,8 @@ class Repository(Value):
             message = "HEAD is detached, so commits would belong to no branch"
             fix = "be on a branch: `git switch <branch>`, or `git switch -c <new>`"
             yield Finding(Level.ERROR, message, fix, "detached")
-        if (lock := self.git_dir / "index.lock").exists():
+        # Beside others it is a neighbour's commit, and waited for.
+        if (lock := self.git_dir / "index.lock").exists() and not self.scope:
             message = f"another git process holds {lock}, or one died and left it"
             fix = "wait for it to end; if none is running, remove the file"
             yield Finding(Level.ERROR, message, fix, "locked")
