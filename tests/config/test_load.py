@@ -27,6 +27,7 @@ context = "fresh"
 safety = "moderate"
 allow = []
 fallback = []
+escalate = []
 ask_for_status = true
 [checks]
 commands = []

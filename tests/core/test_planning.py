@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.core.planning import choose, runnable_besides
+from ralphloop.core.planning import choose, rungs_in_order, runnable_besides
 from ralphloop.core.story_state import Standing, StoryState
 from tests.stories.builders import story, story_list
 
@@ -54,6 +54,16 @@ def test_only_the_story_that_was_asked_for(
 def test_how_many_others_could_run(states: dict[str, StoryState], count: int) -> None:
     """Second chances count, the story itself and those that wait do not."""
     assert runnable_besides(STORIES, states, "a") == count
+
+
+@pytest.mark.parametrize(
+    "failed, order",
+    [(0, [0, 1, 2, 3]), (1, [1, 2, 3, 0]), (2, [2, 3, 1, 0]), (3, [3, 2, 1, 0]), (9, [3, 2, 1, 0])],
+)
+def test_failed_attempts_lead_up_the_ladder(failed: int, order: list[int]) -> None:
+    """Its own rung first, then those above it, then the nearest below; the last one is the end."""
+    assert rungs_in_order(failed, 4) == order
+    assert rungs_in_order(failed, 0) == []
 
 
 def test_marking_changes_the_named_stories_only() -> None:

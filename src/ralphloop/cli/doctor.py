@@ -224,17 +224,19 @@ def _lock(project: Project, config: Config) -> Seen:
 
 
 def _agents(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterator[Finding]:
-    """The chosen agent first, then its fallbacks, then which others there are."""
+    """The chosen agent first, then its ladder and fallbacks, then which others there are."""
     config, places = loaded.config.agent, agent_directories(project.root)
     others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
-    for name in dict.fromkeys(map(str, (config.name, *config.fallback, *others))):
+    ladder = [name for name, _ in config.rungs()]
+    for name in dict.fromkeys(map(str, (*ladder, *config.fallback, *others))):
         found = _asked(name, project, loaded, env)
         words = found[0].message
-        if name == config.name:
+        if name == ladder[0]:
             if found[0].level is Level.INFO:
                 found[0] = Finding(Level.OK, f"{words}, chosen", found[0].fix)
-        elif name in config.fallback:
-            found[0] = found[0]._replace(message=f"{words}, a fallback")
+        elif name in (*ladder, *config.fallback):
+            role = "on the ladder" if name in ladder else "a fallback"
+            found[0] = found[0]._replace(message=f"{words}, {role}")
             found = [_stops_nothing(each, Level.WARNING) for each in found]
         else:
             found = [_stops_nothing(found[0], Level.INFO)]
@@ -244,7 +246,8 @@ def _agents(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterato
 def _asked(name: str, project: Project, loaded: Loaded, env: Mapping[str, str]) -> list[Finding]:
     """What an agent's program says about itself, if it may be started; at least one finding."""
     config, places = loaded.config.agent, agent_directories(project.root)
-    is_wanted = name in (config.name, *config.fallback)
+    rungs = [model for rung, model in config.rungs() if rung == name]
+    is_wanted = bool(rungs) or name in config.fallback
     is_theirs = _named_by_project(name, loaded, places)
     settings = config if name == config.name else AgentSection()
     if settings.env and _set_by_project(loaded, "env"):
@@ -265,8 +268,9 @@ def _asked(name: str, project: Project, loaded: Loaded, env: Mapping[str, str]) 
     with chdir("/"):
         found = agent.check(Inquiry(settings, project.root, env, why_not))
     limited = is_wanted and loaded.config.limits.max_cost_usd > 0
-    costs = cost_problems(name, settings, env, limited=limited)
-    return [*(found or [Finding(Level.INFO, name)]), *costs]
+    models = [msgspec.structs.replace(settings, model=model) for model in rungs or [""]]
+    costs = [it for one in models for it in cost_problems(name, one, env, limited=limited)]
+    return [*(found or [Finding(Level.INFO, name)]), *dict.fromkeys(costs)]
 
 
 def _stops_nothing(finding: Finding, missing: Level) -> Finding:

@@ -217,7 +217,9 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
     took = format_duration(elapsed(record.started_at, record.finished_at))
     files = f"{counted(record.files_modified, 'file')} changed"
     files = files if record.files_modified else "no change"
-    words = f"{record.outcome} in {took}, {spent_words(record.cost_usd, record.unpriced)}, {files}"
+    by = f", {record.record.by}" if record.record.model else ""
+    spent = spent_words(record.cost_usd, record.unpriced)
+    words = f"{record.outcome} in {took}{by}, {spent}, {files}"
     yield from output.row("=", words, "bold", width=2)
     for check in record.checks:
         flaky = ", at the second try" if check.flaky else ""

@@ -159,7 +159,7 @@ def _plan_lines(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Ite
     if branch:
         words = {"created": " (it would be made)", "switched": " (it would be switched to)"}
         yield output.safe(f"branch   {branch}{words.get(how, '')}")
-    yield f"agent    {setup.config.agent.name} {setup.config.agent.model}".rstrip()
+    yield f"agent    {setup.config.agent.name} {setup.config.agent.models}".rstrip()
     checks = " · ".join(shlex.join(argv) for argv in setup.config.checks.commands)
     yield f"checks   {checks or 'none: stories can only be claimed'}"
     if steps:

@@ -176,7 +176,16 @@ class _Layers:
 def _contradictions(loaded: Loaded, root: Path) -> Iterator[Problem]:
     """What each value alone cannot show: a command without its words, an agent nobody knows."""
     agent, origins, words = loaded.config.agent, loaded.origins, [str(name) for name in AgentName]
-    named = [("agent.name", agent.name), *(("agent.fallback", name) for name in agent.fallback)]
+    rungs = [name for name, _ in agent.rungs() if name != agent.name]
+    named = [
+        ("agent.name", agent.name),
+        *(("agent.fallback", name) for name in agent.fallback),
+        *(("agent.escalate", name) for name in rungs),
+    ]
+    if agent.escalate and agent.model:
+        place, on_flag = origins["agent.model"], origins["agent.model"] == FLAG
+        message = "agent.escalate names the models: leave one of the two out"
+        yield Problem(f"{place}: agent.model", message, on_flag)
     for key, name in named:
         own = any((folder / f"{name}.toml").exists() for folder in agent_directories(root))
         message = ""

@@ -9,6 +9,7 @@ Zero means "no limit" wherever a limit, a time or a threshold may be switched of
 `policy_of` says what the settings mean for the decisions of the core.
 """
 
+import re
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, dataclass_transform
@@ -104,8 +105,11 @@ class SkillStyle(StrEnum):
     OFF = "off"
 
 
-AnyAgent = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_-]{0,40}$")]
+_AGENT = r"^[a-z][a-z0-9_-]{0,40}$"
+AnyAgent = Annotated[str, msgspec.Meta(pattern=_AGENT)]
 Fallbacks = Annotated[tuple[AnyAgent, ...], msgspec.Meta(extra={"form": Form.WORDS})]
+Rung = Annotated[str, msgspec.Meta(pattern=r"^\S+$")]  # a model, or agent:model
+Ladder = Annotated[tuple[Rung, ...], msgspec.Meta(extra={"form": Form.WORDS})]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -127,6 +131,20 @@ class AgentSection(Section):
     allow: Words = ()  # more that it may do without asking, such as tools of MCP servers
     ask_for_status: bool = True  # once, where an answer has no status block
     fallback: Fallbacks = ()
+    escalate: Ladder = ()  # instead of a model: from cheap to dear, a failed attempt leads up
+
+    @property
+    def models(self) -> str:
+        """The model, or the whole ladder, in words."""
+        return " → ".join(self.escalate) or self.model
+
+    def rungs(self) -> list[tuple[str, str]]:
+        """Agent and model of each rung; without a ladder it is one."""
+        split = [(words, *words.partition(":")) for words in self.escalate]
+        return [
+            (name, model) if colon and re.match(_AGENT, name) else (self.name, words)
+            for words, name, colon, model in split
+        ] or [(self.name, self.model)]
 
 
 class ChecksSection(Section):

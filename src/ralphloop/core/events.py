@@ -65,6 +65,7 @@ class IterationStarted(Event, kw_only=True):
     story: str | None = None
     title: str = ""
     attempt: int = 1
+    by: str = ""  # agent and model, where there are several
     passed: int = 0
     total: int = 0
     prompt_tokens: int = 0

@@ -112,6 +112,7 @@ class Start(Value, kw_only=True):
     tree: str = ""
     head: str = ""
     agent: str = ""
+    model: str = ""  # that was asked for
     prompt: PromptSize = PromptSize()
     learning: LearningShare = LearningShare()
 
@@ -206,6 +207,7 @@ class Iteration(Value, kw_only=True):
     """Everything worth knowing about a start later."""
 
     agent: str = ""
+    model: str = ""  # that was asked for; the answer names the one that was used
     response: KeptAnswer = KeptAnswer()
     asked: KeptAnswer | None = None  # what came when its missing status block was asked for
     end: ProcessEnd = ProcessEnd()
@@ -225,6 +227,11 @@ class Iteration(Value, kw_only=True):
     limits: Limits = Limits()  # in force
 
     @property
+    def by(self) -> str:
+        """Who worked, with which model if one was asked for."""
+        return f"{self.agent} {self.model}".rstrip()
+
+    @property
     def why_it_ended(self) -> str:
         """In one sentence, ours before the agent's."""
         return self.stopped_because or self.response.reason
@@ -238,6 +245,7 @@ def kept(one: Weighed, decision: Decision) -> Iteration:
         story = msgspec.structs.replace(story, **short)
     return Iteration(
         agent=start.agent,
+        model=start.model,
         response=KeptAnswer.of(result.response),
         asked=KeptAnswer.of(result.asked) if result.asked else None,
         end=result.end,

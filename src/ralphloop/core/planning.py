@@ -64,6 +64,12 @@ def choose(stories: StoryList, states: States, *, only: str | None = None) -> Ch
     return next((Choice(story=story, second_chance=True) for story in again), None)
 
 
+def rungs_in_order(failed: int, count: int) -> list[int]:
+    """Whom a story is given to after so many failed attempts: its rung, then up, then down."""
+    own = min(failed, count - 1)
+    return sorted(range(count), key=lambda rung: (rung < own, abs(rung - own)))
+
+
 def runnable_besides(stories: StoryList, states: States, story_id: str | None) -> int:
     """How many other stories could be worked on now, second chances included."""
     others = [one for one in _not_blocked(stories, states) if one.id != story_id]

@@ -20,7 +20,7 @@ from ralphloop.core.story_state import StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
-from ralphloop.loop.prepare import GONE, Member, Setup, at_work, spec_of
+from ralphloop.loop.prepare import GONE, Member, Setup, at_work, back_at, spec_of, team
 from ralphloop.loop.repair import read_settings
 from ralphloop.loop.runner import Runner
 from ralphloop.project import relative
@@ -59,6 +59,7 @@ class Begun(Value, kw_only=True):
             tree=self.before.tree,
             head=self.before.head or "",
             agent=self.member.name,
+            model=self.member.config.model,
             prompt=PromptSize(characters=len(prompt.text), left_out=prompt.left_out),
             learning=self.carried.share,
         )
@@ -68,8 +69,9 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     """Write the iteration ahead: from here on a crash leaves a trace of it."""
     session, now, root = runner.session, runner.clock(), runner.setup.project.root
     number = session.number + 1
-    member = at_work(runner.setup.crew, session.quota, now) or runner.setup.crew[0]
-    _tell_agent(runner, member)
+    crew = team(runner.setup.crew, session.story(story.id if story else None).failed)
+    member = at_work(crew, session.quota, now) or crew[0]
+    _tell_agent(runner, crew[0], member)
     state = _state_before(runner, story.id if story else None, member)
     before = runner.tree()
     runner.settings = read_settings(root)
@@ -86,6 +88,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
             story=story.id if story else None,
             title=story.title if story else "",
             attempt=state.attempts + 1,
+            by=member.by if len(crew) > 1 else "",
             passed=stories.passed if stories else 0,
             total=stories.total if stories else 0,
             prompt_tokens=prompt.estimated_tokens,
@@ -123,21 +126,23 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     )
 
 
-def _tell_agent(runner: Runner, member: Member) -> None:
-    """Say who works, where that is another one than before, and when the first one is back."""
-    first = runner.setup.crew[0].name
-    if member.name == (runner.working or first):
-        return
-    runner.working = member.name
-    back = runner.session.quota.get(first, GONE)
-    until = iso(back) if back != GONE else None
-    stands_in = AgentChanged(agent=member.name, away=first, until=until)
-    runner.emit(AgentChanged(agent=first) if member.name == first else stands_in)
+def _tell_agent(runner: Runner, first: Member, member: Member) -> None:
+    """Say who stands in for whom, where that is new, and when the one that is away is back."""
+    away, other = first.clocks[1], member.clocks[1]
+    if member is first and runner.stands_in[0] == away:
+        runner.stands_in = ("", "")
+        runner.emit(AgentChanged(agent=away))
+    elif member is not first and runner.stands_in != (away, other):
+        runner.stands_in = (away, other)
+        back = back_at(first, runner.session.quota)
+        until = iso(back) if back != GONE else None
+        runner.emit(AgentChanged(agent=other, away=away, until=until))
 
 
 def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None) -> Begun:
     """An iteration that another process began, from the journal and the list as it was then."""
-    member, known = runner.setup.crew[0], runner.setup.stories
+    known, failed = runner.setup.stories, runner.session.story(cut.story).failed
+    member = team(runner.setup.crew, failed)[0]
     return Begun(
         number=cut.n,
         member=member,

@@ -75,7 +75,8 @@ def judge(runner: Runner, begun: Begun, result: Result) -> Steps[Judged]:
             evidence = yield from _checked(runner, begun, evidence)
         else:
             evidence = _doubted(runner, begun, measured, evidence)
-    now, others = runner.clock(), [one for one in runner.setup.crew if one is not begun.member]
+    now, mine = runner.clock(), begun.member.clocks[result.response.outcome is Outcome.FATAL]
+    others = [one for one in runner.setup.crew if mine not in one.clocks]
     only, states = runner.setup.options.only, runner.session.stories
     evidence = msgspec.structs.replace(
         evidence,
@@ -184,7 +185,10 @@ def record(runner: Runner, judged: Judged) -> Step:
     now, limit = runner.clock(), result.response.rate_limit
     wait = quota_wait(limit.resets_at if limit else None, now, done.state.outages)
     quota = quota_after(
-        runner.session.quota, begun.member.name, analysis.outcome, round(now + wait, 1)
+        runner.session.quota,
+        begun.member.clocks[analysis.outcome is Outcome.FATAL],
+        analysis.outcome,
+        round(now + wait, 1),
     )
     state = done.state.story(done.story)
     told = IterationFinished(

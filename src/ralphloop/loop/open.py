@@ -279,7 +279,7 @@ def _started(runner: Runner, *, continued: bool) -> None:
             project=runner.setup.project.root.name,
             branch=runner.session.frozen.branch,
             agent=str(config.agent.name),
-            model=config.agent.model,
+            model=config.agent.models,
             stories=stories.total if stories else 0,
             passed=stories.passed if stories else 0,
             cost_usd=totals.cost_usd,
@@ -383,13 +383,14 @@ def _insist_on_branch(runner: Runner, branch: str | None, wanted: str) -> None:
 
 
 def look_at_agents(runner: Runner, report: PreflightReport) -> None:
-    """The first agent must be there; a fallback that is not is only said."""
+    """The first agent must be there; one that may take over or comes later is only said."""
     setup, limited = runner.setup, runner.limits.max_cost_usd > 0
+    env, seen = setup.options.env, set[str]()
     for member in setup.crew:
-        inquiry = Inquiry(member.config, setup.project.root, setup.options.env)
-        is_first = member is setup.crew[0]
-        report.heed(member.agent.check(inquiry), AgentUnavailable if is_first else None)
-        env = setup.options.env
+        if member.name not in seen:
+            inquiry = Inquiry(member.config, setup.project.root, env)
+            report.heed(member.agent.check(inquiry), None if seen else AgentUnavailable)
+        seen.add(member.name)
         report.heed(cost_problems(member.name, member.config, env, limited=limited))
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from ralphloop.config.model import AgentSection, Config, Scope, policy_of
 from ralphloop.core.model import Outcome, Value
+from ralphloop.core.planning import rungs_in_order
 from ralphloop.core.policy import Mode, Policy
 from ralphloop.core.story import Story
 from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError
@@ -63,13 +64,6 @@ class Setup(Value, kw_only=True):
     instructions: str
     crew: tuple[Member, ...]  # the agent, and those that may take over
     own: OwnFiles
-
-    @property
-    def reader(self) -> str:
-        """The reader for a transcript of the configured agent, once its launch is forgotten."""
-        from ralphloop.readers import reader_name
-
-        return reader_name(self.config.agent.name, self.config.agent.format)
 
     @property
     def shares(self) -> bool:
@@ -210,10 +204,20 @@ class Member(Value, kw_only=True):
 
     agent: Agent
     config: AgentSection
+    is_rung: bool = False  # of the ladder: its model is part of who it is
 
     @property
     def name(self) -> str:
         return self.agent.name
+
+    @property
+    def by(self) -> str:
+        return f"{self.name} {self.config.model}".rstrip()
+
+    @property
+    def clocks(self) -> tuple[str, str]:
+        """A usage limit is the agent's; what cannot work at all is this agent with this model."""
+        return self.name, self.by if self.is_rung else self.name
 
 
 class _Session:
@@ -232,30 +236,46 @@ class _Session:
 
 
 def _crew(config: Config, root: Path) -> tuple[Member, ...]:
-    """The configured agent, then its fallbacks; those start with their own defaults."""
+    """The configured agent or its ladder, then the fallbacks; others start with their defaults."""
     from ralphloop.agents.base import load_agent
 
-    first, folders = config.agent, agent_directories(root)
-    others = [
-        msgspec.structs.replace(first, name=name, model="", binary="", args=())
-        for name in first.fallback
-        if name != first.name
-    ]
+    first, folders, rungs = config.agent, agent_directories(root), config.agent.rungs()
+    known = {name for name, _ in rungs}
+    others = [(name, "") for name in first.fallback if name not in known]
     return tuple(
-        Member(agent=load_agent(one.name, directories=folders), config=one)
-        for one in (first, *others)
+        Member(
+            agent=load_agent(name, directories=folders),
+            config=msgspec.structs.replace(first, model=model)
+            if name == first.name
+            else msgspec.structs.replace(first, name=name, model=model, binary="", args=()),
+            is_rung=bool(first.escalate) and name in known,
+        )
+        for name, model in (*rungs, *others)
     )
+
+
+def team(crew: Sequence[Member], failed: int) -> list[Member]:
+    """Who is asked to work on a story after so many failed attempts, in order."""
+    ladder = [member for member in crew if member.is_rung]
+    rest = [member for member in crew if not member.is_rung]
+    return [*(ladder[rung] for rung in rungs_in_order(failed, len(ladder))), *rest]
 
 
 def at_work(crew: Sequence[Member], quota: Quota, now: float) -> Member | None:
     """The first one that may start now."""
-    return next((m for m in crew if 0 <= quota.get(m.name, 0.0) <= now), None)
+    return next((m for m in crew if 0 <= back_at(m, quota) <= now), None)
 
 
 def next_back(crew: Sequence[Member], quota: Quota) -> float | None:
     """When the first of those that wait may start again."""
-    times = [until for m in crew if (until := quota.get(m.name, 0.0)) != GONE]
+    times = [until for m in crew if (until := back_at(m, quota)) != GONE]
     return min(times, default=None)
+
+
+def back_at(member: Member, quota: Quota) -> float:
+    """When it may start again; a time in the past is now."""
+    times = [quota.get(clock, 0.0) for clock in member.clocks]
+    return GONE if GONE in times else max(times)
 
 
 def quota_after(quota: Quota, name: str, outcome: Outcome, until: float) -> dict[str, float]:

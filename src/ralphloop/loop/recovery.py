@@ -25,7 +25,7 @@ from ralphloop.loop.loop import concluded
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
 from ralphloop.proc.tree import stop_tree
-from ralphloop.readers import reader_for
+from ralphloop.readers import reader_for, reader_name
 
 _CHUNK = 1 << 16
 _STDERR_TAIL = 8_000
@@ -57,9 +57,10 @@ def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
         begun = msgspec.structs.replace(begun, before=runner.measure.tree())
     if (ended := read_end(runner, cut)) is not None:
         return (yield from _judge_now(runner, begun, ended))
+    reader = reader_name(begun.member.name, begun.member.config.format)
     result = Result(
         end=ProcessEnd(exit_code=None, interrupted=True),
-        response=_read_transcript(runner, begun, begun.transcript, runner.setup.reader),
+        response=_read_transcript(runner, begun, begun.transcript, reader),
         stopped_because="the supervisor ended before the agent did",
         leftovers=stopped,
     )
@@ -71,10 +72,9 @@ def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
 
 def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
     """Go on where the checks were to begin."""
-    named = [member for member in runner.setup.crew if member.name == ended.agent]
-    begun = msgspec.structs.replace(
-        begun, member=(named or [begun.member])[0], carried=ended.carried
-    )
+    crew = (begun.member, *runner.setup.crew)
+    named = next((member for member in crew if member.name == ended.agent), begun.member)
+    begun = msgspec.structs.replace(begun, member=named, carried=ended.carried)
     result = ended.finished
     if ended.asking:  # cut off while it was asked: what it said by then counts, and is paid
         said = _read_transcript(runner, begun, asking_transcript(begun), result.response.reader)

@@ -85,7 +85,7 @@ class Runner(msgspec.Struct, kw_only=True):
     settings: dict[str, bytes] | None = None  # the files that say how it works, before the agent
     stashes: frozenset[str] | None = None  # before the agent; None: not known
     owed_usd: float = 0.0  # what an agent cost whose checks are still to be run
-    working: str = ""  # the agent of the last start; empty: the first one
+    stands_in: tuple[str, str] = ("", "")  # the agent that is away, and who works instead
     held_for: str = ""  # what the run is held for, said once
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
 

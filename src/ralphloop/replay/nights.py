@@ -129,6 +129,7 @@ class _Fold:
             tree=record.tree,
             head=record.head,
             agent=kept.agent,
+            model=kept.model,
             prompt=kept.prompt,
             learning=kept.learning,
         )

@@ -203,10 +203,7 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
         case events.Preflight(said=said):
             yield from (f"preflight: {line}" for line in said)
         case events.IterationStarted() as what:
-            story = f"{what.story}: {what.title}" if what.story else "the prompt"
-            attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
-            yield f"[{event.iteration}] {story}{attempt} ({what.prompt_tokens:,} prompt tokens)"
-            yield from (f"    left out of the prompt: {part}" for part in what.left_out)
+            yield from _iteration_started(event.iteration, what)
         case events.AgentChanged(agent=agent, away=""):
             yield f"  {agent} works again"
         case events.AgentChanged(agent=agent, away=away, until=until):
@@ -256,6 +253,14 @@ def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
     )
     told = ", ".join(str(limit) for limit in limits if limit)
     yield f"limits: {told or 'none'}; circuit {what.circuit}"
+
+
+def _iteration_started(number: int | None, what: events.IterationStarted) -> Iterator[str]:
+    story = f"{what.story}: {what.title}" if what.story else "the prompt"
+    attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
+    by = f", {what.by}" if what.by else ""
+    yield f"[{number}] {story}{attempt}{by} ({what.prompt_tokens:,} prompt tokens)"
+    yield from (f"    left out of the prompt: {part}" for part in what.left_out)
 
 
 def _iteration_finished(what: events.IterationFinished) -> Iterator[str]:

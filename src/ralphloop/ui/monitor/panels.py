@@ -191,7 +191,7 @@ class Screen:
         if stall and quiet > stall / 2:
             words = f"no output for {format_duration(quiet)} (of {format_duration(stall)})"
             return line((words, Tone.WARN))
-        name = one_line(f"{config.agent.name} {config.agent.model}", 40)
+        name = one_line(f"{config.agent.name} {config.agent.models}", 40)
         words = f"last output {format_duration(quiet)} ago"
         return line((words, Tone.GOOD if quiet < 60 else Tone.PLAIN), (f" · {name}", Tone.QUIET))
 

@@ -26,6 +26,7 @@ from ralphloop.ui.report.values import (
     Group,
     Note,
     Report,
+    Rung,
     Series,
     Span,
     Spending,
@@ -80,7 +81,7 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
         run=run.id,
         project=say(night.project.root.name, 100),
         branch=say(run.branch, 100),
-        agent=f"{night.config.agent.name} {night.config.agent.model}".strip(),
+        agent=f"{night.config.agent.name} {night.config.agent.models}".strip(),
         started_at=run.started_at,
         ended_at=run.ended_at,
         as_of=_last_sign(run),
@@ -92,6 +93,7 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
         groups=groups,
         next_steps=tuple(_next_steps(groups, run.decision)),
         spending=_spending(night, len(tally.passes)),
+        rungs=tuple(_rungs(night, tally)),
         times=_times(night, tally),
         decisions=tuple(decisions[-MOST_DECISIONS:]),
         decisions_left_out=max(0, len(decisions) - MOST_DECISIONS),
@@ -263,6 +265,17 @@ def _spending(night: Night, passes: int) -> Spending:
         max_iterations=night.limits.max_iterations,
         cost_per_pass_usd=totals.cost_usd / passes if passes and not totals.unpriced else None,
     )
+
+
+def _rungs(night: Night, tally: Tally) -> Iterator[Rung]:
+    """Who passed what for how much, from below; one agent alone needs no telling."""
+    agent = night.config.agent
+    ladder = [f"{name} {model}".rstrip() for name, model in agent.rungs()]
+    if not agent.escalate and len(tally.rungs) < 2:
+        return
+    for name in sorted(tally.rungs, key=lambda name: ([*ladder, name].index(name), name)):
+        rung = tally.rungs[name]
+        yield Rung(tally.say(name, 60), rung.passed, rung.iterations, rung.cost_usd, rung.unpriced)
 
 
 def _times(night: Night, tally: Tally) -> Times:

@@ -54,6 +54,16 @@ class StoryTally:
 
 
 @dataclass
+class RungTally:
+    """What one agent with its model did in this run."""
+
+    iterations: int = 0
+    passed: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+
+
+@dataclass
 class Tally:
     """Everything the report needs from the iterations of a run."""
 
@@ -62,6 +72,7 @@ class Tally:
     working_s: float = 0.0
     checking_s: float = 0.0
     stories: dict[str, StoryTally] = field(default_factory=dict)
+    rungs: dict[str, RungTally] = field(default_factory=lambda: defaultdict(RungTally))
     spent: list[Cost] = field(default_factory=list)
     passes: list[Passed] = field(default_factory=list)
     moves: list[Transition] = field(default_factory=list)
@@ -103,6 +114,11 @@ class Tally:
         story.unpriced += it.unpriced
         story.tokens += it.total_tokens
         story.seconds += seconds
+        rung = self.rungs[it.record.by]
+        rung.iterations += 1
+        rung.passed += it.record.verdict.passed
+        rung.cost_usd += it.cost_usd
+        rung.unpriced += it.unpriced
         if it.checks:
             story.checks = tuple(check.name for check in it.checks)
         self.working_s += seconds

@@ -76,6 +76,16 @@ class Spending(Fact):
     cost_per_pass_usd: float | None
 
 
+class Rung(Fact):
+    """What one agent with its model passed and used."""
+
+    name: str
+    passed: int
+    iterations: int
+    cost_usd: float
+    unpriced: int
+
+
 class Times(Fact):
     """Where the night went."""
 
@@ -169,6 +179,7 @@ class Report(Fact):
     groups: tuple[Group, ...]
     next_steps: tuple[Step, ...]
     spending: Spending
+    rungs: tuple[Rung, ...]  # of the ladder, or several agents that worked
     times: Times
     decisions: tuple[Note, ...]
     decisions_left_out: int
