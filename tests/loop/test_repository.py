@@ -51,6 +51,8 @@ def test_a_dry_run_tells_of_an_unfinished_session_without_touching_it(tmp_path: 
     before = contents(box.root)
     done = box.run("--dry-run")
     assert "Provide STRIPE_KEY" in done.out
+    assert "Your story: US-1" in done.out  # given what it asked for, it is tried again
+    assert "Your story: US-1" in box.run("--dry-run", "--continue").out
     changed = {
         name for name, digest in contents(box.root).items() if before.get(name) != digest
     } | before.keys() - contents(box.root).keys()

@@ -14,6 +14,7 @@ import msgspec
 
 from ralphloop.cli import output
 from ralphloop.core.interventions import Reopened, intervene
+from ralphloop.core.model import ExitDecision
 from ralphloop.core.planning import choose
 from ralphloop.core.run_state import Desk, Frozen
 from ralphloop.errors import ExitCode, UsageError
@@ -134,13 +135,17 @@ def show_plan(setup: Setup, *, as_json: bool) -> None:
     """Print stories in order and why, the checks, and the first prompt; do nothing."""
     from ralphloop.loop.begin import brief, carried_for
 
-    session = look(setup.project, now=time.time()).session
+    night, resume = look(setup.project, now=time.time()), setup.options.resume
+    session, ended = night.session, night.run.decision if night.run else ""
     session.frozen = Frozen(checks=setup.config.checks.commands)
     stories = setup.stories.list if setup.stories else None
     listed = arranged(stories, session.stories) if stories else ()
     steps = [placed for placed in listed if not placed.look.story.passes]
-    if not setup.options.resume:  # a new run tries again what waits, and knows no notes
-        session.state, session.desk = intervene(session.state, Reopened(), setup.policy), Desk()
+    # What waits is tried again, as by the run to come; a new one knows no notes.
+    if not resume or ended in (ExitDecision.BLOCKED, ExitDecision.TEST_SATURATION):
+        reopened = Reopened(waiting_only=resume)
+        session.state = intervene(session.state, reopened, setup.policy)
+    session.desk = session.desk if resume else Desk()
     choice = choose(stories, session.stories, only=setup.options.only) if stories else None
     prompt = None
     if choice or stories is None:
