@@ -204,6 +204,24 @@ def test_only_a_commit_in_our_part_is_a_head_that_moved(
     assert ("HEAD moved" in out) is asks
 
 
+@pytest.mark.parametrize(("where", "said"), [("packages/b", False), ("packages/a", True)])
+def test_only_history_of_our_part_can_be_lost(packages: Packages, where: str, said: bool) -> None:
+    """A neighbour that amends its own commit while our agent works takes nothing away from us."""
+    a = packages.package("a", PATIENT + "write(f'{STORY}.txt'); done()")
+    place = packages.top.root / where / "theirs.txt"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("first")
+    packages.top.git("add", str(place))
+    packages.top.git("commit", "-qm", "theirs")
+    process = a.start()
+    a.wait_for_start()
+    packages.top.git("commit", "-q", "--amend", "-m", "theirs, said better")
+    packages.go()
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0, out + err
+    assert ("history was rewritten" in out) is said
+
+
 SLOW_CHECK = """
 import os, pathlib, sys, time
 log, me = pathlib.Path(sys.argv[1]), f"{os.getppid()}"

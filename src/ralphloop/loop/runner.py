@@ -167,7 +167,7 @@ class Runner(msgspec.Struct, kw_only=True):
             return turn
         others = ", ".join(f"{one.run} in {one.project}" for one in neighbours(directory, now))
         reason = f"checks take turns in this work tree; it is the turn of {others or 'another run'}"
-        until = now + self.config.checks.timeout
+        until = now + HOUR  # nobody knows how long
         self.journal.begin_wait(self.run, kind="pause", reason=reason, now=now, until=until)
         self.emit(Waiting(kind="pause", reason=reason, until=iso(until), seconds=until - now))
         turn = yield from aside(lambda gone: wait_for_turn(directory, lambda: stopped(gone)))
