@@ -57,6 +57,12 @@ MUTATIONS = (
         "oscillation",
     ),
     Mutation(
+        "the look at several iterations together",
+        "from ralphloop.core import progress\n"
+        "progress.treading_water = lambda trail, evidence, policy: ''",
+        "a counter that goes up",
+    ),
+    Mutation(
         "the distrust of claimed files",
         "from ralphloop.core import progress\n"
         "progress._content = lambda evidence, claim, memory: 'files claimed'",
@@ -220,8 +226,10 @@ def test_without_forgetting_it_a_dead_conversation_is_resumed_again(tmp_path: Pa
         tmp_path, DEAD_CONVERSATION, toml='context = "resume"\nask_for_status = false\n'
     )
     mutation = (
+        "from msgspec.structs import replace\n"
         "import ralphloop.core.story_after as story_after\n"
-        "story_after._session_id = lambda *args: 's-1'"
+        "real = story_after._worked_on\n"
+        "story_after._worked_on = lambda *args: replace(real(*args), session_id='s-1')"
     )
     assert mutated(box, mutation).code == 69
 
@@ -236,6 +244,11 @@ VARIATIONS = {
     "unknown model, said by a gateway": "fatal error",
     "the same failing address, another id": "same error",
     "usage limit, waited for": "usage limit, no wait",
+    "a counter that goes up, two stories": "a counter that goes up",
+    "trivial edits under a red check": "a counter that goes up",
+    "to and fro, with a line in the notes": "a counter that goes up",
+    "another question each time": "a counter that goes up",
+    "comments only": "a counter that goes up",
 }
 
 
