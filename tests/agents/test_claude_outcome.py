@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ralphloop.core.model import Outcome
+from ralphloop.core.quota import Window
 from tests.agents.events import api_error, init, read_claude, result, retry, said, text
 
 
@@ -131,7 +132,7 @@ def test_a_warning_about_the_limit_is_no_limit() -> None:
     assert got.outcome is Outcome.COMPLETED
     assert got.rate_limit is not None
     assert not got.rate_limit.rejected
-    assert got.rate_limit.utilization == 0.93
+    assert got.rate_limit.windows == (Window(kind="five_hour", used=0.93, resets_at=17),)
 
 
 def test_paid_overage_is_no_rejection() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ralphloop.core.model import Outcome, Response
+from ralphloop.core.model import Outcome, RateLimit, Response
+from ralphloop.core.quota import Window
 from ralphloop.readers import read, reader_for
 from tests.agents.events import FALSE_BLOCK, NOW, TRUE_BLOCK, item, lines
 
@@ -179,3 +180,24 @@ def test_a_call_shows_once_and_ends() -> None:
     )
     assert got.tool_call_count == 1
     assert got.tool_calls[0].ok is True
+
+
+@pytest.mark.parametrize("inside", [None, "msg", "payload"])
+def test_usage_windows_are_read_wherever_they_come(inside: str | None) -> None:
+    """By their length, not by their place; what is no number is no word about quota."""
+    primary = {"used_percent": 12.5, "window_minutes": 300, "resets_at": 1_794_781_666}
+    limits = {"primary": primary, "secondary": {"used_percent": 4, "window_minutes": 10_080}}
+    told = {"type": "token_count", "rate_limits": limits}
+    event = {"type": "event_msg", inside: told} if inside else told
+    got = codex(event, item("agent_message", text="ok"), COMPLETED)
+    assert got.rate_limit is not None
+    assert not got.rate_limit.rejected
+    assert got.rate_limit.windows == (
+        Window(kind="five_hour", used=0.125, resets_at=1_794_781_666),
+        Window(kind="seven_day", used=0.04),
+    )
+    odd = {"rate_limits": {"primary": {"used_percent": "many"}, "secondary": 7}, "type": "x"}
+    assert codex(odd, item("agent_message", text="ok"), COMPLETED).rate_limit in (
+        None,
+        RateLimit(),
+    )

@@ -203,6 +203,8 @@ def settle(response: Response, end: ProcessEnd, evidence: Evidence) -> Outcome:
         changed = claimed if evidence.files_changed is None else evidence.files_changed
         # Refused tools matter only if nothing came of the start.
         return Outcome.COMPLETED if changed else Outcome.DENIED
+    if end.out_of_time:
+        return Outcome.INTERRUPTED
     if end.timed_out:
         return Outcome.TIMEOUT
     if end.stalled:

@@ -28,6 +28,7 @@ from ralphloop.core.model import (
 )
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.progress import Footprint, Progress
+from ralphloop.core.quota import Windows
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import StoryState
 
@@ -129,6 +130,11 @@ class Result(Value, kw_only=True):
     asked: Response | None = None  # what it answered when it was asked for the missing block
 
     @property
+    def is_silent(self) -> bool:
+        """Nothing came of it until the stall clock ran out, not even word of a failing API."""
+        return self.end.stalled and not self.response.model_output and not self.response.retrying
+
+    @property
     def heard(self) -> Response:
         """The answer, ended by the block that came when it was asked for."""
         if self.asked is None or self.asked.status is None:
@@ -177,6 +183,7 @@ class KeptAnswer(Response, kw_only=True):
     tool_calls: tuple[ToolCall, ...] = msgspec.field(default=(), name="tools")
     tool_call_count: int = msgspec.field(default=0, name="tool_calls")
     resets_at: int | None = None
+    windows: Windows = ()  # of its subscription, as it told them
 
     @classmethod
     def of(cls, response: Response) -> KeptAnswer:
@@ -189,6 +196,7 @@ class KeptAnswer(Response, kw_only=True):
             "tool_calls": response.tool_calls[-_KEPT_TOOLS:],
             "denials": response.denials[:_KEPT_DENIALS],
             "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
+            "windows": response.rate_limit.windows if response.rate_limit else (),
             "rate_limit": None,
         }
         return cls(**(msgspec.structs.asdict(response) | kept))
@@ -196,7 +204,8 @@ class KeptAnswer(Response, kw_only=True):
     def response(self) -> Response:
         """The answer again, as far as it was kept."""
         told = {name: getattr(self, name) for name in Response.__struct_fields__}
-        limit = RateLimit(resets_at=self.resets_at) if self.resets_at else None
+        known = self.resets_at or self.windows
+        limit = RateLimit(resets_at=self.resets_at, windows=self.windows) if known else None
         final = self.final_text if self.has_final_text else None
         return Response(
             **told | {"final_text": final, "text": self.final_text, "rate_limit": limit}

@@ -17,6 +17,7 @@ from enum import StrEnum
 import msgspec
 
 from ralphloop.core import Value as Value  # noqa: PLC0414
+from ralphloop.core.quota import Windows
 from ralphloop.core.story import Story
 from ralphloop.core.totals import TOKENS as TOKENS  # noqa: PLC0414 - a home for them too
 from ralphloop.core.totals import Totals
@@ -118,7 +119,7 @@ class RateLimit(Value, kw_only=True):
     rejected: bool = False
     resets_at: int | None = None  # epoch seconds
     kind: str = ""  # five_hour, seven_day …
-    utilization: float | None = None
+    windows: Windows = ()
 
 
 class AgentEvent(Value, kw_only=True):
@@ -243,6 +244,7 @@ class ProcessEnd(Value, kw_only=True):
     timed_out: bool = False
     stalled: bool = False
     interrupted: bool = False  # a person asked us to stop
+    out_of_time: bool = False  # the run's time was over
     duration_s: float = 0.0
 
 

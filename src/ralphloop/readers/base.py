@@ -344,9 +344,11 @@ class Dialect:
         known = self.rate_limit
         if verdict.outcome is not Outcome.USAGE_LIMIT:
             return known
-        announced = known if known and known.rejected else RateLimit(rejected=True)
+        announced = known if known and known.rejected else RateLimit()
         return msgspec.structs.replace(
             announced,
+            rejected=True,
+            windows=known.windows if known else (),
             resets_at=announced.resets_at or reset_time(verdict.reason, end.now),
             kind=announced.kind or limit_kind(verdict.reason),
         )

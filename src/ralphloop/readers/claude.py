@@ -16,8 +16,11 @@ of the CLI are the reason.  Tokens and money are in `claude_usage.py`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
 from ralphloop.core.model import Outcome, RateLimit, Usage
+from ralphloop.core.quota import Window, updated
 from ralphloop.readers.base import Dialect, End, summarise
 from ralphloop.readers.claude_usage import ClaudeUsage
 from ralphloop.readers.failures import (
@@ -43,6 +46,7 @@ from ralphloop.readers.values import (
 from ralphloop.text.plain import one_line
 
 _TYPES = frozenset({"assistant", "user", "system", "result", "stream_event", "rate_limit_event"})
+_MOST_WINDOWS = 10
 _GROWING = frozenset({"content_block_start", "content_block_delta"})
 _DELTA = b'{"type":"stream_event","event":{"type":"content_block_delta",'
 # The `error` of an api_retry event or of a failed message.
@@ -284,15 +288,13 @@ class Claude(Dialect):
         self.step("tool_result", f"{tool} refused: {text_of(document.get('message'))}", ok=False)
 
     def _limit(self, info: Document) -> None:
-        kind = text_at(info, "rateLimitType")[:40]
-        window = document_of(document_at(info, "unifiedWindows").get(kind))
-        share = share_of(info.get("utilization"))
-        status = text_at(info, "status")
+        kind, status = text_at(info, "rateLimitType")[:40], text_at(info, "status")
+        known = self.rate_limit.windows if self.rate_limit else ()
         self.rate_limit = RateLimit(
             rejected=status == "rejected" and info.get("isUsingOverage") is not True,
             resets_at=count_at(info, "resetsAt") or None,
             kind=kind,
-            utilization=share if share is not None else share_of(window.get("utilization")),
+            windows=updated(known, _windows(document_at(info, "unifiedWindows"), {kind: info})),
         )
         if status not in ("", "allowed"):
             self.step("limit", f"{kind or 'usage'} limit: {status}", ok=status != "rejected")
@@ -321,6 +323,15 @@ class Claude(Dialect):
 
 def _is_error(result: Document) -> bool:
     return bool(result.get("is_error")) or text_at(result, "subtype").startswith("error")
+
+
+def _windows(*told: Document) -> Iterator[Window]:
+    """What was told of each window, the overage apart: it is money."""
+    for kind, window in (pair for one in told for pair in islice(one.items(), _MOST_WINDOWS)):
+        share = share_of(document_of(window).get("utilization"))
+        if share is not None and kind != "overage":
+            resets_at = count_at(document_of(window), "resetsAt") or None
+            yield Window(kind=kind[:40], used=share, resets_at=resets_at)
 
 
 def _plugin_error(problem: Document) -> str:

@@ -2,19 +2,31 @@
 
 `turn.completed` and `turn.failed` end it; a top-level `error` is a retry (`Reconnecting…`) or the
 message that `turn.failed` repeats; an item of type `error` is only a warning.  There is no price,
-and `input_tokens` contains the cached ones.  In text mode errors go to stderr.
+and `input_tokens` contains the cached ones.  In text mode errors go to stderr.  `rate_limits` with
+a `primary` and a `secondary` window may come with any event, or in its `msg` or `payload`.
 """
 
 from __future__ import annotations
 
-from ralphloop.core.model import Outcome, Usage
+from collections.abc import Iterator
+
+from ralphloop.core.model import Outcome, RateLimit, Usage
+from ralphloop.core.quota import Window, updated
 from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.failures import Verdict, failure_verdict
-from ralphloop.readers.values import Document, count_at, document_at, short_text_of, text_at
+from ralphloop.readers.values import (
+    Document,
+    count_at,
+    document_at,
+    share_of,
+    short_text_of,
+    text_at,
+)
 
 _RECONNECTING = "Reconnecting"
 _TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_search"})
 _NOT_THE_MODEL = frozenset({"error", "user_message"})
+_WINDOWS = {300: "five_hour", 10_080: "seven_day"}  # by their minutes
 
 
 class Codex(Dialect):
@@ -38,6 +50,10 @@ class Codex(Dialect):
         return kind == "error" and isinstance(document.get("message"), str) and only_message
 
     def see(self, document: Document) -> None:
+        for told in (document, document_at(document, "msg"), document_at(document, "payload")):
+            if limits := document_at(told, "rate_limits"):
+                known = self.rate_limit.windows if self.rate_limit else ()
+                self.rate_limit = RateLimit(windows=updated(known, _windows(limits)))
         kind = text_at(document, "type")
         if kind.startswith("item."):
             self._item(kind, document_at(document, "item"))
@@ -124,3 +140,12 @@ class Codex(Dialect):
         verdict = failure_verdict(message)
         self.fatal_hint = verdict.reason if verdict.outcome is Outcome.FATAL else None
         self.step("retry", message, ok=False)
+
+
+def _windows(limits: Document) -> Iterator[Window]:
+    for slot in ("primary", "secondary"):
+        window = document_at(limits, slot)
+        minutes = count_at(window, "window_minutes")
+        if (share := share_of(window.get("used_percent"), 100)) is not None:
+            kind = _WINDOWS.get(minutes) or (f"{minutes} minutes" if minutes else slot)
+            yield Window(kind=kind, used=share, resets_at=count_at(window, "resets_at") or None)

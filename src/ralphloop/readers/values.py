@@ -19,6 +19,7 @@ Document = dict[str, object]  # one decoded JSON object
 
 _LONGEST_NAME = 200
 _MOST = 10**15  # more tokens or seconds than anyone will ever see
+_MOST_USED = 2.0
 
 
 def brief(text: str, limit: int = 200) -> str:
@@ -60,11 +61,13 @@ def money_of(value: object) -> float | None:
     return float(value) if math.isfinite(value) and 0 <= value < _MOST else None
 
 
-def share_of(value: object) -> float | None:
-    """A utilisation as it was reported, or None."""
+def share_of(value: object, whole: float = 1.0) -> float | None:
+    """The used part of a whole, 1 where it is all of it, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    if not -_MOST < value < _MOST:
+        return None
+    return min(max(value / whole, 0.0), _MOST_USED)
 
 
 def document_of(value: object) -> Document:

@@ -2,14 +2,15 @@
 
 Durations are float seconds, points in time are epoch seconds; text appears only at the edges:
 `90s`, `1h30m` in configuration, `2h 05m` on screen, ISO 8601 in UTC in files.  The clock is
-always handed in, so every decision that depends on time can be replayed.
+always handed in, so every decision that depends on time can be replayed; only the time zone in
+which a person reads and writes a time of day is that of the machine.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ralphloop.text.lazy_regex import LazyRegex
 
@@ -19,6 +20,7 @@ _DURATION = LazyRegex(  # each unit once, larger ones first; or a bare number of
     rf"(?:{_N}d ?)?(?:{_N}h ?)?(?:{_N}m(?!s) ?)?(?:{_N}s ?)?(?:{_N}ms)?|{_N}", re.ASCII
 )
 _UNITS = (float(_DAY), float(_HOUR), float(_MINUTE), 1.0, 0.001, 1.0)
+_CLOCK = LazyRegex(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 _LONGEST_TEXT = 40
 
 
@@ -80,6 +82,33 @@ def told_iso(epoch: float) -> str:
         return iso(epoch)
     except ValueError:
         return "an unknown time"
+
+
+def clock_time(epoch: float, now: float) -> str:
+    """A person's wall clock: `07:12` within the next day, else `2026-11-20 07:12`."""
+    form = "%H:%M" if 0 <= epoch - now < _DAY else "%Y-%m-%d %H:%M"
+    try:
+        return datetime.fromtimestamp(epoch).astimezone().strftime(form)
+    except (OverflowError, OSError, ValueError):
+        return "at an unknown time"
+
+
+def parse_clock(text: str) -> str:
+    """A time of day, `7:00` or `07:00`, as `07:00`."""
+    found = _CLOCK.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f'expected a time of day such as "07:00", got {_shown(text)}')
+    return f"{int(found[1]):02d}:{found[2]}"
+
+
+def next_clock(clock: str, now: float) -> float:
+    """When a wall clock shows that time next."""
+    hour, minute = map(int, clock.split(":"))
+    here = datetime.fromtimestamp(now)  # noqa: DTZ006 - the clock on the wall, summer or winter
+    then = here.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    if then <= here:
+        then += timedelta(days=1)
+    return then.timestamp()
 
 
 def parse_iso(text: str) -> float:
