@@ -43,6 +43,8 @@ iteration_timeout = "60m"
 stall_timeout = "10m"
 max_attempts = 3
 max_story_share = 0.5
+reserve = ""
+until = ""
 on_usage_limit = "wait"
 backoff = "5s"
 [circuit]

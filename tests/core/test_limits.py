@@ -105,13 +105,36 @@ def test_a_limit_of_zero_is_none() -> None:
     assert (
         reached(raised(off, Extra(cost_usd=1.0, tokens=1, time_s=1.0, iterations=1)), much) is None
     )
-    assert (money_left(off, much), time_left(off, much)) == (None, None)
+    assert (money_left(off, much), time_left(off, much, NOW)) == (None, None)
 
 
 def test_what_is_left_is_never_negative() -> None:
     """A budget that was overrun leaves nothing, one that was raised leaves the rest."""
     spent = Totals(cost_usd=2.5, active_s=90.0)
-    assert (money_left(LIMITS, spent), time_left(LIMITS, spent)) == (0.0, 0.0)
+    assert money_left(LIMITS, spent) == 0.0
+    assert time_left(LIMITS, spent, NOW) == (0.0, "the 0s left (limits.max_time)")
     more = raised(LIMITS, Extra(cost_usd=1.0, time_s=40.0, iterations=2))
-    assert (money_left(more, spent), time_left(more, spent)) == (0.5, 10.0)
+    assert money_left(more, spent) == 0.5
+    assert time_left(more, spent, NOW) == (10.0, "the 10s left (limits.max_time)")
     assert more.max_iterations == 7
+
+
+@pytest.mark.parametrize("at, is_over", [(NOW - 1, False), (NOW, True), (NOW + 86_400, True)])
+def test_the_end_of_the_night_is_a_moment(at: float, is_over: bool) -> None:
+    """Before it nothing is said, from then on it stays over, and the setting is named."""
+    decision = reached(Limits(ends_at=NOW), Totals(), at)
+    assert (decision is not None) == is_over
+    if decision:
+        assert decision.word is ExitDecision.BUDGET_EXHAUSTED
+        assert "(limits.until)" in decision.reasons[0]
+
+
+def test_the_sooner_end_counts() -> None:
+    """Of two ends in time the nearer one is what is left."""
+    both = Limits(max_time=100.0, ends_at=NOW + 50)
+    left = time_left(both, Totals(active_s=10.0), NOW)
+    assert left is not None
+    assert (left[0], left[1].split()[-1]) == (50.0, "(limits.until)")
+    left = time_left(both, Totals(active_s=90.0), NOW)
+    assert left is not None
+    assert (left[0], left[1].split()[-1]) == (10.0, "(limits.max_time)")

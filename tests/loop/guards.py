@@ -487,12 +487,11 @@ GUARDS = (
     Guard(
         name="silence from the start",
         agent="time.sleep(2.5)",
-        starts=2,  # nobody was paid: it is tried again until the time is over
-        fewest=1,
-        code=3,
-        words="budget_exhausted",
+        starts=3,
+        code=69,
+        words="the agent said nothing 3 times in a row",
         outcome="transient",
-        setting={"limits": 'stall_timeout = "900ms"\nmax_time = "1700ms"'},
+        setting={"limits": 'stall_timeout = "900ms"'},
     ),
     Guard(
         name="children left behind",

@@ -80,6 +80,7 @@ class Cause(StrEnum):
     REQUESTED = "requested"
     RESULT = "result"  # it had said its result and did not go
     FATAL = "fatal"
+    OUT_OF_TIME = "out_of_time"  # of the run
 
 
 class Finished(Result, kw_only=True):

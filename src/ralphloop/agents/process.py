@@ -64,6 +64,7 @@ class Rules:
     exit_grace_s: float = 5.0
     stop_grace_s: float = 5.0
     adopt_orphans: bool = True
+    is_over: Callable[[], str] = str  # why the time of the whole run is over, once it is
 
 
 async def run_agent(
@@ -195,6 +196,8 @@ class _Run:
             elif self.clocks.out_of_time:
                 limit = format_duration(self._rules.wall_s)
                 self._decide(Cause.WALL_CLOCK, f"still running after {limit}")
+            elif words := self._rules.is_over():
+                self._decide(Cause.OUT_OF_TIME, words)
             elif await stall.is_stalled(now):
                 limit = format_duration(self._rules.stall_s)
                 self._decide(Cause.STALLED, f"no output, no work, no file change for {limit}")
@@ -259,6 +262,7 @@ class _Run:
             timed_out=self._cause is Cause.WALL_CLOCK,
             stalled=self._cause is Cause.STALLED,
             interrupted=self._cause is Cause.REQUESTED,
+            out_of_time=self._cause is Cause.OUT_OF_TIME,
             duration_s=duration_s,
         )
         stderr, now = self._stderr.value(), local_time(time.time(), self._launch.env)

@@ -49,7 +49,7 @@ _MANIFEST = Path(".claude-plugin/plugin.json")
 _TIMEOUT_S = 120.0
 _DETACH_TIMEOUT_S = 300.0
 _TAKEN_FROM_RUN = frozenset(
-    "specs_dir prd prompt resume max_iterations max_cost max_tokens max_time only dry_run"
+    "specs_dir prd prompt resume max_iterations max_cost max_tokens max_time until only dry_run"
     " reset_circuit allow_dirty allow_red".split()
 )
 

@@ -33,6 +33,7 @@ _SETTINGS = {
     "max_cost": "limits.max_cost_usd",
     "max_tokens": "limits.max_tokens",
     "max_time": "limits.max_time",
+    "until": "limits.until",
     "calls": "limits.calls_per_hour",
     "agent": "agent.name",
     "model": "agent.model",
@@ -52,6 +53,7 @@ _SETTINGS = {
 @click.option("--max-cost", type=click.FloatRange(min=0), help="Dollars; 0: no limit.")
 @click.option("--max-tokens", type=click.IntRange(min=0), help="Without cache reads; 0: no limit.")
 @click.option("--max-time", metavar="DURATION", help="Wall clock, e.g. 8h; 0: no limit.")
+@click.option("--until", metavar="HH:MM", help="End the run at that time of day, e.g. 07:00.")
 @click.option("--calls", type=click.IntRange(min=0), help="Starts an hour; 0: no limit.")
 @click.option("--story", "only", metavar="ID", help="Work on this story only.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and the first prompt; run nothing.")
@@ -254,7 +256,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
 
 def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
     """Write the report, tell the `on_end` command, tidy up, say what to do next."""
-    from ralphloop.core.planning import ENDINGS
+    from ralphloop.core.planning import ending_of
     from ralphloop.housekeeping import tidy
     from ralphloop.journal.queries import JournalReader
     from ralphloop.loop.ending import after_run
@@ -268,4 +270,5 @@ def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
         return
     for report in reports[:1]:
         output.note(f"report: {report}")
-    output.note(f"next: {ENDINGS[ended.told.decision].next_step}")
+    if ending := ending_of(ended.told.decision, "; ".join(ended.told.reasons)):
+        output.note(f"next: {ending.next_step}")

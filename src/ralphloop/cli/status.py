@@ -26,7 +26,7 @@ from ralphloop.night.look import Placed, all_iterations, arranged, look
 from ralphloop.night.values import Night, State, next_steps
 from ralphloop.project import find_project, relative
 from ralphloop.stories.names import label
-from ralphloop.text.durations import elapsed, format_duration, iso
+from ralphloop.text.durations import clock_time, elapsed, format_duration, iso
 from ralphloop.text.plain import counted
 
 _COLOURS = {
@@ -104,7 +104,7 @@ def _waiting(night: Night) -> str:
     if night.state is not State.WAITING or wait is None:
         return ""
     left = format_duration(max(0.0, wait.until - night.now))
-    return f": goes on in {left}, at {iso(wait.until)}: {wait.reason}"
+    return f": goes on in {left}, at {clock_time(wait.until, night.now)}: {wait.reason}"
 
 
 def _current(night: Night) -> Iterator[str]:
@@ -143,6 +143,8 @@ def _spent(night: Night) -> Iterator[str]:
     cap = f" of {money(limits.max_cost_usd)}" if limits.max_cost_usd else ""
     estimated = " (estimated in part)" if totals.cost_estimated else ""
     yield from output.row("cost", f"{cost_words(totals.cost_usd, totals.unpriced)}{cap}{estimated}")
+    if night.quota:
+        yield from output.row("quota", night.quota)
     cached = totals.cache_read_tokens + totals.cache_write_tokens
     parts = f"{totals.input_tokens:,} in, {totals.output_tokens:,} out, {cached:,} cache"
     tokens = f"{totals.total_tokens:,} ({parts})" if totals.total_tokens else "none reported"
@@ -150,6 +152,7 @@ def _spent(night: Night) -> Iterator[str]:
         tokens += f"; {totals.fresh_tokens:,} of {limits.max_tokens:,} without cache reads"
     yield from output.row("tokens", tokens)
     end = f" of {format_duration(limits.max_time)}" if limits.max_time else ""
+    end += f", until {clock_time(limits.ends_at, night.now)}" if limits.ends_at else ""
     waited = f", {format_duration(totals.waited_s)} of it waiting" if totals.waited_s >= 1 else ""
     yield from output.row("time", f"{format_duration(night.active_s)}{end}{waited}")
 
@@ -247,7 +250,18 @@ def status_data(night: Night) -> JsonObject:
             name.removesuffix("_tokens"): getattr(totals, name)
             for name in (*TOKENS, "total_tokens")
         },
-        "limits": named(night.limits),
+        "quota": [
+            {
+                **output.picked(window, "agent", "kind", "used"),
+                "resets_at": iso(window.resets_at) if window.resets_at else None,
+            }
+            for window in night.session.state.quota
+        ],
+        "limits": {
+            **named(night.limits),
+            "reserve": night.limits.reserve,
+            "until": iso(night.limits.ends_at) if night.limits.ends_at else None,
+        },
         "circuit": circuit_view(night.circuit, night.policy),
         "next": list(next_steps(night)),
     }

@@ -2,8 +2,8 @@
 
 A section of `ralph.toml` is a struct, a key is a field; adding a setting means adding a field
 here (and documenting it), nothing else.  Types say how a value is read: a `Duration` is written
-"15m" and held as seconds, an `Argv` is written as a list or as one string that is split the way
-a shell would, and never run by one.
+"15m" and held as seconds, a `Share` is written "20%" and held as a part of one, an `Argv` is
+written as a list or as one string that is split the way a shell would, and never run by one.
 
 Zero means "no limit" wherever a limit, a time or a threshold may be switched off.
 `policy_of` says what the settings mean for the decisions of the core.
@@ -23,6 +23,8 @@ class Form(StrEnum):
     """How a value is written where that differs from how it is held."""
 
     DURATION = "duration"
+    SHARE = "share"
+    CLOCK = "clock"
     ARGV = "argv"
     COMMANDS = "commands"
     WORDS = "words"
@@ -34,6 +36,8 @@ _TEN_YEARS = 10 * 365 * 24 * 3600
 _BILLION = 1_000_000_000
 
 Duration = Annotated[float, msgspec.Meta(ge=0, le=_TEN_YEARS, extra={"form": Form.DURATION})]
+Share = Annotated[float, msgspec.Meta(ge=0, lt=1, extra={"form": Form.SHARE})]
+Clock = Annotated[str, msgspec.Meta(extra={"form": Form.CLOCK})]
 Argv = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.ARGV})]
 Commands = Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(extra={"form": Form.COMMANDS})]
 Words = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.WORDS})]
@@ -163,6 +167,8 @@ class LimitsSection(Section):
     stall_timeout: Duration = 10 * 60.0
     max_attempts: Limit = 3
     max_story_share: Part = 0.5  # of the limits above, while another story could run
+    reserve: Share = 0.0  # of each usage window, left for the person
+    until: Clock = ""  # a time of day at which a session ends
     on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
     backoff: Duration = 5.0  # after the first outage; doubles with each, at most 5 minutes
 
@@ -283,4 +289,5 @@ def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
 
 def limits_of(section: LimitsSection) -> Limits:
     """What a run may use."""
-    return Limits(**{name: getattr(section, name) for name in Limits.__struct_fields__})
+    names = (name for name in Limits.__struct_fields__ if hasattr(section, name))
+    return Limits(**{name: getattr(section, name) for name in names})

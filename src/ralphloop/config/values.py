@@ -19,7 +19,7 @@ from typing import get_args
 import msgspec
 
 from ralphloop.config.model import Config, Form, Setting
-from ralphloop.text.durations import parse_duration
+from ralphloop.text.durations import parse_clock, parse_duration
 
 _LONGEST_SHOWN = 60
 _TYPE_WORDS = {
@@ -32,6 +32,7 @@ _TYPE_WORDS = {
     "null": "nothing",
 }
 _TYPE = re.compile(r"`(\w+)`")
+_SHARE = re.compile(r"(\d{1,2}) ?%", re.ASCII)
 _ITEM = re.compile(r" - at `\$\[(\d+)\].*")
 
 
@@ -87,6 +88,10 @@ def _prepare(form: Form | None, raw: object, *, from_text: bool) -> object:
             if isinstance(raw, str | int | float) and not isinstance(raw, bool):
                 return parse_duration(raw)
             raise ValueError(f'expected a duration such as "15m" or "1h30m", got {shown(raw)}')
+        case Form.SHARE:
+            return _share(raw)
+        case Form.CLOCK if text is not None:
+            return text.strip() and parse_clock(text)
         case Form.COMMANDS:
             return _commands([raw] if text is not None else raw)
         case Form.ARGV if text is not None:
@@ -96,6 +101,15 @@ def _prepare(form: Form | None, raw: object, *, from_text: bool) -> object:
         case Form.VARIABLES:
             return _variables(text if from_text and text is not None else raw)
     return text.strip() if from_text and text is not None else raw
+
+
+def _share(raw: object) -> float:
+    """A part of one, written as a percentage; empty is none of it."""
+    if raw in ("", 0):
+        return 0.0
+    if isinstance(raw, str) and (found := _SHARE.fullmatch(raw.strip())):
+        return int(found[1]) / 100
+    raise ValueError(f'expected a share below 100% such as "20%", got {shown(raw)}')
 
 
 def _commands(raw: object) -> object:
@@ -164,6 +178,8 @@ def toml_line(setting: Setting, value: object) -> str:
     """`key = value`, as it would stand in its section."""
     if setting.form is Form.DURATION and isinstance(value, float):
         return f'{setting.key} = "{exact_duration(value)}"'
+    if setting.form is Form.SHARE and isinstance(value, float):
+        return f'{setting.key} = "{value:.0%}"' if value else f'{setting.key} = ""'
     return f"{setting.key} = {toml_value(value)}"
 
 

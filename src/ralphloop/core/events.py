@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from ralphloop.core import Value, readable
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision
+from ralphloop.core.quota import Windows
 from ralphloop.core.totals import Spent
 from ralphloop.text.durations import iso
 
@@ -53,6 +54,9 @@ class RunStarted(Event, kw_only=True):
     max_cost_usd: float = 0.0
     max_tokens: int = 0
     max_time_s: float = 0.0
+    ends_at: float = 0.0  # epoch seconds
+    reserve: float = 0.0
+    quota: Windows = ()  # the windows of a subscription, as far as they are known
     circuit: Circuit = Circuit.CLOSED
 
 
@@ -133,6 +137,7 @@ class IterationFinished(Event, kw_only=True):
             "unpriced": self.spent.unpriced,
             "tokens": self.spent.total_tokens,
             "duration_s": kept.end.duration_s,
+            "quota": kept.response.windows,
             "attempts": self.attempts,
             "findings": kept.findings,
         }
@@ -209,6 +214,7 @@ class RunFinished(Event, kw_only=True):
     tokens: int = 0
     iterations: int = 0
     duration_s: float = 0.0
+    quota: Windows = ()
     waiting: tuple[str, ...] = ()  # stories that wait for a person, with what they ask
 
 

@@ -19,6 +19,7 @@ from ralphloop.core.model import (
 from ralphloop.core.policy import (
     MIN_INDICATORS,
     PAID_FAILURES,
+    SILENT_STALLS,
     STARTUP_ERRORS,
     ExitGate,
     Mode,
@@ -48,6 +49,8 @@ class GateInput(Value, kw_only=True):
     fatal_reason: str = ""
     refused: str = ""  # why no request is taken any more
     limit: Decision | None = None  # budget, time: measured by the loop
+    others: bool = False  # another story can run
+    reserve: str = ""  # why a further start would use what is to be left, if it would
 
 
 def decide(at: GateInput) -> Decision:
@@ -86,7 +89,17 @@ def _error(at: GateInput) -> Decision | None:
     if paid >= PAID_FAILURES:
         words = f"{paid} paid starts in a row ended in infrastructure failures"
         return _decision(ExitDecision.ERROR, words)
+    if at.state.silent_stalls >= SILENT_STALLS and not at.others:
+        return _decision(ExitDecision.ERROR, silent_words(at.state.silent_stalls))
     return None
+
+
+def silent_words(stalls: int) -> str:
+    """What is wrong with an agent that never says a word."""
+    return (
+        f"the agent said nothing {stalls} times in a row until limits.stall_timeout ran out;"
+        " if it only thinks longer, raise that"
+    )
 
 
 def _circuit(at: GateInput) -> Decision | None:
@@ -148,6 +161,8 @@ def _limits(at: GateInput) -> Decision | None:
     stops = at.policy.on_usage_limit is OnUsageLimit.STOP and not at.evidence.fallback
     if stops and at.analysis.outcome is Outcome.USAGE_LIMIT:
         return _decision(ExitDecision.USAGE_LIMIT, "the usage limit is reached")
+    if stops and at.reserve:
+        return _decision(ExitDecision.USAGE_LIMIT, at.reserve)
     if 0 < at.policy.limits.max_iterations <= (used := at.state.iterations):
         words = f"{used} iterations were allowed and are used"
         return _decision(ExitDecision.MAX_ITERATIONS, words)

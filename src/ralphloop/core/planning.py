@@ -19,12 +19,12 @@ from ralphloop.core.story_state import Standing, States, StoryState
 from ralphloop.text.plain import counted
 from ralphloop.text.status import StatusBlock
 
-_BY_STORIES = (
-    ExitDecision.BLOCKED,
-    ExitDecision.NO_RUNNABLE_STORY,
+_LIMITS = (
     ExitDecision.MAX_ITERATIONS,
     ExitDecision.BUDGET_EXHAUSTED,
+    ExitDecision.USAGE_LIMIT,
 )
+_BY_STORIES = (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY, *_LIMITS)
 
 
 def ready(stories: StoryList, *, unavailable: Collection[str] = ()) -> list[Story]:
@@ -132,8 +132,7 @@ def ending(
     """The same decision with the stories by name; a limit met with the last story is no end."""
     if stories is None or decision.word not in _BY_STORIES:
         return decision
-    is_limit = decision.word in (ExitDecision.MAX_ITERATIONS, ExitDecision.BUDGET_EXHAUSTED)
-    if is_limit and _open(stories, only):
+    if decision.word in _LIMITS and _open(stories, only):
         return decision
     return nothing_to_run(stories, states, only=only, last=last)
 
@@ -228,7 +227,7 @@ ENDINGS: dict[str, Ending] = {
         "out of iterations", "To go on with more of them:", f"{_ON} --max-iterations N"
     ),
     ExitDecision.BUDGET_EXHAUSTED: Ending(
-        "out of budget", "To go on with more (or --max-tokens, --max-time):", f"{_ON} --max-cost X"
+        "out of budget", "To go on with more of it:", f"{_ON} --max-cost X"
     ),
     ExitDecision.USAGE_LIMIT: Ending(
         "stopped by the usage limit", "Once the usage limit is lifted:", _ON
@@ -241,3 +240,19 @@ ENDINGS: dict[str, Ending] = {
     ),
     ExitDecision.INTERRUPTED: Ending("interrupted", "To go on:", _ON),
 }
+_OF_LIMITS = {  # what a reason names → how the run is out of it, and what gives it more
+    "(limits.max_cost_usd)": ("out of budget", "--max-cost X"),
+    "(limits.max_tokens)": ("out of tokens", "--max-tokens N"),
+    "(limits.max_time)": ("out of time", "--max-time D"),
+    "(limits.until)": ("out of time", "--until HH:MM"),
+}
+
+
+def ending_of(decision: str, reason: str) -> Ending | None:
+    """An end in words; one by a limit with the flag that gives more of that."""
+    found = ENDINGS.get(decision)
+    limit = next((more for name, more in _OF_LIMITS.items() if name in reason), None)
+    if found is None or limit is None or decision not in _LIMITS:
+        return found
+    words = limit[0] if decision == ExitDecision.BUDGET_EXHAUSTED else found.words
+    return Ending(words, found.advice, f"{_ON} {limit[1]}")

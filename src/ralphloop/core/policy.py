@@ -13,7 +13,7 @@ import msgspec
 
 from ralphloop.core.model import Decision, ExitDecision, Value
 from ralphloop.core.totals import Totals
-from ralphloop.text.durations import format_duration
+from ralphloop.text.durations import clock_time, format_duration
 
 BACKOFF_CEILING_S = 300.0
 UNKNOWN_RESET_S = 900.0  # a usage limit that does not say when it ends
@@ -31,6 +31,8 @@ class Limits(Value, kw_only=True):
     max_time: float = 0.0  # seconds of wall clock, waits included
     max_attempts: int = 0  # failed ones per story, then it is set aside
     max_story_share: float = 0.0  # of the limits above, for one story while another can run
+    reserve: float = 0.0  # the part of each usage window that is left for the person
+    ends_at: float = 0.0  # when `until` is, for the session
 
 
 class Extra(Value, kw_only=True):
@@ -40,6 +42,7 @@ class Extra(Value, kw_only=True):
     tokens: int = 0
     time_s: float = 0.0
     iterations: int = 0
+    ends_at: float = 0.0  # what `until` meant when the session began, or when it was said last
 
 
 def raised(limits: Limits, extra: Extra) -> Limits:
@@ -50,6 +53,7 @@ def raised(limits: Limits, extra: Extra) -> Limits:
         max_tokens=limits.max_tokens and limits.max_tokens + extra.tokens,
         max_time=limits.max_time and limits.max_time + extra.time_s,
         max_iterations=limits.max_iterations and limits.max_iterations + extra.iterations,
+        ends_at=extra.ends_at,
     )
 
 
@@ -63,21 +67,28 @@ def named(limits: Limits) -> dict[str, float]:
     }
 
 
-def reached(limits: Limits, totals: Totals) -> Decision | None:
-    """The budget that is used up, if one is."""
+def reached(limits: Limits, totals: Totals, at: float = 0.0) -> Decision | None:
+    """The budget that is used up, if one is; its setting is named, for the advice at the end."""
+    word, used = ExitDecision.BUDGET_EXHAUSTED, ""
     if 0 < limits.max_cost_usd <= totals.cost_usd:
-        spent = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
-        return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(spent,))
-    if 0 < limits.max_tokens <= totals.fresh_tokens:
-        spent = f"{totals.fresh_tokens:,} of {limits.max_tokens:,} tokens are used"
-        return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(spent,))
-    if 0 < limits.max_time <= totals.active_s:
+        used = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
+        used += " (limits.max_cost_usd)"
+    elif 0 < limits.max_tokens <= totals.fresh_tokens:
+        used = f"{totals.fresh_tokens:,} of {limits.max_tokens:,} tokens are used"
+        used += " (limits.max_tokens)"
+    elif 0 < limits.max_time <= totals.active_s:
         used = f"the run took {format_duration(totals.active_s)}, as long as it may"
-        return Decision(word=ExitDecision.BUDGET_EXHAUSTED, reasons=(used,))
-    if 0 < limits.max_iterations <= totals.iterations:
-        all_used = f"{totals.iterations} iterations were allowed and are used"
-        return Decision(word=ExitDecision.MAX_ITERATIONS, reasons=(all_used,))
-    return None
+        used += " (limits.max_time)"
+    elif 0 < limits.ends_at <= at:
+        used = f"it is {clock_time(at, at)}, the run was to end at {_end(limits)} (limits.until)"
+    elif 0 < limits.max_iterations <= totals.iterations:
+        word = ExitDecision.MAX_ITERATIONS
+        used = f"{totals.iterations} iterations were allowed and are used"
+    return Decision(word=word, reasons=(used,)) if used else None
+
+
+def _end(limits: Limits) -> str:
+    return clock_time(limits.ends_at, limits.ends_at)
 
 
 class Share(Value, kw_only=True):
@@ -108,9 +119,15 @@ def money_left(limits: Limits, totals: Totals) -> float | None:
     return max(0.0, limits.max_cost_usd - totals.cost_usd) if limits.max_cost_usd else None
 
 
-def time_left(limits: Limits, totals: Totals) -> float | None:
-    """Seconds left, or None without a limit."""
-    return max(0.0, limits.max_time - totals.active_s) if limits.max_time else None
+def time_left(limits: Limits, totals: Totals, at: float) -> tuple[float, str] | None:
+    """Seconds left and what says so, or None without a limit."""
+    ends = []
+    if limits.max_time:
+        left = max(0.0, limits.max_time - totals.active_s)
+        ends.append((left, f"the {format_duration(left)} left (limits.max_time)"))
+    if limits.ends_at:
+        ends.append((max(0.0, limits.ends_at - at), f"{_end(limits)} (limits.until)"))
+    return min(ends, default=None)
 
 
 def backoff(outages: int, first: float) -> float:
@@ -177,4 +194,5 @@ REFUSALS = 2  # of a story's request, in a row: it waits for a person
 STARTUP_ERRORS = 2  # in a row: something is broken here
 UNANSWERED = 2  # times a status block was asked for in vain: it is not asked for again
 SHARE_FROM = 6  # iterations that every story may use
+SILENT_STALLS = 3  # in a row: no word came before the stall clock ran out
 PAID_FAILURES = 10  # infrastructure failures after model output, in a row

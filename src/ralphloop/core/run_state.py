@@ -16,6 +16,7 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import CheckResult, Value
 from ralphloop.core.policy import Extra
 from ralphloop.core.progress import Memory, WindowEntry
+from ralphloop.core.quota import Windows
 from ralphloop.core.story_state import Standing, StoryState
 
 
@@ -34,6 +35,8 @@ class RunState(Value, kw_only=True):
     startup_errors: int = 0
     paid_failures: int = 0
     unanswered: int = 0  # times a missing status block was asked for and did not come
+    silent_stalls: int = 0  # starts in a row that said nothing until the stall clock ran out
+    quota: Windows = ()  # the newest word of every agent about its subscription
     outages: int = 0  # infrastructure endings in a row: how long to back off
     idle_set_asides: int = 0  # stories set aside in a row without progress between
     commits: int = 0  # made for passed stories, beside those of the agent

@@ -24,7 +24,7 @@ from ralphloop.core.analyzer import (
     settle,
 )
 from ralphloop.core.breaker import BreakerInput
-from ralphloop.core.exit_gate import GateInput, decide
+from ralphloop.core.exit_gate import GateInput, decide, silent_words
 from ralphloop.core.grading import Proof, StoryVerdict, judge_story
 from ralphloop.core.iteration import (
     AddProgress,
@@ -39,8 +39,17 @@ from ralphloop.core.iteration import (
     kept,
 )
 from ralphloop.core.model import Analysis, Circuit, Decision, Evidence, ExitDecision, Outcome, Value
-from ralphloop.core.policy import REFUSALS, UNANSWERED, Policy, reached, share_used
+from ralphloop.core.policy import (
+    REFUSALS,
+    SILENT_STALLS,
+    UNANSWERED,
+    Policy,
+    quota_wait,
+    reached,
+    share_used,
+)
 from ralphloop.core.progress import WindowEntry
+from ralphloop.core.quota import Windows, free_again, reserve_words, too_full, updated
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_after import (
     cost_of,
@@ -76,6 +85,7 @@ class Step(Value, kw_only=True):
     effects: tuple[AnyEffect, ...] = ()
     story: str = ""  # where its state is kept; a plain loop has one story without a name
     spent: Spent = Spent()
+    away_until: float = 0.0  # the agent is not started before, for its usage; 0: no such time
 
     @property
     def analysis(self) -> Analysis:
@@ -120,7 +130,8 @@ def _is_to_be_asked(
         tokens=state.tokens + used(response, start.state).fresh_tokens,
         active_s=state.active_s + result.end.duration_s,
     )
-    return reached(policy.limits, _used(paid, start, result, evidence)) is None
+    totals = _used(paid, start, result, evidence)
+    return reached(policy.limits, totals, evidence.at or 0.0) is None
 
 
 def step(state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy) -> Step:
@@ -147,6 +158,7 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
         effects=tuple(_effects(story, one)),
         story=key,
         spent=spent(used(heard, start.state, result.asked), heard, one.analysis, one.evidence),
+        away_until=_away_until(state, one),
     )
 
 
@@ -298,6 +310,7 @@ def _counters(state: RunState, one: Weighed) -> RunState:
         failures = 0
     elif paid:
         failures += 1
+    told = result.response.rate_limit.windows if result.response.rate_limit else ()
     return replace(
         state,
         starts=state.starts + 1,
@@ -307,6 +320,8 @@ def _counters(state: RunState, one: Weighed) -> RunState:
         active_s=state.active_s + result.end.duration_s,
         startup_errors=startup,
         paid_failures=failures,
+        silent_stalls=state.silent_stalls + 1 if result.is_silent else 0,
+        quota=updated(state.quota, (replace(window, agent=one.start.agent) for window in told)),
         unanswered=state.unanswered + (result.asked is not None and result.asked.status is None),
         outages=state.outages + 1 if infrastructure else 0,
     )
@@ -334,8 +349,33 @@ def _gate_input(state: RunState, story: StoryState, one: Weighed, *, was_open: b
         may_end_run=facts.exit_signal and one.analysis.story_claimed and passed > 0,
         promise=says_promise(response),
         fatal_reason=response.reason,
-        limit=reached(one.policy.limits, _used(state, one.start, one.result, evidence)),
+        limit=reached(
+            one.policy.limits, _used(state, one.start, one.result, evidence), evidence.at or 0.0
+        ),
+        others=_others(state, evidence),
+        reserve=_reserve_words(state, one),
     )
+
+
+def _too_full(state: RunState, one: Weighed) -> Windows:
+    """The agent's windows of which a further start would use what is to be left."""
+    reserve, at = one.policy.limits.reserve, one.evidence.at or 0.0
+    return too_full(state.quota, reserve, agent=one.start.agent, at=at)
+
+
+def _reserve_words(state: RunState, one: Weighed) -> str:
+    full = _too_full(state, one)
+    return reserve_words(full, one.policy.limits.reserve, one.evidence.at or 0.0) if full else ""
+
+
+def _away_until(state: RunState, one: Weighed) -> float:
+    """When the agent may be started again, where its usage asks for a wait."""
+    limit, at = one.result.response.rate_limit, one.evidence.at or 0.0
+    if one.analysis.outcome is Outcome.USAGE_LIMIT:
+        return at + quota_wait(limit.resets_at if limit else None, at, state.outages)
+    if full := _too_full(state, one):
+        return at + quota_wait(free_again(full), at, 0)
+    return 0.0
 
 
 def _used(state: RunState, start: Start, result: Result, evidence: Evidence) -> Totals:
@@ -372,6 +412,16 @@ def _refused_for_good(state: RunState, story: StoryState, one: Weighed, runnable
     return story.reason if is_last or count > 1 else ""
 
 
+def _others(state: RunState, evidence: Evidence) -> bool:
+    """Another story can run."""
+    facts = evidence.stories
+    if facts.others is not None:
+        return facts.others > 0
+    key = facts.current or ""
+    apart = sum(_is_apart(other) for name, other in state.stories.items() if name != key)
+    return (facts.total or 0) - facts.passed - apart > 1
+
+
 def _is_apart(story: StoryState) -> bool:
     return story.saturated or story.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
 
@@ -383,23 +433,21 @@ def _quarantined(
     state: RunState, key: str, one: Weighed, decision: Decision
 ) -> tuple[RunState, StoryState]:
     """Set a story aside after too many failed attempts; a last one has its second chance first."""
-    story, facts = state.story(key), one.evidence.stories
-    worn_out = _is_worn_out(story, one)
-    share = "" if worn_out else share_used(one.policy.limits, story.share)
+    story, facts, others = state.story(key), one.evidence.stories, _others(state, one.evidence)
+    worn_out, is_silent = _is_worn_out(story, one), state.silent_stalls >= SILENT_STALLS
+    share = "" if worn_out or is_silent else share_used(one.policy.limits, story.share)
     stays = facts.total is None or facts.current is None or story.standing is not Standing.OPEN
-    stays = stays or state.breaker.circuit is Circuit.OPEN or not (worn_out or share)
+    stays = stays or state.breaker.circuit is Circuit.OPEN or not (worn_out or is_silent or share)
     if decision.word is not ExitDecision.CONTINUE or stays:
         return state, story
-    apart = sum(_is_apart(other) for name, other in state.stories.items() if name != key)
-    others = (facts.total or 0) - facts.passed - apart > 1
-    if facts.others is not None:
-        others = facts.others > 0
     if not others and (share or not one.analysis.story_claimed):
         return state, story  # a last story that goes nowhere is the breaker's business
     failed = f"{counted(story.attempts, 'attempt')} failed"
     words = share or ("only tests were written" if story.saturated else failed)
+    words = silent_words(state.silent_stalls) if is_silent else words
     story = story.put_aside(words, others=others)
     state = state.with_stories({key: story})
+    state = replace(state, silent_stalls=0) if is_silent else state
     if story.standing is not Standing.SET_ASIDE:
         return state, story
     reason = f"{key or 'the work'} was set aside"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -26,8 +27,8 @@ from ralphloop.agents.process import run_agent as run_process
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.events import AgentStep, StatusAsked
 from ralphloop.core.iteration import Carried, Result
-from ralphloop.core.model import AgentEvent, Evidence, Outcome, Response, Value
-from ralphloop.core.policy import HOUR, money_left
+from ralphloop.core.model import AgentEvent, Evidence, Outcome, Response, Usage, Value
+from ralphloop.core.policy import HOUR, money_left, reached
 from ralphloop.core.step import Need, needs
 from ralphloop.core.story_after import cost_of
 from ralphloop.errors import RalphError
@@ -40,6 +41,7 @@ from ralphloop.readers.failures import concerns_login
 from ralphloop.repo.work_tree import Repository
 
 _ASKING_S = 120.0
+_COMMIT_S = 30.0  # a commit may take so long when the time is over
 
 
 async def run_agent(runner: Runner, begun: Begun) -> Result:
@@ -59,7 +61,11 @@ async def run_agent(runner: Runner, begun: Begun) -> Result:
         resume=resume or None,
         budget_usd=left,
     )
-    rules = Rules(wall_s=limits.iteration_timeout, stall_s=limits.stall_timeout)
+    rules = Rules(
+        wall_s=limits.iteration_timeout,
+        stall_s=limits.stall_timeout,
+        is_over=_TimeIsUp(runner).words,
+    )
     result = await _run(runner, begun, request, rules, begun.transcript)
     resumes = begun.member.agent.resumes and bool(result.response.session_id)
     can_be_asked = resumes and not runner.stop.requested and runner.free_at() is None
@@ -96,8 +102,31 @@ async def _run(
             on_start=started,
             file_probe=(lambda: _fingerprint(repo)) if repo else None,
         )
-    response = _with_way_out(begun, request, with_price(runner, begun, finished.response))
+    response = finished.response
+    if finished.is_silent:  # it may well have been read, and thought about
+        usage = Usage(input_tokens=begun.prompt.estimated_tokens, estimated=True)
+        response = msgspec.structs.replace(response, usage=usage)
+    response = _with_way_out(begun, request, with_price(runner, begun, response))
     return msgspec.structs.replace(finished, response=response)
+
+
+class _TimeIsUp:
+    """Whether the run's time is over; git is given a moment to end a commit that it is at."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner, self._since = runner, 0.0
+
+    def words(self) -> str:
+        """Which time is over, and why; empty while it is not."""
+        runner, now, over = self._runner, self._runner.clock(), None
+        with suppress(RalphError):  # the loop meets it too, and says so
+            over = reached(runner.limits, runner.totals(), now)
+        if over is None:
+            return ""
+        self._since = self._since or now
+        repo = runner.setup.repo
+        is_busy = repo is not None and (repo.git_dir / "index.lock").exists()
+        return "" if is_busy and 0 <= now - self._since < _COMMIT_S else over.reasons[0]
 
 
 def _with_way_out(begun: Begun, request: AgentRequest, response: Response) -> Response:

@@ -11,6 +11,7 @@ import msgspec
 from ralphloop.config.model import CommitPolicy
 from ralphloop.core.events import RunFinished
 from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.quota import valid
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import ExitCode
 from ralphloop.journal.records import RunStatus
@@ -68,6 +69,7 @@ def end_run(runner: Runner, decision: Decision, tell: Callable[[str], None] | No
         tokens=totals.total_tokens,
         iterations=totals.iterations,
         duration_s=totals.active_s,
+        quota=valid(runner.session.state.quota, runner.clock()),
         waiting=tuple(
             f"{story} waits for you: {state.reason}"
             for story, state in runner.session.stories.items()

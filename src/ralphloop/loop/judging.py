@@ -15,7 +15,6 @@ from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import ChangedFiles, Evidence, Outcome, Value
 from ralphloop.core.planning import facts_of
-from ralphloop.core.policy import quota_wait
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.story import StoryList
@@ -182,14 +181,9 @@ def record(runner: Runner, judged: Judged) -> Step:
         again = step(before, begun.start, result, judged.evidence, runner.policy)
         judged = msgspec.structs.replace(judged, before=before, step=again)
     done, analysis = judged.step, judged.step.analysis
-    now, limit = runner.clock(), result.response.rate_limit
-    wait = quota_wait(limit.resets_at if limit else None, now, done.state.outages)
-    quota = quota_after(
-        runner.session.quota,
-        begun.member.clocks[analysis.outcome is Outcome.FATAL],
-        analysis.outcome,
-        round(now + wait, 1),
-    )
+    now, away = runner.clock(), round(done.away_until, 1)
+    clock = begun.member.clocks[analysis.outcome is Outcome.FATAL]
+    quota = quota_after(runner.session.quota, clock, analysis.outcome, away)
     state = done.state.story(done.story)
     told = IterationFinished(
         iteration=done.iteration,

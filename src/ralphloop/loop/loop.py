@@ -21,7 +21,7 @@ from ralphloop.loop.judging import Judged, judge, learn_from, record
 from ralphloop.loop.repair import head_moved, trouble
 from ralphloop.loop.requests import handle_requests, pause
 from ralphloop.loop.runner import Runner
-from ralphloop.loop.waiting import hold, wait_after, wait_if_needed
+from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
 from ralphloop.proc.steps import Steps, beside
 
 _VIEWS_S = 0.25
@@ -44,6 +44,10 @@ async def run_loop(runner: Runner) -> Decision:
                 return chosen
             if await beside(saw_verify(runner, chosen[0])):
                 continue  # that took its time: look at everything again
+            if (until := all_away(runner)) is not None:
+                if decision := await wait_for_agent(runner, until):
+                    return decision
+                continue
             begun = begin(runner, *chosen)
         except InputError as error:  # a person is in the middle of editing it
             if decision := await hold(runner, error.message):
@@ -80,7 +84,7 @@ def not_again(runner: Runner) -> Decision | None:
         return interrupted(runner)
     if decision := _stays_open(runner):
         return decision
-    if decision := reached(runner.limits, runner.totals()):
+    if decision := reached(runner.limits, runner.totals(), runner.clock()):
         return _ending(runner, decision)
     return None
 

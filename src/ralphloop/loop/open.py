@@ -58,7 +58,7 @@ from ralphloop.repo.checks import cannot_start, check_of, last_lines, why_red
 from ralphloop.repo.git import Git
 from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.room import cannot_write, claim
-from ralphloop.text.durations import format_duration
+from ralphloop.text.durations import format_duration, next_clock
 from ralphloop.text.plain import counted
 
 _A_PERSON_WENT_ON = (ExitDecision.BLOCKED, ExitDecision.ERROR, ExitDecision.TEST_SATURATION)
@@ -270,7 +270,19 @@ def _ready(runner: Runner, report: PreflightReport, tell: Callable[[str], None])
         runner.intervene(CircuitReset(at=runner.clock()))
 
 
+def _set_end(runner: Runner, *, continued: bool) -> None:
+    """Fix when `limits.until` is: once for a session, unless a person says it anew."""
+    desk, until, now = runner.session.desk, runner.config.limits.until, runner.clock()
+    if continued and desk.extra.ends_at and "limits.until" not in runner.setup.options.flags:
+        return
+    ends_at = next_clock(until, now) if until else 0.0
+    extra = msgspec.structs.replace(desk.extra, ends_at=ends_at)
+    runner.session.desk = msgspec.structs.replace(desk, extra=extra)
+    save_part(runner.journal, runner.session, runner.session.desk)
+
+
 def _started(runner: Runner, *, continued: bool) -> None:
+    _set_end(runner, continued=continued)
     stories, totals = runner.story_list(), runner.totals()
     config = runner.config
     runner.emit(
@@ -290,6 +302,9 @@ def _started(runner: Runner, *, continued: bool) -> None:
             max_cost_usd=runner.limits.max_cost_usd,
             max_tokens=runner.limits.max_tokens,
             max_time_s=runner.limits.max_time,
+            ends_at=runner.limits.ends_at,
+            reserve=runner.limits.reserve,
+            quota=runner.session.state.quota,
             circuit=runner.session.state.breaker.circuit,
         )
     )

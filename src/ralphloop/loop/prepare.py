@@ -279,8 +279,8 @@ def back_at(member: Member, quota: Quota) -> float:
 
 
 def quota_after(quota: Quota, name: str, outcome: Outcome, until: float) -> dict[str, float]:
-    """The quota clocks after a start of `name`; a start that worked needs none."""
+    """The quota clocks after a start of `name`, which is away until then, or not at all."""
     rest = {agent: moment for agent, moment in quota.items() if agent != name}
     if outcome is Outcome.FATAL:
         return rest | {name: GONE}
-    return rest | {name: until} if outcome is Outcome.USAGE_LIMIT else rest
+    return rest | {name: until} if until else rest

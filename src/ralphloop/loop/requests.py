@@ -9,7 +9,7 @@ import msgspec
 
 from ralphloop.core.events import RequestAnswered
 from ralphloop.core.interventions import CircuitReset, StoryMoved
-from ralphloop.core.policy import Extra, named
+from ralphloop.core.policy import named
 from ralphloop.core.run_state import Desk
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import BY, Request
@@ -134,7 +134,8 @@ def _raise_budget(runner: Runner, payload: dict[str, Any]) -> str:
     counts = ((dollars, MOST_DOLLARS), (tokens, MOST_TOKENS), (iterations, MOST_ITERATIONS))
     if not all(0 <= more <= most for more, most in counts):
         raise _Refused("not a budget: it can only be raised, and not without end")
-    extra = Extra(
+    extra = msgspec.structs.replace(
+        extra,
         cost_usd=extra.cost_usd + dollars,
         tokens=extra.tokens + tokens,
         time_s=extra.time_s + seconds,

@@ -7,14 +7,16 @@ wall clock in short steps: suspend and clock jumps end it when its time has come
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import chain
 
 from ralphloop.core.events import Waiting
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.policy import HOUR, backoff, reached, time_left
+from ralphloop.core.quota import reserve_words, too_full
 from ralphloop.loop.prepare import at_work, next_back
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
-from ralphloop.text.durations import format_duration, iso
+from ralphloop.text.durations import clock_time, format_duration, iso
 
 _STEP_S = 1.0
 _HEARTBEAT_EVERY = 30
@@ -44,18 +46,31 @@ async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) 
     """What an infrastructure ending asks for before the next start."""
     now, outages = runner.clock(), runner.session.state.outages
     if outcome in (Outcome.USAGE_LIMIT, Outcome.FATAL):
-        if at_work(runner.setup.crew, runner.session.quota, now) is not None:
+        if (until := all_away(runner)) is None:
             return None  # another agent takes over
-        import random
-
-        # A little more, so that many runs that wait for the same reset do not start as one.
-        more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
-        until = (next_back(runner.setup.crew, runner.session.quota) or now) + more
-        named = f", resets {iso(resets_at)}" if resets_at else ", reset time unknown"
-        return await _wait(runner, WaitKind.QUOTA, f"usage limit reached{named}", until)
+        named = f", resets {clock_time(resets_at, now)}" if resets_at else ", reset time unknown"
+        return await wait_for_agent(runner, until, f"usage limit reached{named}")
     delay = backoff(outages, runner.config.limits.backoff)
     reason = f"the start ended {outcome} ({outages} in a row)"
     return await _wait(runner, WaitKind.OUTAGE, reason, now + delay)
+
+
+def all_away(runner: Runner) -> float | None:
+    """When the first agent is back, where none may be started now."""
+    crew, quota = runner.setup.crew, runner.session.quota
+    return next_back(crew, quota) if at_work(crew, quota, runner.clock()) is None else None
+
+
+async def wait_for_agent(runner: Runner, until: float, reason: str = "") -> Decision | None:
+    """Wait for the first agent to be back; unless a reason is given, for its reserve."""
+    import random
+
+    now, reserve, known = runner.clock(), runner.limits.reserve, runner.session.state.quota
+    full = [too_full(known, reserve, agent=one.name, at=now) for one in runner.setup.crew]
+    reason = reason or reserve_words(tuple(chain(*full)), reserve, now)
+    # A little more, so that many runs that wait for the same reset do not start as one.
+    more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
+    return await _wait(runner, WaitKind.QUOTA, reason, until + more)
 
 
 async def _pause(runner: Runner) -> Decision | None:
@@ -70,8 +85,8 @@ async def _pause(runner: Runner) -> Decision | None:
 
 async def hold(runner: Runner, reason: str) -> Decision | None:
     """Wait a little for something that is wrong to be put right, and say what it is."""
-    left = time_left(runner.limits, runner.totals())
-    until = runner.clock() + min(_LOOK_AGAIN_S, _LOOK_AGAIN_S if left is None else left)
+    left = time_left(runner.limits, runner.totals(), runner.clock())
+    until = runner.clock() + min(_LOOK_AGAIN_S, left[0] if left else _LOOK_AGAIN_S)
     said, runner.held_for = runner.held_for, reason
     return await _wait(runner, WaitKind.PAUSE, reason, until, aloud=reason != said)
 
@@ -114,10 +129,10 @@ def _refuse(runner: Runner, kind: str, reason: str, seconds: float) -> Decision 
     word = ExitDecision.USAGE_LIMIT if kind == WaitKind.QUOTA else ExitDecision.BUDGET_EXHAUSTED
     if not runner.setup.options.wait and kind in (WaitKind.QUOTA, WaitKind.CALLS):
         return Decision(word=word, reasons=(reason, "--no-wait was given"))
-    left = time_left(runner.limits, runner.totals())
-    if left is None or seconds <= left:
+    left = time_left(runner.limits, runner.totals(), runner.clock())
+    if left is None or seconds <= left[0]:
         return None
-    words = f"waiting {format_duration(seconds)} would outlast the {format_duration(left)} left"
+    words = f"waiting {format_duration(seconds)} would outlast {left[1]}"
     return Decision(word=word, reasons=(reason, words))
 
 
@@ -135,6 +150,8 @@ async def _sleep(runner: Runner, until: float, *, while_paused: bool) -> Decisio
         if while_paused and not runner.session.desk.paused:
             return None
         beats += 1
-        if beats % _HEARTBEAT_EVERY == 0 and (over := reached(runner.limits, runner.totals())):
+        if beats % _HEARTBEAT_EVERY:
+            continue
+        if over := reached(runner.limits, runner.totals(), runner.clock()):
             return over
     return None

@@ -12,8 +12,9 @@ from ralphloop.config.model import Config, limits_of, policy_of
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import CheckResult, Circuit, ExitDecision
-from ralphloop.core.planning import ENDINGS
+from ralphloop.core.planning import ending_of
 from ralphloop.core.policy import Limits, Policy, raised
+from ralphloop.core.quota import quota_words
 from ralphloop.core.run_state import Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState
@@ -165,6 +166,12 @@ class Night:
         return raised(limits_of(self.config.limits), self.session.desk.extra)
 
     @property
+    def quota(self) -> str:
+        """How much of a subscription's windows is used; after the run, as it was at its end."""
+        at = self.run.ended_at if self.run and self.run.ended_at else self.now
+        return quota_words(self.session.state.quota, at, resets=True)
+
+    @property
     def circuit(self) -> BreakerState:
         return self.session.state.breaker
 
@@ -235,7 +242,7 @@ def _after_stop(night: Night, decision: str) -> Iterator[str]:
         wait = "waits" if asking == 1 else "wait"
         yield f"{counted(asking, 'story')} {wait} for you: `ralph stories` says for what"
     go_on = "`ralph run`" if night.expired else "`ralph run --continue`"
-    ending = ENDINGS.get(decision)
+    ending = ending_of(decision, night.run.reason if night.run else "")
     if night.circuit.circuit is Circuit.OPEN:
         yield f"look at the reason, then `ralph circuit reset` and {go_on}"
     elif night.expired:

@@ -14,9 +14,10 @@ from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, ExitDecision, Value
-from ralphloop.core.planning import ENDINGS
+from ralphloop.core.planning import ending_of
+from ralphloop.core.quota import quota_words
 from ralphloop.core.totals import spent_words
-from ralphloop.text.durations import format_duration, iso
+from ralphloop.text.durations import clock_time, format_duration, iso
 from ralphloop.text.plain import one_line
 from ralphloop.text.status import Status
 
@@ -48,6 +49,7 @@ class Decider:
         self._passed = self._total = 0
         self._spent = self._budget = 0.0
         self._unpriced = self._tokens = self._most_tokens = 0
+        self._quota = ""
         self._told: set[str] = set()
         self._is_limited = False
         self._is_open = False
@@ -71,6 +73,7 @@ class Decider:
                 self._spent += spent.cost_usd
                 self._unpriced += spent.unpriced
                 self._tokens += spent.fresh_tokens
+                self._quota = quota_words(ended.response.windows, event.at) or self._quota
                 works = not ended.analysis.outcome.is_infrastructure
                 lifted = self._lifted(event) if works else None
                 return lifted or self._blocked(event, ended) or self._near_budget(event)
@@ -82,7 +85,8 @@ class Decider:
             case events.Waiting(kind="quota", until=str()) as what if not self._is_limited:
                 self._is_limited = True
                 pause = format_duration(what.seconds)
-                text = f"{what.reason}. It goes on in {pause}. {self._standing()}"
+                back = clock_time(event.at + what.seconds, event.at)
+                text = f"{what.reason}. It goes on at {back}, in {pause}. {self._standing()}"
                 return self._limited("usage_limit", "usage limit reached", text, event)
             case events.RunFinished() as what:
                 return self._run_finished(event, what)
@@ -123,13 +127,16 @@ class Decider:
         self._spent, self._unpriced = what.cost_usd, what.unpriced
         reasons = "; ".join(what.reasons)
         text = f"{reasons}. {self._standing()}" if reasons else self._standing()
-        return self._message(_KINDS.get(word, "run_finished"), ENDINGS[word].words, text, event)
+        ending = ending_of(word, reasons)
+        words = ending.words if ending else str(word)
+        return self._message(_KINDS.get(word, "run_finished"), words, text, event)
 
     def _standing(self) -> str:
         stories = f"{self._passed} of {self._total} stories passed, " if self._total else ""
+        quota = f", {self._quota}" if self._quota else ""
         if self._unpriced:
-            return f"{stories}{spent_words(self._spent, self._unpriced)}."
-        return f"{stories}${self._spent:.2f} spent."
+            return f"{stories}{spent_words(self._spent, self._unpriced)}{quota}."
+        return f"{stories}${self._spent:.2f} spent{quota}."
 
     def _limited(
         self, kind: str, what: str, text: str, event: LoopEvent, *, once: bool = False

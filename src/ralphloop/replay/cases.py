@@ -61,6 +61,7 @@ class CaseIteration(Value, kw_only=True):
     exit_code: int | None = 0
     timed_out: bool = False
     stalled: bool = False
+    out_of_time: bool = False
     duration_s: float = 0.0
     story: str | None = None
     story_about_tests: bool = False
@@ -170,6 +171,7 @@ class CaseRun:
             exit_code=iteration.exit_code,
             timed_out=iteration.timed_out,
             stalled=iteration.stalled,
+            out_of_time=iteration.out_of_time,
             duration_s=iteration.duration_s,
         )
         return Result(response=response, end=end, can_be_asked=iteration.asked is not None)

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Self
 from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.model import ExitDecision, Outcome
+from ralphloop.core.quota import quota_words
 from ralphloop.core.totals import money, spent_words
-from ralphloop.text.durations import format_duration, parse_iso
+from ralphloop.text.durations import clock_time, format_duration, parse_iso
 from ralphloop.text.plain import clean, counted, one_line, some
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class LiveConsole(PlainConsole):
                 facts.update(passed=what.passed, total=what.stories, circuit=what.circuit)
                 facts.update(cost=what.cost_usd, unpriced=what.unpriced, tokens=what.tokens)
                 facts.update(max_cost_usd=what.max_cost_usd, max_time_s=what.max_time_s)
-                facts.update(max_tokens=what.max_tokens)
+                facts.update(max_tokens=what.max_tokens, quota=what.quota)
                 self._began = self._sign - what.active_s  # of a session that may be continued
             case events.RequestAnswered(max_cost_usd=float(cost), max_time_s=float(time_s)) as what:
                 facts.update(max_cost_usd=cost, max_time_s=time_s, max_tokens=what.max_tokens or 0)
@@ -139,6 +140,7 @@ class LiveConsole(PlainConsole):
                 facts["unpriced"] += what.spent.unpriced
                 facts["tokens"] += what.spent.fresh_tokens
                 facts["action"] = str(what.iteration.analysis.outcome)
+                facts["quota"] = what.iteration.response.windows or facts.get("quota", ())
             case events.StoryPassed():
                 facts["passed"] = facts.get("passed", 0) + 1
             case events.CircuitChanged(after=after):
@@ -164,6 +166,8 @@ class LiveConsole(PlainConsole):
         text.append(f" of {money(budget)}" if budget else "")
         if most := facts.get("max_tokens"):
             text.append(f"  {facts['tokens']:,} of {most:,} tokens")
+        quota = quota_words(facts.get("quota", ()), time.time())
+        text.append(f"  {quota}" if quota else "")
         text.append("  circuit ").append(facts["circuit"], _CIRCUITS.get(facts["circuit"], ""))
         if facts.get("wait"):
             reason, until = facts["wait"]
@@ -215,7 +219,7 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
         case events.StatusAsked():
             yield "    asked for the status block that its answer lacks"
         case events.IterationFinished() as what:
-            yield from _iteration_finished(what)
+            yield from _iteration_finished(what, event.at)
         case events.StoryPassed() as what:
             yield f"  ✓ {what.story} passed ({what.grade}): {'; '.join(what.reasons)}"
         case events.StoryHeldBack() as what:
@@ -230,9 +234,10 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
         case events.Waiting(kind="pause", until=str(), reason=reason, seconds=s) if s >= 1:
             yield f"  on hold: {reason}"
         case events.Waiting(until=str(until), reason=reason, seconds=s) if s >= 1:
-            yield f"  waiting {format_duration(s)} until {until}: {reason}"
+            back = clock_time(parse_iso(until), event.at)
+            yield f"  waiting {format_duration(s)} until {back}: {reason}"
         case events.RunFinished() as what:
-            yield from _run_finished(what)
+            yield from _run_finished(what, event.at)
 
 
 def _restore(ref: str, files: tuple[str, ...]) -> str:
@@ -250,6 +255,8 @@ def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
         what.max_cost_usd and money(what.max_cost_usd),
         what.max_tokens and f"{what.max_tokens:,} tokens",
         what.max_time_s and format_duration(what.max_time_s),
+        what.ends_at and f"until {clock_time(what.ends_at, what.ends_at)}",
+        what.reserve and f"{what.reserve:.0%} of each usage window is left",
     )
     told = ", ".join(str(limit) for limit in limits if limit)
     yield f"limits: {told or 'none'}; circuit {what.circuit}"
@@ -263,14 +270,15 @@ def _iteration_started(number: int | None, what: events.IterationStarted) -> Ite
     yield from (f"    left out of the prompt: {part}" for part in what.left_out)
 
 
-def _iteration_finished(what: events.IterationFinished) -> Iterator[str]:
+def _iteration_finished(what: events.IterationFinished, at: float) -> Iterator[str]:
     kept, analysis = what.iteration, what.iteration.analysis
     took = short_duration(kept.end.duration_s)
     spent = spent_words(what.spent.cost_usd, what.spent.unpriced)
     files, commits = kept.changed.count, kept.evidence.commits or 0
     work = f"{counted(files, 'file')} changed" if files or commits else "nothing changed"
     work += f", {counted(commits, 'commit')}" if commits else ""
-    yield f"    {analysis.outcome} in {took}, {spent}, {work}"
+    quota = quota_words(kept.response.windows, at)
+    yield f"    {analysis.outcome} in {took}, {spent}, {work}{f', {quota}' if quota else ''}"
     if kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
         yield f"    {kept.why_it_ended}"
     if checks := what.checks:
@@ -282,7 +290,7 @@ def _iteration_finished(what: events.IterationFinished) -> Iterator[str]:
         yield f"    ! {words}"
 
 
-def _run_finished(what: events.RunFinished) -> Iterator[str]:
+def _run_finished(what: events.RunFinished, at: float) -> Iterator[str]:
     stories = f"{what.passed} of {what.total} stories passed, " if what.total else ""
     yield (
         f"run ended: {what.decision}. {stories}{counted(what.iterations, 'iteration')},"
@@ -290,5 +298,7 @@ def _run_finished(what: events.RunFinished) -> Iterator[str]:
         f" {format_duration(what.duration_s)}"
     )
     yield from (f"  {reason}" for reason in what.reasons)
+    if quota := quota_words(what.quota, at, resets=True):
+        yield f"  quota: {quota}"
     if what.decision is not ExitDecision.BLOCKED:  # then they are the reasons
         yield from (f"  ? {words}" for words in what.waiting)

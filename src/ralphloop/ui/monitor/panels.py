@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.planning import ENDINGS
+from ralphloop.core.planning import ending_of
+from ralphloop.core.quota import quota_words, valid
 from ralphloop.core.totals import cost_words, money, spent_words
 from ralphloop.journal.records import RunStatus
 from ralphloop.night.values import Night
@@ -85,7 +86,7 @@ class Screen:
         if run.status in (RunStatus.SUPERSEDED, RunStatus.EXPIRED):
             return Headline(paint.STOPPED, str(run.status).upper(), Tone.QUIET, reason)
         name, tone = _ENDINGS.get(run.decision, (run.decision.upper(), Tone.PLAIN))
-        ending = ENDINGS.get(run.decision)
+        ending = ending_of(run.decision, run.reason)
         mark = {Tone.GOOD: paint.PASSED, Tone.BAD: paint.FAILED}.get(tone, paint.STOPPED)
         return Headline(mark, name, tone, reason, f"next: {ending.next_step}" if ending else "")
 
@@ -151,6 +152,8 @@ class Screen:
             share = totals.fresh_tokens / limit
             tone = Tone.BAD if share >= 1 else Tone.WARN if share >= 0.8 else Tone.PLAIN
             yield f" {totals.fresh_tokens:,} of {limit:,} tokens ", tone
+        if quota := quota_words(self.night.session.state.quota, self.at):
+            yield f" {quota} ", Tone.PLAIN
 
     # --- stories -----------------------------------------------------------------------------
 
@@ -260,6 +263,9 @@ class Screen:
         if countdown and wait:
             yield line((one_line(wait.reason), Tone.QUIET))
         yield line(f"{self._starts} in the last hour")
+        for window in valid(self.night.session.state.quota, self.at):
+            tone = Tone.WARN if window.used >= 0.8 else Tone.PLAIN
+            yield line((quota_words((window,), self.at, resets=True), tone))
         if self.facts.limit_words:
             yield line((f"newest word: {self.facts.limit_words}", Tone.QUIET))
 
@@ -311,7 +317,8 @@ class Screen:
         most, same = policy.no_progress_threshold, policy.same_error_threshold
         counts = f"no progress {state.no_progress}/{most}, same error {state.same_error}/{same}"
         yield line((counts, loud))
-        yield line(_label("quota", 8), self._countdown or f"no wait, {self._starts}")
+        used = quota_words(self.night.session.state.quota, self.at)
+        yield line(_label("quota", 8), self._countdown or used or f"no wait, {self._starts}")
         soon, captured = self._next_aggregation, self.facts.learned.captured
         yield line(_label("learned", 8), f"{captured}{f', next in {soon}' if soon else ''}")
 

@@ -13,7 +13,7 @@ from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import ExitDecision, Transition
-from ralphloop.core.planning import ENDINGS
+from ralphloop.core.planning import ending_of
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
 from ralphloop.night.look import Record
@@ -91,7 +91,7 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
         passed=night.passed,
         total=night.total,
         groups=groups,
-        next_steps=tuple(_next_steps(groups, run.decision)),
+        next_steps=tuple(_next_steps(groups, run)),
         spending=_spending(night, len(tally.passes)),
         rungs=tuple(_rungs(night, tally)),
         times=_times(night, tally),
@@ -119,8 +119,8 @@ def _headline(night: Night, run: RunRecord, groups: Iterable[Group]) -> str:
     parts += [f"{counts[key]} {words}" for key, words in told.items() if counts[key]]
     if run.ended_at is None:
         parts.append("its process is gone" if night.died else "still running")
-    elif run.decision in ENDINGS and run.decision not in _TOLD_ALREADY:
-        parts.append(ENDINGS[run.decision].words)
+    elif (ending := ending_of(run.decision, run.reason)) and run.decision not in _TOLD_ALREADY:
+        parts.append(ending.words)
     return ", ".join(parts)
 
 
@@ -179,7 +179,7 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
     )
 
 
-def _next_steps(groups: Iterable[Group], decision: str) -> Iterator[Step]:
+def _next_steps(groups: Iterable[Group], run: RunRecord) -> Iterator[Step]:
     """What a person should do now, most urgent first."""
     by_key = {group.key: group for group in groups}
     for line in by_key["waiting"].stories[:_MOST_STEPS]:
@@ -193,7 +193,7 @@ def _next_steps(groups: Iterable[Group], decision: str) -> Iterator[Step]:
     if claimed := by_key["claimed"].count:
         words = f"{counted(claimed, 'story')} {'is' if claimed == 1 else 'are'} only claimed"
         yield Step(f"{words}: look at the change, and set checks.commands in ralph.toml.")
-    if ending := ENDINGS.get(decision):
+    if ending := ending_of(run.decision, run.reason):
         yield Step(ending.advice, ending.command)
 
 
@@ -263,6 +263,7 @@ def _spending(night: Night, passes: int) -> Spending:
         max_cost_usd=most,
         cost_share=totals.cost_usd / most if most and not totals.unpriced else None,
         max_iterations=night.limits.max_iterations,
+        quota=night.quota,
         cost_per_pass_usd=totals.cost_usd / passes if passes and not totals.unpriced else None,
     )
 

@@ -73,6 +73,7 @@ class Spending(Fact):
     max_cost_usd: float
     cost_share: float | None  # of the limit
     max_iterations: int
+    quota: str  # how much of the usage windows was used at the end
     cost_per_pass_usd: float | None
 
 
