@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.guarantees import Measured
 from tests.loop.projects import Sandbox, sandbox
 
 GREEN = [["test", "-d", "."]]
@@ -55,7 +56,7 @@ def test_what_is_used_of_a_subscription_is_shown_with_the_money(tmp_path: Path) 
     done = box.run()
     assert done.code == 0, done.text
     words = "5-hour window 30% used"
-    assert f"1 file changed, 0 commits, {words}, weekly window 40% used" in done.out
+    assert f"1 file changed, {words}, weekly window 40% used" in done.out
     assert f"quota: {words} (resets " in done.out
     assert box.records()[0].response.windows[0].used == 0.3
     quota = {one["kind"]: one["used"] for one in box.status()["quota"]}
@@ -67,7 +68,7 @@ def test_what_is_used_of_a_subscription_is_shown_with_the_money(tmp_path: Path) 
 
 @pytest.mark.parametrize("used, code, starts", [(0.79, 0, 2), (0.8, 3, 1)])
 def test_a_reserve_of_the_window_is_left(
-    tmp_path: Path, used: float, code: int, starts: int
+    tmp_path: Path, measured: Measured, used: float, code: int, starts: int
 ) -> None:
     """The start that would leave less is not made; what is done by then is kept."""
     limits = 'reserve = "20%"\non_usage_limit = "stop"'
@@ -76,6 +77,7 @@ def test_a_reserve_of_the_window_is_left(
     assert (done.code, box.starts) == (code, starts), done.text
     assert box.passes()["US-1"]
     assert ("20% is to be left (limits.reserve)" in done.out) == bool(code)
+    measured(box.starts)
 
 
 def test_a_reserve_is_waited_for(tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def stopped_in_time(box: Sandbox, *arguments: str, env: dict[str, str] | None = 
     return done.text
 
 
-def test_the_time_also_ends_a_start_that_is_running(tmp_path: Path) -> None:
+def test_the_time_also_ends_a_start_that_is_running(tmp_path: Path, measured: Measured) -> None:
     """The agent is interrupted, its work kept, no attempt counted, the right flag named."""
     box = sandbox(tmp_path, HANGS, checks=GREEN)
     told = stopped_in_time(box, "--max-time", "2s")
@@ -150,9 +152,12 @@ def test_the_time_also_ends_a_start_that_is_running(tmp_path: Path) -> None:
     assert "next: To go on with more of it: ralph run --continue --max-time D" in told
     assert "limits.max_time" in box.ralph("status").out
     assert "--max-time D" in box.ralph("status").out
+    measured(box.starts)
 
 
-def test_until_ends_the_night_and_nothing_resumes_after_it(tmp_path: Path) -> None:
+def test_until_ends_the_night_and_nothing_resumes_after_it(
+    tmp_path: Path, measured: Measured
+) -> None:
     """Also across --continue, until a person says another time."""
     box = sandbox(
         tmp_path, HANGS.replace("time.sleep(90)", "time.sleep(90 * (START == 1)); done()")
@@ -164,6 +169,7 @@ def test_until_ends_the_night_and_nothing_resumes_after_it(tmp_path: Path) -> No
     again = box.run("--continue", env=env)
     assert (again.code, box.starts) == (3, 1), again.text
     assert "(limits.until)" in again.out
+    measured(box.starts)
     later = box.run("--continue", "--until", until, env=env)  # tomorrow
     assert (later.code, box.starts) == (0, 2), later.text
 
@@ -214,7 +220,9 @@ def test_a_commit_is_not_cut_in_half(tmp_path: Path) -> None:
 # --- silence ---------------------------------------------------------------------------------
 
 
-def test_a_silent_agent_is_put_aside_while_others_can_run(tmp_path: Path) -> None:
+def test_a_silent_agent_is_put_aside_while_others_can_run(
+    tmp_path: Path, measured: Measured
+) -> None:
     """Three silences on one story, then the next one; what they cost is not called nothing."""
     agent = "time.sleep(60 * (STORY == 'US-1')); write('b.txt'); done()"
     box = sandbox(tmp_path, agent, stories=2, checks=GREEN, limits='stall_timeout = "900ms"')
@@ -224,11 +232,13 @@ def test_a_silent_agent_is_put_aside_while_others_can_run(tmp_path: Path) -> Non
     assert "US-1 is set aside: the agent said nothing 3 times in a row" in done.out
     assert done.code == 69, done.text  # its second chance is silent too, and it is the last
     assert box.status()["unpriced_starts"] == 7
+    measured(box.worked_on().count("US-1"))
 
 
-def test_a_long_thought_or_two_are_no_silence(tmp_path: Path) -> None:
+def test_a_long_thought_or_two_are_no_silence(tmp_path: Path, measured: Measured) -> None:
     """An agent that answers the third time is not met by it."""
     agent = "time.sleep(60 * (START < 3)); write('b.txt'); done()"
     box = sandbox(tmp_path, agent, checks=GREEN, limits='stall_timeout = "900ms"')
     done = box.run()
     assert (done.code, box.starts) == (0, 3), done.text
+    measured(box.starts)
