@@ -67,7 +67,7 @@ async def wait_for_agent(runner: Runner, until: float, reason: str = "") -> Deci
 
     now, reserve, known = runner.clock(), runner.limits.reserve, runner.session.state.quota
     full = [too_full(known, reserve, agent=one.name, at=now) for one in runner.setup.crew]
-    reason = reason or reserve_words(tuple(chain(*full)), reserve, now)
+    reason = reason or reserve_words(tuple(dict.fromkeys(chain(*full))), reserve, now)
     # A little more, so that many runs that wait for the same reset do not start as one.
     more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
     return await _wait(runner, WaitKind.QUOTA, reason, until + more)
