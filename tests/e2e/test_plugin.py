@@ -200,6 +200,9 @@ def test_ralph_plugin_install_adds_it_with_short_names(server: ModelServer, worl
     plugin("uninstall")
     assert not names & commands()
     assert [path.name for path in short.iterdir()] == ["ralph-status.md"]
+    assert "ralph" not in (world.home / ".claude" / "settings.json").read_text()
+    assert not (world.home / ".local" / "share" / "ralph").exists()
+    assert "Uninstalled" in plugin("uninstall")  # again, where there is nothing left
 
 
 def test_two_stories_are_finished_in_one_session(server: ModelServer, world: World) -> None:

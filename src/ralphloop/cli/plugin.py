@@ -22,7 +22,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -79,11 +79,15 @@ def install() -> None:
 
 @plugin.command()
 def uninstall() -> None:
-    """Take the plugin out of Claude Code again."""
-    _tell_claude(["plugin", "uninstall", _NAME])
+    """Take the plugin out of Claude Code again, with everything that `install` made."""
     for path in _claude_home().joinpath(_COMMANDS).glob("*.md"):
         if is_short_command(path.stem):
             path.unlink()
+    steps = (["plugin", "uninstall", _NAME], ["plugin", "marketplace", "remove", "ralph"])
+    _tell_claude(*steps, may_be_gone=True)
+    shutil.rmtree(_place(), ignore_errors=True)
+    with suppress(OSError):  # somebody else keeps something there, or it is gone
+        _place().parent.rmdir()
     output.emit_lines(["Uninstalled. Runs and their journals stay where they are."])
 
 
@@ -113,14 +117,14 @@ def _claude_home() -> Path:
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
 
-def _tell_claude(*steps: list[str]) -> None:
+def _tell_claude(*steps: list[str], may_be_gone: bool = False) -> None:
     claude = shutil.which("claude")
     if claude is None:
         words = ", then ".join(f"/{' '.join(step)}" for step in steps)
         raise AgentUnavailable("claude is not on PATH", f"Say in a session: {words}")
     for step in steps:
         ended = run_command([claude, *step], timeout_s=_TIMEOUT_S)
-        if ended.returncode != 0:
+        if ended.returncode != 0 and not (may_be_gone and "not found" in ended.said.lower()):
             raise AgentUnavailable(
                 f"`claude {' '.join(step)}` failed: {ended.said[-500:]}",
                 "Run that command to see more.",
@@ -129,9 +133,7 @@ def _tell_claude(*steps: list[str]) -> None:
 
 def _made() -> Path:
     """The plugin with this installation's own command in its hooks; made anew each time."""
-    base = Path(os.environ.get("XDG_DATA_HOME", ""))
-    home = base if base.is_absolute() else Path.home() / ".local" / "share"
-    place = home / "ralph" / "claude-plugin"
+    place = _place()
     with _writing(place, "XDG_DATA_HOME"), as_file(files("ralphloop.plugin")) as source:
         for file in sorted(source.rglob("*")):
             if file.is_file() and file.suffix in (".json", ".md"):
@@ -139,6 +141,12 @@ def _made() -> Path:
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 write_atomic(place / name, _own(name, file.read_bytes()))
     return place
+
+
+def _place() -> Path:
+    base = Path(os.environ.get("XDG_DATA_HOME", ""))
+    home = base if base.is_absolute() else Path.home() / ".local" / "share"
+    return home / "ralph" / "claude-plugin"
 
 
 @contextmanager
@@ -222,7 +230,7 @@ def _answered(typed: _Typed) -> Answer | None:
             case "ralph-status":
                 from ralphloop.cli.status import show_status
 
-                return refused(_printed(show_status))
+                return refused(_as_typed(_printed(show_status), typed))
         return None
     except RalphError as error:
         return refused(f"{error.message}\n  next: {error.next_step}")
@@ -283,6 +291,16 @@ def _parser() -> click.Command:
 def _flags() -> str:
     options = [param.opts[0] for param in _parser().params if param.opts[0].startswith("--")]
     return ", ".join([*options, "--mode hook|script", "--overnight"])
+
+
+def _as_typed(text: str, typed: _Typed) -> str:
+    """The same with commands by the names they have in this session, where they have one."""
+    ralph, holder = f"`/{typed.prefix}ralph", read_holder(find_project(typed.place).directory)
+    text = text.replace("`ralph circuit reset` and `ralph run", f"{ralph} --reset-circuit")
+    text = text.replace("`ralph run", ralph).replace("`ralph status`", f"{ralph}-status`")
+    if holder is not None and holder.session == typed.session_id:
+        text = text.replace("`ralph stop`", f"`/{typed.prefix}cancel-ralph`")
+    return text
 
 
 def _printed(show: Callable[[], None]) -> str:
