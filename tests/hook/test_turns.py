@@ -14,6 +14,7 @@ import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.hook.turn import Patience
+from ralphloop.prompts import DEFAULT_INSTRUCTIONS
 from ralphloop.repo import checks as repo_checks
 from ralphloop.repo.checks import check_of
 from ralphloop.text.status import Status
@@ -143,6 +144,61 @@ def test_a_session_that_ends_gives_the_project_back(tmp_path: Path) -> None:
     assert made.run().status == "stopped"
     assert "logout" in made.run().reason
     other = Box(tmp_path, session="another")
+    other.begin("--continue")
+    assert other.run().id == made.run().id
+
+
+def test_further_stories_are_given_without_the_rules(tmp_path: Path) -> None:
+    """The session has read them, and has a memory; after a summary they are given again."""
+    made = box(tmp_path, files={"PROMPT.md": DEFAULT_INSTRUCTIONS})
+    first = made.begin().context
+    assert "Never delete, skip or weaken" in first
+    assert "RALPH_STATUS (mandatory)" in first
+    assert "no memory" not in first
+    made.write("one.txt", "1")
+    next_one = made.stop(done()).reason
+    assert "# Your story: US-002" in next_one
+    assert "RALPH_STATUS block" in next_one
+    assert "Never delete" not in next_one
+    assert "(mandatory)" not in next_one
+    assert len(next_one) < len(first) / 2
+    again = made.hook("session-start", made.event(source="compact")).context
+    assert "# Your story: US-002" in again
+    assert "RALPH_STATUS (mandatory)" in again
+
+
+def test_the_status_names_commands_as_they_are_typed(tmp_path: Path) -> None:
+    """A session knows them by other names than a terminal."""
+    made = box(tmp_path)
+    made.begin()
+    assert "`/ralph:cancel-ralph` ends it" in made.command("ralph-status").reason
+    made.command("cancel-ralph")
+    status = made.command("ralph-status").reason
+    assert "`/ralph:ralph --continue` goes on" in status
+    assert "ralph run" not in status
+
+
+@pytest.mark.parametrize("ending", ["cancel", "session-end"])
+def test_an_interrupted_turn_is_paid_for(tmp_path: Path, ending: str) -> None:
+    """No hook tells of the Esc key; what the turn used is counted when the loop ends."""
+    made = box(tmp_path / "repo")
+    transcript = tmp_path / "session.jsonl"
+    spend(made, transcript, 90)
+    made.command("ralph", transcript_path=str(transcript))
+    made.write("one.txt", "1")
+    assert made.stop(**spend(made, transcript, 1)).blocks
+    spend(made, transcript, 0.5)
+    if ending == "cancel":
+        assert "is cancelled" in made.command("cancel-ralph").reason
+    else:
+        made.hook("session-end", made.event(reason="logout"))
+    assert made.run().status == "stopped"
+    assert [row.record.analysis.outcome for row in made.iterations()] == [
+        "completed",
+        "interrupted",
+    ]
+    assert sum(row.cost_usd for row in made.iterations()) == pytest.approx(1.5)
+    other = Box(made.root, session="another")
     other.begin("--continue")
     assert other.run().id == made.run().id
 

@@ -16,6 +16,12 @@ from ralphloop.text.plain import one_line
 Answer = dict[str, Any]
 MOST_CHARS = 10_000
 _MOST_WORDS = 1_500
+# The rules stand above, or in the reminder that follows a summary of the conversation.
+_STILL = (
+    "The rules of the loop hold as before: this one story, the project's checks, and the"
+    " RALPH_STATUS block at the end of your answer (STATUS of this story, EXIT_SIGNAL of the whole"
+    " project).\n\n"
+)
 
 
 def told(words: str) -> Answer:
@@ -37,7 +43,8 @@ def refused(words: str) -> Answer:
 
 def blocked(begun: Begun, words: str) -> Answer:
     """Do not stop: here is the next prompt."""
-    return _fitting(begun, lambda text: {"decision": "block", "reason": text, **told(words)})
+    story = f"{_STILL}{begun.prompt.text[begun.prompt.rules :].lstrip()}"
+    return _fitting(begun, story, lambda text: {"decision": "block", "reason": text, **told(words)})
 
 
 def in_context(event: str, begun: Begun, words: str) -> Answer:
@@ -47,16 +54,16 @@ def in_context(event: str, begun: Begun, words: str) -> Answer:
         context = {"hookEventName": event, "additionalContext": text}
         return {"hookSpecificOutput": context, **told(words)}
 
-    return _fitting(begun, with_context)
+    return _fitting(begun, begun.prompt.text, with_context)
 
 
-def _fitting(begun: Begun, made: Callable[[str], Answer]) -> Answer:
+def _fitting(begun: Begun, prompt: str, made: Callable[[str], Answer]) -> Answer:
     """With the prompt, or with where it is to be read."""
     head = (
         f"This is iteration {begun.number} of a ralph loop in this session. Earlier ones may stand"
         " above; what counts of them is in the files.\n\n"
     )
-    whole = made(f"{head}{begun.prompt.text}")
+    whole = made(f"{head}{prompt}")
     if len(json.dumps(whole, ensure_ascii=False)) <= MOST_CHARS:
         return whole
     story, path = begun.story, begun.transcript.with_suffix(".prompt.md")

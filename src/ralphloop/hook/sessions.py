@@ -11,18 +11,19 @@ Nothing is deleted, it is only no longer going on.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.core.model import Decision, ExitDecision
-from ralphloop.errors import CircuitOpen, UsageError
+from ralphloop.errors import CircuitOpen, RalphError, UsageError
 from ralphloop.hook.answer import Answer, in_context, refused
-from ralphloop.hook.stop import let_go
-from ralphloop.hook.turn import Call, Ledger, Patience, Turn, held, take_turn
+from ralphloop.hook.stop import broken_off, let_go
+from ralphloop.hook.turn import Call, Ledger, Patience, Turn, held, take_turn, taken_up
 from ralphloop.journal.holder import Holder, active_lease
 from ralphloop.journal.queries import SESSION_HOURS
-from ralphloop.journal.records import RunStatus
+from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.journal.store import Journal
 from ralphloop.loop.loop import not_again
 from ralphloop.loop.open import make_directory, open_runner, run_to_hold
@@ -46,6 +47,7 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
         prefix=prefix,
         specs_dir=str(setup.specs_dir) if setup.options.specs_dir else "",
         prompt=str(setup.options.prompt.resolve()) if setup.options.prompt else "",
+        transcript=transcript,
         # What was said before belongs to nobody's budget.
         transcript_read=said_before.stat().st_size if said_before.is_file() else 0,
     )
@@ -115,7 +117,8 @@ def session_started(call: Call) -> Answer | None:
 def release(project: Project, holder: Holder, reason: str) -> bool:
     """Stop the run of a lease and give the project back; False where it was no longer going on.
 
-    The iteration that was going on stays as it is: who continues the run finds it and records it.
+    A turn that was broken off is written down with what it used.  Where that is not known the
+    iteration stays as it is: who continues the run finds it and records it.
     """
     with (
         held(project, holder.session, holder.run),
@@ -124,6 +127,8 @@ def release(project: Project, holder: Holder, reason: str) -> bool:
         record, now = journal.find_run(holder.run), time.time()
         if record is None or record.status is not RunStatus.RUNNING:
             return False
+        with suppress(RalphError):  # the run ends all the same
+            _count_broken_turn(Call({}, project, holder, now), journal, record)
         too_old = is_expired(record.last_activity, now, SESSION_HOURS)
         journal.end_run(
             record.id,
@@ -133,6 +138,15 @@ def release(project: Project, holder: Holder, reason: str) -> bool:
             reason=reason,
         )
     return True
+
+
+def _count_broken_turn(call: Call, journal: Journal, record: RunRecord) -> None:
+    """The turn that was going on, as interrupted, if its transcript tells what it used."""
+    turn = taken_up(call, journal, record)
+    broken_off(
+        msgspec.structs.replace(call, given={"transcript_path": turn.ledger.transcript}), turn
+    )
+    turn.save()
 
 
 def _reminder(_: Call, turn: Turn) -> Answer | None:

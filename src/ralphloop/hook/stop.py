@@ -83,6 +83,15 @@ def failed(call: Call, turn: Turn) -> Answer | None:
     return let_go(turn, begun, judged) if isinstance(begun, Decision) else None
 
 
+def broken_off(call: Call, turn: Turn) -> None:
+    """A turn that somebody interrupted, and then ended the loop: what it used counts."""
+    usage, model = _count_usage(call, turn)
+    if usage.total_tokens:
+        reason = "the turn was interrupted"
+        used = Response(reader="hook", outcome=Outcome.INTERRUPTED, reason=reason, usage=usage)
+        _finish(call, turn, msgspec.structs.replace(used, model=model or None, model_output=True))
+
+
 def _finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, Decision | None]:
     """Judge the iteration that went on, write it down and do what it owes; then what follows."""
     runner, cut = turn.runner, turn.under_way

@@ -155,14 +155,15 @@ def take_turn(call: Call, work: Callable[[Call, Turn], Answer | None]) -> Answer
         # Looked up under the lock: whoever cancelled the loop meanwhile has ended its run.
         if record is None or record.status is not RunStatus.RUNNING:
             return None
-        turn = _turn(call, journal, record)
+        turn = taken_up(call, journal, record)
         turns.append(turn)
         answer = work(call, turn)
         turn.save()
     return answer
 
 
-def _turn(call: Call, journal: Journal, record: RunRecord) -> Turn:
+def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
+    """The loop as the last hook put it down."""
     saved = journal.meta(f"hook:{record.id}")
     ledger = Ledger() if saved is None else msgspec.convert(saved, type=Ledger)
     options = Options(
@@ -238,6 +239,7 @@ class Ledger(Value, kw_only=True):
     prompt: str = ""  # the file of a plain loop
     idle_row: int = 0  # stops in a row without progress
     waited_for: tuple[str, ...] = ()  # background tasks we let finish once
+    transcript: str = ""  # where the session writes what it says
     transcript_read: int = 0  # bytes of the session's transcript that were counted
     settings: dict[str, bytes] | None = None  # the files that say how it works, before the turn
     stashes: frozenset[str] | None = None  # what was stashed then

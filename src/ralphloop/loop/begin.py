@@ -186,6 +186,7 @@ def brief(
     parts = Parts(
         instructions=setup.instructions,
         plain=story is None,
+        in_session=bool(setup.options.session),
         failure=state.failure,
         findings=state.findings,
         nudge=_nudge(session),

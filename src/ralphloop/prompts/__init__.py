@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ralphloop.core.model import Value
 from ralphloop.text.plain import clean
@@ -53,10 +53,12 @@ class Parts(Value, kw_only=True):
     notes: Sequence[str] = ()  # from a person, while the run goes on
     leftovers: Sequence[str] = ()  # processes that had to be stopped
     plain: bool = False  # a loop without stories
+    in_session: bool = False  # the stories of a loop share one conversation
 
 
 class Prompt(Value, kw_only=True):
     text: str
+    rules: int = 0  # characters at its beginning that are the same for every story
     left_out: tuple[str, ...] = ()
 
     @property
@@ -70,20 +72,30 @@ class Prompt(Value, kw_only=True):
 
 def build_prompt(parts: Parts, *, budget: int = DEFAULT_BUDGET) -> Prompt:
     """The rendered prompt; what did not fit is named in it and in `left_out`."""
-    cutter = _Cutter(budget)
+    cutter, rules = _Cutter(budget), _joined(_rules(parts))
     sections = [
+        rules,
         *_stable(parts, cutter),
         *([] if parts.plain else _story(parts, cutter)),
         *_recent(parts, cutter),
     ]
-    text = "\n\n".join(section.strip("\n") for section in sections if section.strip())
-    return Prompt(text=text + "\n", left_out=tuple(cutter.left_out))
+    text = _joined(sections) + "\n"
+    return Prompt(text=text, rules=len(rules), left_out=tuple(cutter.left_out))
+
+
+def _joined(sections: Iterable[str]) -> str:
+    return "\n\n".join(section.strip("\n") for section in sections if section.strip())
+
+
+def _rules(parts: Parts) -> Iterator[str]:
+    own = parts.instructions
+    told = own if own.strip() else DEFAULT_INSTRUCTIONS
+    yield told.replace(_NO_MEMORY, _IN_SESSION) if parts.in_session else told
+    yield "" if has_status_section(own) else STATUS_SECTION
 
 
 def _stable(parts: Parts, cutter: _Cutter) -> Iterator[str]:
-    own, spec = parts.instructions, parts.spec_name or "specification"
-    yield own if own.strip() else DEFAULT_INSTRUCTIONS
-    yield "" if has_status_section(own) else STATUS_SECTION
+    spec = parts.spec_name or "specification"
     yield cutter.section("# Project", "project", parts.project)
     yield cutter.section(f"# Specification ({spec})", spec, parts.spec, "spec")
     yield cutter.section("", "learned", parts.learned, "learned")
@@ -216,12 +228,18 @@ now, without making it look better or worse.
 
 {STATUS_SECTION}"""
 
-DEFAULT_INSTRUCTIONS = """\
-# How to work
-
+_NO_MEMORY = """\
 You are one of many runs over this repository. You have no memory of earlier ones; what they left
 is in the files, the commits and the notes below.
+"""
+_IN_SESSION = """\
+You get the stories of this repository one after the other. What counts of the work on earlier ones
+is in the files, the commits and the notes below.
+"""
+DEFAULT_INSTRUCTIONS = f"""\
+# How to work
 
+{_NO_MEMORY}
 1. Read what the story needs before you change anything.
 2. Work on the one story below and on nothing else.
 3. Run the project's checks yourself and fix what you broke. Never delete, skip or weaken a test to
