@@ -101,6 +101,8 @@ def test_the_report_says_what_each_rung_solved_and_cost(tmp_path: Path) -> None:
     places = [page.find(words) for words in told]
     assert -1 not in places, page
     assert places == sorted(places)
+    html = " ".join(box.ralph("report", "--html").text.split())
+    assert [words for words in told if words.partition(": ")[2] not in html] == []
     data = json.loads(box.ralph("report", "--json").out)
     assert [(one["name"], one["passed"], one["cost_usd"]) for one in data["rungs"]] == [
         ("ours small", 1, pytest.approx(0.3)),
