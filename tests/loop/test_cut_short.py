@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.guarantees import Measured
 from tests.loop.projects import sandbox
 
 GEMINI = """
@@ -42,6 +43,14 @@ def test_an_agent_that_stopped_itself_is_told_why(tmp_path: Path) -> None:
     assert "Loop detected, stopping execution" in done.text
     assert "Loop detected, stopping execution" in box.prompt(2)
     assert "Loop detected" not in box.prompt(1)
+
+
+def test_an_agent_that_always_stops_itself_is_bounded(tmp_path: Path, measured: Measured) -> None:
+    """It is the agent's own, so it counts as a start without progress."""
+    box = sandbox(tmp_path, GEMINI.replace("START == 1", "True"), output="gemini")
+    done = box.run()
+    assert done.code == 1, done.text
+    measured(box.starts)
 
 
 def test_a_stream_cut_inside_a_command_is_nobodys_attempt(tmp_path: Path) -> None:
