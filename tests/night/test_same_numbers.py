@@ -89,7 +89,8 @@ def test_a_continued_run_with_a_raised_budget_has_the_same_numbers_everywhere(
         assert eventually(lambda: "of 12h 00m  $0.40 of $10.50" in console.words), console.words
     spending, limits = report["spending"], status["limits"]
     assert limits == {
-        "max_iterations": 2, "max_cost_usd": 10.5, "max_tokens": 0, "max_time_s": 12 * 3600.0
+        "max_iterations": 2, "max_cost_usd": 10.5, "max_tokens": 0, "max_time_s": 12 * 3600.0,
+        "reserve": 0.0, "until": None,
     }  # fmt: skip
     assert (spending["max_iterations"], spending["max_cost_usd"]) == (2, 10.5)
     assert report["times"]["max_s"] == limits["max_time_s"]
