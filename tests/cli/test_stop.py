@@ -57,8 +57,12 @@ def answering(night: Night, answer: str) -> Iterator[list[Request]]:
         (["skip", "S-1"], "skip", {"story": "S-1"}),
         (["retry", "S 2; rm -rf"], "retry", {"story": "S 2; rm -rf"}),
         (["note", "use", "the v2 API"], "note", {"text": "use the v2 API"}),
-        (["budget", "--cost", "5"], "budget", {"cost_usd": 5.0, "time": 0.0}),
-        (["budget", "--time", "1h30m"], "budget", {"cost_usd": 0.0, "time": 5400.0}),
+        (["budget", "--cost", "5"], "budget", {"cost_usd": 5.0, "tokens": 0, "time": 0.0}),
+        (
+            ["budget", "--time", "1h30m"],
+            "budget",
+            {"cost_usd": 0.0, "tokens": 0, "time": 5400.0},
+        ),
     ],
 )
 def test_a_wish_reaches_the_run_and_its_answer_is_printed(

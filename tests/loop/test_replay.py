@@ -58,6 +58,17 @@ def test_what_a_person_did_on_the_way_is_met_again(tmp_path: Path) -> None:
     assert "identical" in done.out, done.text
 
 
+def test_a_limit_that_was_raised_on_the_way_is_met_again(tmp_path: Path) -> None:
+    """A run that ended at a limit and went on with a higher one is one night; a lower one ends it."""
+    box = sandbox(tmp_path, "write(f'{STORY}.txt'); done()", stories=3)
+    assert box.run("--max-iterations", "1").code == 3
+    assert box.run("--continue", "--max-iterations", "9").code == 0
+    done = box.ralph("replay")
+    assert "identical" in done.out, done.text
+    found = json.loads(box.ralph("replay", "--set", "max_iterations=2", "--json").out)
+    assert [one["made"] for one in found["starts"]] == [True, True, False]
+
+
 def test_a_journal_that_says_otherwise_is_told(tmp_path: Path) -> None:
     """A verdict nobody could have reached from the evidence is named, with exit code 1."""
     box = stuck_night(tmp_path)

@@ -17,7 +17,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ralphloop.core.interventions import AnyIntervention, SecondChance, intervene
+from ralphloop.core.interventions import (
+    AnyIntervention,
+    Committed,
+    LeftoversSaved,
+    SecondChance,
+    VerifyRan,
+    intervene,
+)
 from ralphloop.core.iteration import Iteration, KeptAnswer, Result, Start
 from ralphloop.core.model import (
     CheckStatus,
@@ -115,7 +122,8 @@ class _Fold:
             if story.standing is not Standing.SET_ASIDE or story.second_chance:
                 return
         self.state = intervene(self.state, change, self.policy)
-        self.ended = None  # a person went on
+        if not isinstance(change, Committed | LeftoversSaved | VerifyRan):
+            self.ended = None  # a person went on; those three are the loop's own
 
     def start(self, record: IterationRecord) -> Again:
         if why_not := self._why_not(record):
@@ -137,7 +145,9 @@ class _Fold:
         policy = msgspec.structs.replace(self.policy, limits=limits)
         taken = step(self.state, start, _result(kept), _evidence(kept), policy)
         self.state = taken.state
-        self.ended = taken.decision if taken.decision.word is not ExitDecision.CONTINUE else None
+        # Where the journal has the same end, a person went on: that start is followed by others.
+        went_on = taken.decision.word in (ExitDecision.CONTINUE, kept.decision.word)
+        self.ended = None if went_on else taken.decision
         return Again(
             record=record,
             taken=taken,
