@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 
 from tests.e2e.bills import assert_dollars_billed
@@ -68,3 +71,21 @@ def test_the_model_codex_takes_by_itself_has_a_price(server: ModelServer, world:
     status = made.status()
     assert (status["cost_known"], status["cost_estimated"]) == (True, True), status
     assert status["cost_usd"] > 0
+
+
+def test_what_codex_used_of_a_plan_is_found_in_its_record(
+    server: ModelServer, world: World
+) -> None:
+    """Its stream is silent about the windows of a subscription; what it wrote down is not."""
+    made = project(
+        world, server, stories=[story(1, "One")], agent="codex", agent_settings='safety = "minimal"'
+    )
+    told = {
+        "x-codex-primary-used-percent": "42",
+        "x-codex-primary-window-minutes": "300",
+        "x-codex-primary-reset-at": str(int(time.time()) + 3600),
+    }
+    server.play(*(replace(turn, headers=told) for turn in ONE))
+    done = made.ralph("run")
+    assert_done(made, done)
+    assert "5-hour window 42% used" in done.stdout, done.stdout

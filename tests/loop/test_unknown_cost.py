@@ -128,7 +128,9 @@ def test_a_model_that_nobody_names_is_said_once_it_is_known(tmp_path: Path) -> N
 RECORD = """
 day = pathlib.Path(os.environ["CODEX_HOME"], "sessions/2026/11/16")
 turn = {"type": "turn_context", "payload": {"model": "gpt-5"}}
-record = json.dumps(turn, separators=(",", ":")) + "\\n"
+limits = {"primary": {"used_percent": 42.0, "window_minutes": 299, "resets_at": 4_000_000_000}}
+count = {"type": "event_msg", "payload": {"type": "token_count", "rate_limits": limits}}
+record = "".join(json.dumps(one, separators=(",", ":")) + "\\n" for one in (turn, count))
 write(day / f"rollout-2026-11-16T01-02-03-thread-{START}.jsonl", record)
 """
 GEMINI = """
@@ -164,6 +166,7 @@ def test_the_model_an_agent_uses_by_itself_is_found_out(
     assert done.code == 3, done.text
     assert "$0.20 of $0.10 is spent" in done.text  # 90,000 and 9,000 tokens of gpt-5
     assert CANNOT not in done.text
+    assert ("5-hour window 42% used" in done.text) is ("rate_limits" in agent)
     measured(box.starts)
 
 

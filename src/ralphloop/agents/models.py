@@ -1,9 +1,10 @@
 """Which model an agent uses where `agent.model` does not say it.
 
 Gemini names it in its stream.  Codex does not, but the record it keeps of every conversation does,
-and that is what was used, whoever chose it.  Before a start only their own settings can be asked.
-What both are silent about is unknown: defaults inside a program change with its version, and with
-what its server says, so none is written down here.
+and that is what was used, whoever chose it; how full its usage windows are stands there too.
+Before a start only their own settings can be asked.  What both are silent about is unknown:
+defaults inside a program change with its version, and with what its server says, so none is
+written down here.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ralphloop.agents.environment import clean_environment
 from ralphloop.config.model import AgentSection
-from ralphloop.core.model import Response
+from ralphloop.core.model import RateLimit, Response
+from ralphloop.core.quota import Windows, updated
+from ralphloop.readers.codex import windows_of
 from ralphloop.readers.values import document_at, document_of, text_at, text_of
 
 _CONVERSATION = re.compile(r"[0-9A-Za-z-]{8,64}")
 _MOST_BYTES = 64 << 20
-_TURN = b'"type":"turn_context"'
+_TELLING = (b'"turn_context"', b'"rate_limits"')
 
 
 def chosen_model(reader: str, config: AgentSection, inherited: Mapping[str, str]) -> str:
@@ -37,13 +42,17 @@ def chosen_model(reader: str, config: AgentSection, inherited: Mapping[str, str]
     return config.model
 
 
-def used_model(response: Response, config: AgentSection, inherited: Mapping[str, str]) -> str:
-    """The model of a start that has ended, by the best witness there is."""
-    if response.model:
-        return response.model
-    env = clean_environment(config, inherited)
-    recorded = _codex_record(env, response.session_id or "") if response.reader == "codex" else ""
-    return recorded or chosen_model(response.reader, config, inherited)
+def as_recorded(response: Response, config: AgentSection, inherited: Mapping[str, str]) -> Response:
+    """A start that has ended with its model and usage windows, by the best witness there is."""
+    model, limit = response.model or "", response.rate_limit
+    if response.reader == "codex":
+        env = clean_environment(config, inherited)
+        recorded, windows = _codex_record(env, response.session_id or "")
+        model = model or recorded
+        if windows and not (limit and limit.windows):
+            limit = msgspec.structs.replace(limit or RateLimit(), windows=windows)
+    model = model or chosen_model(response.reader, config, inherited)
+    return msgspec.structs.replace(response, model=model or None, rate_limit=limit)
 
 
 def _codex_home(env: Mapping[str, str]) -> Path:
@@ -56,20 +65,21 @@ def _codex_setting(env: Mapping[str, str]) -> str:
     return text_at(profile, "model") or text_at(settings, "model")
 
 
-def _codex_record(env: Mapping[str, str], conversation: str) -> str:
-    """The model of the newest turn in what codex wrote down of a conversation."""
+def _codex_record(env: Mapping[str, str], conversation: str) -> tuple[str, Windows]:
+    """Model and windows of the newest turn in what codex wrote down of a conversation."""
+    model, windows = "", Windows()
     if not _CONVERSATION.fullmatch(conversation):
-        return ""
-    sessions, found = _codex_home(env) / "sessions", ""
+        return model, windows
     try:
-        for file in sessions.glob(f"*/*/*/rollout-*-{conversation}.jsonl"):
+        for file in (_codex_home(env) / "sessions").glob(f"*/*/*/rollout-*-{conversation}.jsonl"):
             for line in _lines(file):
-                if _TURN in line[:200]:
-                    turn = document_at(document_of(json.loads(line)), "payload")
-                    found = text_at(turn, "model") or found
+                if any(word in line for word in _TELLING):
+                    told = document_at(document_of(json.loads(line)), "payload")
+                    model = text_at(told, "model") or model
+                    windows = updated(windows, windows_of(document_at(told, "rate_limits")))
     except (OSError, ValueError):
         pass  # cut short, or not to be read: what was found stands
-    return found
+    return model, windows
 
 
 def _lines(file: Path) -> list[bytes]:

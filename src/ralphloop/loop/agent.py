@@ -139,15 +139,15 @@ def _with_way_out(begun: Begun, request: AgentRequest, response: Response) -> Re
 
 
 def with_price(runner: Runner, begun: Begun, response: Response) -> Response:
-    """The same with an estimate where the agent reports tokens and no money."""
+    """The same with what the agent's own record tells, and what money it does not tell."""
     if not response.usage.total_tokens:
         return response
-    from ralphloop.agents.models import used_model
+    from ralphloop.agents.models import as_recorded
     from ralphloop.agents.prices import priced
 
-    model = used_model(response, begun.member.config, runner.setup.options.env)
-    usage = priced(response.usage, model)
-    return msgspec.structs.replace(response, model=model or None, usage=usage)
+    response = as_recorded(response, begun.member.config, runner.setup.options.env)
+    usage = priced(response.usage, response.model or "")
+    return msgspec.structs.replace(response, usage=usage)
 
 
 def _fingerprint(repo: Repository) -> str:

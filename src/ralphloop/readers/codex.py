@@ -53,7 +53,7 @@ class Codex(Dialect):
         for told in (document, document_at(document, "msg"), document_at(document, "payload")):
             if limits := document_at(told, "rate_limits"):
                 known = self.rate_limit.windows if self.rate_limit else ()
-                self.rate_limit = RateLimit(windows=updated(known, _windows(limits)))
+                self.rate_limit = RateLimit(windows=updated(known, windows_of(limits)))
         kind = text_at(document, "type")
         if kind.startswith("item."):
             self._item(kind, document_at(document, "item"))
@@ -142,10 +142,11 @@ class Codex(Dialect):
         self.step("retry", message, ok=False)
 
 
-def _windows(limits: Document) -> Iterator[Window]:
+def windows_of(limits: Document) -> Iterator[Window]:
+    """The windows in a `rate_limits` of codex; their length may be a minute short."""
     for slot in ("primary", "secondary"):
         window = document_at(limits, slot)
         minutes = count_at(window, "window_minutes")
         if (share := share_of(window.get("used_percent"), 100)) is not None:
-            kind = _WINDOWS.get(minutes) or (f"{minutes} minutes" if minutes else slot)
+            kind = _WINDOWS.get(round(minutes, -1)) or (f"{minutes} minutes" if minutes else slot)
             yield Window(kind=kind, used=share, resets_at=count_at(window, "resets_at") or None)
