@@ -126,7 +126,7 @@ def _blocked(at: GateInput) -> Decision | None:
         return _decision(ExitDecision.BLOCKED, words)
     if at.saturated:
         return None  # said by its own rule
-    return _decision(ExitDecision.NO_RUNNABLE_STORY, "every open story is set aside")
+    return _decision(ExitDecision.NO_RUNNABLE_STORY, "no open story can run")
 
 
 def _complete(at: GateInput) -> Decision | None:

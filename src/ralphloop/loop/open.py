@@ -179,11 +179,11 @@ def open_runner(
         age = "it is older than 24 hours" if candidate else "there is none to continue"
         tell(f"A new session begins: {age}.")
     elif candidate is not None and not candidate.expired:
-        unfinished, used = candidate.run.id, candidate.run.totals
+        used = candidate.run.totals
         tell(
-            f"A new session begins beside the unfinished run {unfinished}; story states are kept."
-            f" `ralph run --continue` would also have kept its {used.iterations} iterations"
-            f" and ${used.cost_usd:.2f} of budget."
+            f"A new session begins beside the unfinished run {candidate.run.id}; story states are"
+            f" kept. `ralph run --continue` would also have kept what it used:"
+            f" {counted(used.iterations, 'iteration')}, ${used.cost_usd:.2f}."
         )
     return (yield from _begun(made(Session(run=run)), old, tell))
 
