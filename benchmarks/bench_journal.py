@@ -19,9 +19,9 @@ from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.iteration import AddProgress, Iteration
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
-from ralphloop.journal.store import Journal
 from ralphloop.journal.views import ProgressEntry, add_progress, publish, session_view
 
 ITERATIONS = 10_000

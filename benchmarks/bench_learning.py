@@ -14,7 +14,7 @@ from pathlib import Path
 from ralphloop.config.model import LearningSection
 from ralphloop.core.story import Story
 from ralphloop.learning import store
-from ralphloop.learning.model import Kind, Learning, Note, Source
+from ralphloop.learning.model import Learning, Note, NoteKind, NoteSource
 from ralphloop.learning.select import carry
 from ralphloop.project import Project
 from ralphloop.text.durations import iso
@@ -53,9 +53,9 @@ def fill(project: Project, text: Callable[[int], str]) -> None:
             f"tests/test_{number % 90}.py",
         )
         note = Note(
-            kind=Kind.DISCOVERY,
+            kind=NoteKind.DISCOVERY,
             text=text(number),
-            source=Source.AGENT,
+            source=NoteSource.AGENT,
             evidence=(f"file {files[0]}",),
         )
         learning = Learning(

@@ -28,9 +28,9 @@ import psutil
 from ralphloop.core.events import AgentStep, LoopEvent
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.totals import Spent
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
-from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 
 ITERATIONS = 10_000

@@ -1,7 +1,6 @@
 """Rules no linter sees: the size of the whole, names that mean one thing, pins that name no host.
 
-The ceilings and the lists of exceptions only ever shrink; whoever makes the house smaller lowers
-them.
+Whoever makes the house smaller lowers the ceilings.
 """
 
 from __future__ import annotations
@@ -17,20 +16,12 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "ralphloop"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 500
-MOST_LINES = 40_000
-MOST_MODULES = 264
+MOST_LINES = 35_500  # whoever adds a room may raise it; 40,000 is the end of that
+MOST_MODULES = 190
 
-# A file name in several rooms stands for the same thing there: a command and what it commands, a
-# value and what is done with it, the values of a room.
-SAME_THING = set(
-    "base circuit claude effects iteration model policy run spending stats steering stop stories values".split()
-)
-OTHER_THINGS = set(  # to be renamed, never to be added to
-    "source status store table".split()
-)
-TYPES_OF_ONE_NAME = set(  # likewise
-    "Case Effect Entry Facts Finding Kind Note Rule Source Standing Step Turn".split()
-)
+# A file name in several rooms stands for the same thing there: a command and what it commands, an
+# agent and its reader, the values of a room.
+SAME_THING = set("base claude model run steering values".split())
 
 
 def test_the_whole_does_not_grow() -> None:
@@ -45,7 +36,7 @@ def test_a_file_name_means_one_thing() -> None:
     for path in MODULES:
         rooms[path.stem].add(path.parent)
     twice = {name for name, where in rooms.items() if len(where) > 1 and name != "__init__"}
-    assert twice <= SAME_THING | OTHER_THINGS
+    assert twice <= SAME_THING
 
 
 def test_a_public_type_has_a_name_of_its_own() -> None:
@@ -55,7 +46,7 @@ def test_a_public_type_has_a_name_of_its_own() -> None:
         for node in ast.parse(path.read_bytes()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 named[node.name].append(path.name)
-    assert {name for name, where in named.items() if len(where) > 1} <= TYPES_OF_ONE_NAME
+    assert {name for name, where in named.items() if len(where) > 1} == set()
 
 
 def test_no_module_grows_too_long() -> None:

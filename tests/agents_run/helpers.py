@@ -16,8 +16,8 @@ from ralphloop.agents.base import Finished, Launch
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent
+from ralphloop.proc.process_table import MARK_VARIABLE, find_process, mark_on, process_table
 from ralphloop.proc.steps import StopSignal
-from ralphloop.proc.table import MARK_VARIABLE, find_process, mark_on, process_table
 from ralphloop.readers import reader_for
 
 QUICK = Rules(exit_grace_s=0.2, stop_grace_s=0.3, after_result_grace_s=0.3)

@@ -17,7 +17,7 @@ from ralphloop.agents.base import AgentRequest, Inquiry, Launch, load_agent, mar
 from ralphloop.agents.declared import declared_names, load_declared
 from ralphloop.config.model import AgentName, AgentSection, ReaderName, Safety
 from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
-from ralphloop.proc.table import MARK_VARIABLE
+from ralphloop.proc.process_table import MARK_VARIABLE
 
 SESSION = str(uuid.UUID(int=7))
 

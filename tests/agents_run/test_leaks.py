@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.proc.table import process_table
+from ralphloop.proc.process_table import process_table
 from ralphloop.proc.tree import become_subreaper
 from tests.agents_run.helpers import QUICK, Stage
 

@@ -25,7 +25,7 @@ from ralphloop.core.model import AgentEvent, Outcome
 from ralphloop.errors import InputError
 from ralphloop.proc.steps import StopSignal
 from ralphloop.readers import reader_for
-from ralphloop.text.status import Status
+from ralphloop.text.status_block import Status
 from tests.agents_run.helpers import QUICK, is_alive
 
 

@@ -15,9 +15,9 @@ from ralphloop.config.load import load_config
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.story_state import StoryState
 from ralphloop.core.totals import Spent
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord, RunStatus
-from ralphloop.journal.store import Journal
 
 RUN = "20260117-220000-abc123"
 

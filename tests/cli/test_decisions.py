@@ -10,8 +10,8 @@ import pytest
 
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.session import save_circuit
-from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 from tests.conftest import RunRalph
 from tests.text.blocks import block

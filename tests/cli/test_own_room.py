@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from ralphloop.room import claim
 from tests.hook.support import box as session_box
 from tests.loop.projects import Sandbox, sandbox

@@ -8,7 +8,7 @@ import pytest
 from ralphloop.core.analyzer import analyze, claim_of
 from ralphloop.core.model import Analysis, Evidence, Outcome, Response
 from ralphloop.core.progress import Memory, assess
-from ralphloop.text.status import StatusBlock
+from ralphloop.text.status_block import StatusBlock
 
 
 def weighed(claimed: int | None, measured: int | None) -> Analysis:

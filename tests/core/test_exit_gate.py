@@ -18,7 +18,7 @@ from ralphloop.core.model import (
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_state import Standing, StoryState
-from ralphloop.text.status import Status, StatusBlock
+from ralphloop.text.status_block import Status, StatusBlock
 
 QUIET = GateInput(
     analysis=Analysis(iteration=1, outcome=Outcome.COMPLETED),

@@ -18,7 +18,7 @@ from ralphloop.core.model import (
 from ralphloop.core.story_after import conversation, cost_of, spent, used
 from ralphloop.core.story_state import StoryState
 from ralphloop.core.totals import Amounts, Totals
-from ralphloop.text.status import StatusBlock
+from ralphloop.text.status_block import StatusBlock
 
 
 def said(usage: Usage, conversation: str = "c-1") -> Response:

@@ -30,7 +30,7 @@ from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, StoryState
-from ralphloop.text.status import Status, StatusBlock
+from ralphloop.text.status_block import Status, StatusBlock
 
 STORY = Story(id="US-1", title="One", index=0)
 GREEN = (CheckResult(name="tests", status=CheckStatus.PASSED),)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ralphloop.errors import ExitCode
-from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType, render
+from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkType, render
 from tests.e2e.clis import CLIS, ENVIRONMENTS, bare_env
 from tests.e2e.conftest import World
 from tests.e2e.model_server import ModelServer, ToolUse, Usage, write

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ralphloop.errors import ExitCode
-from ralphloop.text.status import Status
+from ralphloop.text.status_block import Status
 from tests.e2e.bills import assert_dollars_billed
 from tests.e2e.clis import CLIS, YEAR_OLD
 from tests.e2e.conftest import World

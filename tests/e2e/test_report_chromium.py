@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.core.story import StoryList
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from ralphloop.ui.report.render import as_html
 from tests.e2e.chromium import Page, browser
 from tests.ui.report_nights import HOSTILE, Night, eventful, open_journal, story, story_list, told

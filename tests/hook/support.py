@@ -14,7 +14,7 @@ from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.proc.run import ourselves
 from ralphloop.project import Project
-from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType, render
+from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkType, render
 
 Json = dict[str, Any]
 RALPH = ourselves()

@@ -17,7 +17,7 @@ from ralphloop.hook.turn import Patience
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS
 from ralphloop.repo import checks as repo_checks
 from ralphloop.repo.checks import check_of
-from ralphloop.text.status import Status
+from ralphloop.text.status_block import Status
 from tests.hook.support import Box, Json, box, done, report
 
 CHECKED = '[checks]\ncommands = [["test", "-e", "one.txt"]]\nbaseline = "tolerate"\n'

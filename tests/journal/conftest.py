@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from ralphloop.project import Project
 
 

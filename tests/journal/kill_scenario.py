@@ -18,6 +18,7 @@ from ralphloop.core.iteration import AddProgress
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
 from ralphloop.journal import schema
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
     FinishedIteration,
@@ -25,7 +26,6 @@ from ralphloop.journal.records import (
     RunRecord,
     RunStatus,
 )
-from ralphloop.journal.store import Journal
 from ralphloop.journal.views import ProgressEntry, add_progress, publish, session_view
 
 WORK = 4

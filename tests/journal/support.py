@@ -11,8 +11,8 @@ from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.model import Analysis
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
-from ralphloop.journal.store import Journal
 
 ROOT = Path(__file__).parent.parent.parent
 NOON = 1_794_744_000.0

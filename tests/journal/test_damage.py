@@ -15,8 +15,8 @@ from ralphloop.core.iteration import MarkStory
 from ralphloop.errors import ExitCode, JournalError
 from ralphloop.journal import schema
 from ralphloop.journal.database import use_write_ahead_log
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.store import Journal
 from tests.journal.support import (
     NOON,
     finished,
@@ -187,7 +187,7 @@ def test_a_write_the_system_refuses_is_said(path: Path) -> None:
     Journal.open(path).close()
     script = (
         "import resource, signal, sys; from pathlib import Path\n"
-        "from ralphloop.journal.store import Journal; from ralphloop.errors import JournalError\n"
+        "from ralphloop.journal.journal import Journal; from ralphloop.errors import JournalError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "journal = Journal.open(Path(sys.argv[1]))\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
@@ -206,7 +206,7 @@ def test_a_read_only_directory_can_be_read_but_not_written() -> None:
     """Somebody without write permission may look at the journal and is told why not more."""
     script = (
         "import os, sys; from pathlib import Path\n"
-        "from ralphloop.journal.store import Journal; from ralphloop.errors import JournalError\n"
+        "from ralphloop.journal.journal import Journal; from ralphloop.errors import JournalError\n"
         "from ralphloop.journal.queries import JournalReader\n"
         "os.setuid(65534)\n"
         "path = Path(sys.argv[1])\n"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ralphloop.journal import schema
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import RunRecord
-from ralphloop.journal.store import Journal
 from tests.journal import kill_scenario
 from tests.journal.support import python
 from tests.kill_points import JOURNAL_POINTS, to_be_killed_at

@@ -18,7 +18,7 @@ import pytest
 from ralphloop.errors import ExitCode, LockedError, RepositoryError
 from ralphloop.journal.holder import HOLDER_NAME, active_lease, read_holder
 from ralphloop.journal.lock import LOCK_NAME, RunLock, end_lease, hook_turn, live_holder
-from ralphloop.proc.table import started_at
+from ralphloop.proc.process_table import started_at
 from tests.journal.support import NOON, environment, python, start_python
 
 HOLD = """

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from ralphloop.core.events import AgentStep, LoopEvent, StatusAsked
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.store import Journal
 from tests.journal.support import NOON, new_run, run_iterations, start_python
 
 WRITER = """
 import sys
 from pathlib import Path
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from tests.journal.support import new_run, run_iterations
 with Journal.open(Path(sys.argv[1])) as journal:
     journal.begin_run(new_run())
@@ -115,7 +115,7 @@ def test_a_reader_may_be_asked_from_several_threads(journal: Journal, path: Path
 def test_several_processes_may_open_a_new_journal_at_once(path: Path) -> None:
     """Whoever comes first creates it; the others find it whole."""
     script = (
-        "import sys; from pathlib import Path; from ralphloop.journal.store import Journal\n"
+        "import sys; from pathlib import Path; from ralphloop.journal.journal import Journal\n"
         "sys.stdin.readline()\n"
         "with Journal.open(Path(sys.argv[1])) as journal: journal.set_meta(sys.argv[2], 1)\n"
     )

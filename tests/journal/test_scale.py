@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from tests.journal.support import NOON, new_run, run_iterations
 
 LONG = 10_000

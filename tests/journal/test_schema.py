@@ -10,9 +10,9 @@ import pytest
 from ralphloop.core.iteration import CommitStory
 from ralphloop.errors import JournalError
 from ralphloop.journal import schema
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunStatus
-from ralphloop.journal.store import Journal
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -15,8 +15,8 @@ from ralphloop.core.iteration import CommitStory, Iteration, MarkStory
 from ralphloop.core.model import Analysis
 from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
+from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.records import IterationRecord, RequestStatus, RunStatus
-from ralphloop.journal.store import Journal, new_run_id
 from tests.journal.support import DAY, NOON, finished, new_iteration, new_run, run_iterations
 
 

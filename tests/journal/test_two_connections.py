@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.store import Journal
 
 LOOK = """
 import sys, pathlib
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 with Journal.open(pathlib.Path(sys.argv[1]), check=False) as journal:
     print(journal.meta("written"))
 """

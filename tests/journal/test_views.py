@@ -19,8 +19,8 @@ from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Totals
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import RunRecord, RunStatus
-from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,
     PROGRESS_VIEW,

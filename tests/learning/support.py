@@ -9,11 +9,11 @@ from typing import Any
 
 from ralphloop.core.story import Story
 from ralphloop.core.totals import Spent
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
-from ralphloop.journal.store import Journal
 from ralphloop.learning import store
 from ralphloop.learning.aggregate import aggregate
-from ralphloop.learning.model import Index, Kind, Learning, Note, Source
+from ralphloop.learning.model import Index, Learning, Note, NoteKind, NoteSource
 from ralphloop.project import Project
 from ralphloop.text.durations import iso
 
@@ -28,12 +28,12 @@ def story(story_id: str = "US-1", title: str = "Add the export", **fields: Any) 
 
 def note(text: str, **fields: Any) -> Note:
     """Something discovered."""
-    return Note(**{"kind": Kind.DISCOVERY, "text": text, **fields})
+    return Note(**{"kind": NoteKind.DISCOVERY, "text": text, **fields})
 
 
 def measured(text: str, **fields: Any) -> Note:
     """Something we saw ourselves."""
-    return note(text, **{"source": Source.CHECK, **fields})
+    return note(text, **{"source": NoteSource.CHECK, **fields})
 
 
 def learning(task: str, *notes: Note | str, **fields: Any) -> Learning:
@@ -63,11 +63,11 @@ def area_notes(area: str) -> tuple[Note, ...]:
             f"the {area} reads its limits from src/{area}/limits.toml at import", category=area
         ),
         Note(
-            kind=Kind.FAILURE,
+            kind=NoteKind.FAILURE,
             text=f"`make {area}` failed: error: unknown unit in src/{area}/units.txt",
             lesson=f"went away with a change in `src/{area}/units.txt`",
             category=area,
-            source=Source.CHECK,
+            source=NoteSource.CHECK,
             evidence=(f"file src/{area}/units.txt",),
         ),
     )

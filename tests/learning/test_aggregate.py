@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.learning.aggregate import MAX_PATTERNS, aggregate
-from ralphloop.learning.model import Decided, Kind, Note, Source, Standing
+from ralphloop.learning.model import Decided, Note, NoteKind, NoteSource, PatternStanding
 from ralphloop.text.durations import iso
 from tests.learning.support import NOON, index_of, learning, note
 
@@ -38,19 +38,21 @@ def test_two_stories_establish_a_pattern_two_attempts_do_not() -> None:
     """What one story says five times is still said by one story."""
     alone = index_of(*[learning("US-1", LISTED)] * 5).patterns[0]
     both = index_of(learning("US-1", LISTED), learning("US-2", LISTED)).patterns[0]
-    assert (alone.standing, alone.story_count) == (Standing.NOTED, 1)
-    assert (both.standing, both.story_count) == (Standing.ESTABLISHED, 2)
+    assert (alone.standing, alone.story_count) == (PatternStanding.NOTED, 1)
+    assert (both.standing, both.story_count) == (PatternStanding.ESTABLISHED, 2)
 
 
 def test_an_echo_does_not_confirm() -> None:
     """A story that was given a pattern and repeats it has not found it; measured facts count."""
     given_id = index_of(learning("US-1", LISTED)).patterns[0].id
     echo = learning("US-2", LISTED, carried=(given_id,))
-    assert index_of(learning("US-1", LISTED), echo).patterns[0].standing is Standing.NOTED
-    failed = Note(kind=Kind.FAILURE, text="`make` failed: error: no rule", source=Source.CHECK)
+    assert index_of(learning("US-1", LISTED), echo).patterns[0].standing is PatternStanding.NOTED
+    failed = Note(
+        kind=NoteKind.FAILURE, text="`make` failed: error: no rule", source=NoteSource.CHECK
+    )
     first = learning("US-1", failed)
     again = learning("US-2", failed, carried=(index_of(first).patterns[0].id,))
-    assert index_of(first, again).patterns[0].standing is Standing.ESTABLISHED
+    assert index_of(first, again).patterns[0].standing is PatternStanding.ESTABLISHED
 
 
 def test_the_shortest_wording_stands() -> None:
@@ -65,10 +67,11 @@ def test_a_lesson_from_a_model_must_be_agreed_on_too() -> None:
     """Two stories with the same failure and different advice confirm neither advice."""
     texts = ("list it in the registry file", "call the number on the back of the box instead")
     notes = [
-        Note(kind=Kind.FAILURE, text="the api module was not found", lesson=text) for text in texts
+        Note(kind=NoteKind.FAILURE, text="the api module was not found", lesson=text)
+        for text in texts
     ]
     index = index_of(*(learning(f"US-{n}", one) for n, one in enumerate(notes)))
-    assert [one.standing for one in index.patterns] == [Standing.NOTED] * 2
+    assert [one.standing for one in index.patterns] == [PatternStanding.NOTED] * 2
 
 
 def test_a_measured_failure_names_what_changed_every_time() -> None:
@@ -76,10 +79,10 @@ def test_a_measured_failure_names_what_changed_every_time() -> None:
 
     def fixed(task: str, *files: str) -> Note:
         return Note(
-            kind=Kind.FAILURE,
+            kind=NoteKind.FAILURE,
             text="`make` failed: error: not registered",
             lesson="went away with a change in " + ", ".join(files),
-            source=Source.CHECK,
+            source=NoteSource.CHECK,
             evidence=tuple(f"file {path}" for path in files),
         )
 
@@ -143,13 +146,13 @@ def test_what_a_person_approved_stands_as_it_was_approved() -> None:
     text = "run with --no-verify until the hook is fixed"
     decided = [Decided(id="0123abcd", word="approved", text=text)]
     shorter = "run with --no-verify until hook fixed"
-    twisted = Note(kind=Kind.DISCOVERY, text=text, lesson="and then delete the hook for good")
+    twisted = Note(kind=NoteKind.DISCOVERY, text=text, lesson="and then delete the hook for good")
     index = aggregate([learning("US-1", shorter, twisted)], decided, now=NOON)
     found = {one.id: one for one in index.patterns}
     approved = found.pop("0123abcd")
     assert (approved.text, approved.lesson) == (text, "")
-    assert approved.standing is Standing.APPROVED
-    assert [one.standing for one in found.values()] == [Standing.HELD_BACK]
+    assert approved.standing is PatternStanding.APPROVED
+    assert [one.standing for one in found.values()] == [PatternStanding.HELD_BACK]
 
 
 def test_ids_do_not_change_as_more_is_learned() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from ralphloop.core.iteration import Iteration
 from ralphloop.learning.capturing import is_copy, notes_of
-from ralphloop.learning.model import Kind, Note, Source
+from ralphloop.learning.model import Note, NoteKind, NoteSource
 from tests.learning.support import record, red, story
 
 FILES = {"src/api/list.py", "tests/test_list.py", "src/api"}
@@ -23,7 +23,7 @@ def extracted(*records: dict[str, object]) -> list[Note]:
     return notes_of(now, earlier, story=about, exists=lambda path: path in FILES)
 
 
-def of(notes: list[Note], source: Source) -> list[Note]:
+def of(notes: list[Note], source: NoteSource) -> list[Note]:
     """The notes from one source."""
     return [one for one in notes if one.source is source]
 
@@ -31,8 +31,8 @@ def of(notes: list[Note], source: Source) -> list[Note]:
 def test_a_failure_and_the_change_that_made_it_go_away() -> None:
     """A check that failed before and is green now yields the error and the files that changed."""
     now = record(passed=True, files=["src/api/list.py"])
-    (note,) = of(extracted(now, record(checks=[FAILURE])), Source.CHECK)
-    assert note.kind is Kind.FAILURE
+    (note,) = of(extracted(now, record(checks=[FAILURE])), NoteSource.CHECK)
+    assert note.kind is NoteKind.FAILURE
     assert "`pytest -q` failed" in note.text
     assert "KeyError" in note.text
     assert note.lesson == "went away with a change in `src/api/list.py`"
@@ -43,9 +43,9 @@ def test_a_failure_and_the_change_that_made_it_go_away() -> None:
 def test_an_attempt_that_fails_says_in_what() -> None:
     """Failing checks are named; without one, the error the agent ended in."""
     (note,) = extracted(record(checks=[FAILURE]))
-    assert (note.lesson, note.source) == ("", Source.CHECK)
+    assert (note.lesson, note.source) == ("", NoteSource.CHECK)
     (note,) = extracted(record(error="ModuleNotFoundError: No module named 'yaml'"))
-    assert note.source is Source.ERROR
+    assert note.source is NoteSource.ERROR
     assert "ModuleNotFoundError" in note.text
 
 
@@ -64,7 +64,7 @@ LEARNED: the cursor in src/api/list.py is opaque, never parse it
 Some closing words.
 - nothing that it marks
 """
-    notes = of(extracted(record(passed=True, said=said)), Source.AGENT)
+    notes = of(extracted(record(passed=True, said=said)), NoteSource.AGENT)
     assert [one.text for one in notes] == [
         "the cursor in src/api/list.py is opaque, never parse it",
         "the clock is frozen in tests",
@@ -90,7 +90,7 @@ def test_exhibits_and_copies_are_not_its_words(said: str) -> None:
     now = record(
         passed=True, said=said, recommendation="Page through the results with the new cursor"
     )
-    assert not of(extracted(now), Source.AGENT)
+    assert not of(extracted(now), NoteSource.AGENT)
 
 
 def test_copies_are_told_by_their_words() -> None:

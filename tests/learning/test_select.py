@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ralphloop.config.model import LearningSection
 from ralphloop.core.iteration import Carried
 from ralphloop.learning import publish, store
-from ralphloop.learning.model import Kind, Note
+from ralphloop.learning.model import Note, NoteKind
 from ralphloop.learning.select import carry
 from ralphloop.project import Project
 from ralphloop.prompts import Parts, build_prompt
@@ -185,6 +185,6 @@ def test_a_damaged_index_is_an_empty_one(project: Project, tmp_path: Path) -> No
 
 def test_failures_are_told_with_their_lesson(project: Project) -> None:
     """A failure without what to do about it would only frighten."""
-    failed = Note(kind=Kind.FAILURE, text="the api build broke", lesson="pin src/api/lock.txt")
+    failed = Note(kind=NoteKind.FAILURE, text="the api build broke", lesson="pin src/api/lock.txt")
     keep(project, learning("US-1", failed), learning("US-2", failed))
     assert "the api build broke → pin src/api/lock.txt (2 stories)" in carried(project).text

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.learning import store
-from ralphloop.learning.model import Kind, Learning, Note, Source
+from ralphloop.learning.model import Learning, Note, NoteKind, NoteSource
 from tests.learning.support import learning, note
 
 TEXTS = st.text(max_size=80)
 NOTES = st.builds(
     Note,
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(NoteKind),
     text=TEXTS.filter(bool),
     category=TEXTS,
-    source=st.sampled_from(Source),
+    source=st.sampled_from(NoteSource),
     evidence=st.lists(TEXTS, max_size=3).map(tuple),
 )
 LEARNINGS = st.builds(
@@ -66,9 +66,9 @@ discoveries:
 """)
     assert (one.task_id, one.outcome) == ("US-7", "passed")
     assert [(n.kind, n.text.strip(), n.lesson) for n in one.notes] == [
-        (Kind.SUCCESS, "use the factory", ""),
-        (Kind.FAILURE, "wrong import order", "let the linter sort: it knows"),
-        (Kind.DISCOVERY, "a text that goes over two lines", ""),
+        (NoteKind.SUCCESS, "use the factory", ""),
+        (NoteKind.FAILURE, "wrong import order", "let the linter sort: it knows"),
+        (NoteKind.DISCOVERY, "a text that goes over two lines", ""),
     ]
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ralphloop.core.iteration import Iteration
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from ralphloop.proc.run import ourselves
 
 LIBRARY = '''

@@ -10,7 +10,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from tests.agents_run.helpers import wait_until
 from tests.guarantees import Measured
 from tests.loop.projects import sandbox, story

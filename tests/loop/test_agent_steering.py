@@ -85,7 +85,7 @@ def test_a_row_written_past_the_commands_is_refused(signed: str, tmp_path: Path)
     agent = f"""
 if START == 1:
     import sqlite3
-    from ralphloop.proc.table import started_at
+    from ralphloop.proc.process_table import started_at
     began = started_at(os.getpid())
     with sqlite3.connect(".ralph/journal.db", timeout=10) as db:
         for kind, wish in ("note", {{"text": "sly"}}), ("budget", {{"iterations": 9}}):

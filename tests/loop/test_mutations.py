@@ -120,22 +120,23 @@ MUTATIONS = (
         "the wait for a quota",
         "import ralphloop.loop.loop as loop\n"
         "async def no_wait(*args): return None\n"
-        "loop.wait_after = no_wait",
+        "loop.wait_after = no_wait; loop.all_away = lambda runner: None",
         "usage limit, no wait",
     ),
     Mutation(
         "the comparison of a wait with the time left",
-        "import ralphloop.loop.waiting as waiting\n"
+        "import ralphloop.loop.loop as loop, ralphloop.loop.waiting as waiting\n"
         "async def no_sleep(*args, **more): return None\n"
-        "waiting._refuse = lambda *args: None; waiting._sleep = no_sleep",
+        "waiting._refuse = lambda *args: None; waiting._sleep = no_sleep\n"
+        "loop.all_away = lambda runner: None",
         "usage limit beyond the time",
     ),
     Mutation(
         "the setting to stop at a quota",
         "from ralphloop.core import exit_gate; exit_gate._limits = lambda at: None\n"
-        "import ralphloop.loop.waiting as waiting\n"
+        "import ralphloop.loop.loop as loop, ralphloop.loop.waiting as waiting\n"
         "async def no_sleep(*args, **more): return None\n"
-        "waiting._sleep = no_sleep",
+        "waiting._sleep = no_sleep; loop.all_away = lambda runner: None",
         "usage limit, stop",
     ),
     Mutation(
@@ -156,11 +157,9 @@ MUTATIONS = (
         "silence after words",
     ),
     Mutation(
-        "the end of the time",
-        "import ralphloop.loop.loop as loop, ralphloop.core.step as step\n"
-        "loop.reached = step.reached = lambda *args: None\n"
-        "import ralphloop.loop.waiting as waiting\n"
-        "waiting._refuse = lambda *args: None",
+        "the count of silent starts",
+        "import ralphloop.core.exit_gate as gate, ralphloop.core.step as step\n"
+        "gate.SILENT_STALLS = step.SILENT_STALLS = 4",
         "silence from the start",
     ),
     Mutation(
@@ -183,8 +182,10 @@ MUTATIONS = (
     ),
     Mutation(
         "the limit of time",
-        "import ralphloop.loop.loop as loop, ralphloop.core.step as step\n"
-        "loop.reached = step.reached = lambda *args: None",
+        "import ralphloop.loop.loop as loop, ralphloop.loop.agent as agent\n"
+        "import ralphloop.loop.waiting as waiting, ralphloop.core.step as step\n"
+        "loop.reached = step.reached = agent.reached = lambda *args: None\n"
+        "waiting._refuse = lambda *args: None",
         "max time",
     ),
     Mutation(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import Request
-from ralphloop.journal.store import Journal
 from ralphloop.ui.steering import signature
 from tests.loop.projects import Done, Sandbox, sandbox
 from tests.timing import FOR_EVER_S

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from tests.guarantees import Measured
 from tests.loop.guards import told
 from tests.loop.projects import Sandbox, sandbox, story
@@ -70,7 +70,7 @@ def test_a_second_chance_that_fails_is_the_last(tmp_path: Path, measured: Measur
     assert box.worked_on() == ["bad"] * 3 + ["good"] + ["bad"] * 3
     assert "set aside" in done.events("run_finished")[0]["reasons"][0]
     assert "bad" in done.events("run_finished")[0]["reasons"][0]
-    measured(box.worked_on().count("US-1"))
+    measured(box.worked_on().count("bad"))
 
 
 def test_a_new_run_tries_what_was_set_aside_again(tmp_path: Path) -> None:

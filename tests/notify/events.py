@@ -9,7 +9,7 @@ from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Analysis, Decision, ExitDecision, Outcome
 from ralphloop.core.story import Story
 from ralphloop.core.totals import Spent
-from ralphloop.text.status import Status, StatusBlock
+from ralphloop.text.status_block import Status, StatusBlock
 
 
 def line(type_: str, /, iteration: int | None = None, **data: Any) -> LoopEvent:

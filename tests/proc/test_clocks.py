@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ralphloop.proc.child import Clocks, CpuMeter, StallWatch
-from ralphloop.proc.table import Proc
+from ralphloop.proc.process_table import Proc
 
 
 def _clocks(wall_s: float = 100, stall_s: float = 50) -> Clocks:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.agents.base import mark_of
-from ralphloop.proc.table import (
+from ralphloop.proc.process_table import (
     MARK_VARIABLE,
     _by_proc,
     _by_psutil,

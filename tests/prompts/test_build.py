@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.prompts import STATUS_SECTION, Parts, build_prompt
-from ralphloop.text.status import find_block
+from ralphloop.text.status_block import find_block
 
 STORY = Parts(
     story_id="US-1",

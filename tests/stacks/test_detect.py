@@ -10,7 +10,7 @@ import pytest
 
 from ralphloop.errors import InputError
 from ralphloop.stacks.detect import Detected, detect
-from ralphloop.stacks.table import load_stacks
+from ralphloop.stacks.known_stacks import load_stacks
 
 NPM_DEFAULT = 'echo "Error: no test specified" && exit 1'
 

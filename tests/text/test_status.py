@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralphloop.text import status
-from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType, find_block
+from ralphloop.text import status_block
+from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkType, find_block
 from tests.text.blocks import block, replaced, without
 
 
 def parsed(text: str) -> StatusBlock:
     """The typed block of a text that holds one."""
-    found = status.find_block(text)
+    found = status_block.find_block(text)
     assert found is not None
     return found
 
@@ -36,7 +36,7 @@ def test_S02_AC12_a_block_with_all_required_fields_validates() -> None:
     assert parsed(block()).problems == ()
 
 
-@pytest.mark.parametrize("key", status.REQUIRED)
+@pytest.mark.parametrize("key", status_block.REQUIRED)
 def test_S02_AC12_each_missing_field_is_named(key: str) -> None:
     """A missing required field is the one problem that is named."""
     assert parsed(without(key)).problems == (f"{key} is missing",)
@@ -131,7 +131,7 @@ blocks = st.builds(
     tests_status=st.none() | st.sampled_from(TestsStatus),
     work_type=st.none() | st.sampled_from(WorkType),
     exit_signal=st.booleans(),
-    recommendation=texts.map(status.tidy_recommendation),
+    recommendation=texts.map(status_block.tidy_recommendation),
 )
 
 
@@ -139,14 +139,14 @@ blocks = st.builds(
 def test_a_rendered_block_parses_back_to_itself(original: StatusBlock, before: str) -> None:
     """Rendering and finding again changes nothing, whatever stands before the block."""
     found = find_block(
-        before.replace("`", "'").replace("~", "-") + "\n\n" + status.render(original)
+        before.replace("`", "'").replace("~", "-") + "\n\n" + status_block.render(original)
     )
     assert found is not None
     assert found == type(original)(
         **{name: getattr(original, name) for name in original.__struct_fields__}
         | {"problems": found.problems}
     )
-    assert status.render(found) == status.render(original)
+    assert status_block.render(found) == status_block.render(original)
 
 
 @given(st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "replace")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.text.status import Status, find_block
+from ralphloop.text.status_block import Status, find_block
 from tests.text.blocks import TEMPLATE, block
 
 TRUE, FALSE = block(), block(EXIT_SIGNAL="false", STATUS="IN_PROGRESS")

@@ -17,6 +17,7 @@ from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
     BY,
@@ -25,7 +26,6 @@ from ralphloop.journal.records import (
     RunRecord,
     RunStatus,
 )
-from ralphloop.journal.store import Journal
 from ralphloop.project import Project
 
 EVENING = 1_794_780_000.0  # 2026-11-15 22:00 UTC

@@ -14,8 +14,8 @@ from ralphloop.core.iteration import AnyEffect, Iteration, SaveLeftovers
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.totals import Spent
 from ralphloop.journal.holder import Holder
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord, RunStatus
-from ralphloop.journal.store import Journal
 from ralphloop.night.look import Record, config_of, look_at
 from ralphloop.project import Project
 from ralphloop.ui.report.assemble import build

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.core.events import AgentStep, LoopEvent, RequestAnswered, StatusAsked
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.records import RunRecord
-from ralphloop.journal.store import Journal
 from ralphloop.project import Project
+from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, Source
 from ralphloop.ui.monitor.paint import Line, Tone, cut, fit, plain, plain_ascii, width_of
 from ralphloop.ui.monitor.panels import Screen
-from ralphloop.ui.monitor.source import LOG_KEPT, Facts, Source
 from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import CONFIG, EVENING, RUN, Night
 

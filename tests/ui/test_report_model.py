@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ralphloop.core.grading import Grade
 from ralphloop.core.iteration import SaveLeftovers
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from ralphloop.ui import number
 from ralphloop.ui.report.assemble import ALWAYS, MOST_BARS, MOST_DECISIONS
 from ralphloop.ui.report.values import MOST_SPANS, Group, Report, Teller

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ralphloop.journal.store import Journal
+from ralphloop.journal.journal import Journal
 from ralphloop.ui.report.render import WIDTH, as_html, as_markdown, code, escaped, pictures
 from ralphloop.ui.report.values import Cost, Passed, Report, Series, Span
 from tests.ui.report_nights import (

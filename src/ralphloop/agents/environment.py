@@ -18,8 +18,8 @@ from pathlib import Path
 from ralphloop.agents.base import Agent, AgentRequest
 from ralphloop.config.model import AgentSection
 from ralphloop.errors import Finding, Level
+from ralphloop.proc.process_table import MARK_VARIABLE
 from ralphloop.proc.run import Ended, Output, run_command
-from ralphloop.proc.table import MARK_VARIABLE
 from ralphloop.repo.git import OTHER_REPOSITORY
 
 API_KEYS = frozenset(

@@ -28,8 +28,8 @@ from ralphloop.agents.environment import local_time
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.proc.child import Child, Clocks, FileProbe, StallWatch
+from ralphloop.proc.process_table import Proc, name_of
 from ralphloop.proc.steps import StopSignal
-from ralphloop.proc.table import Proc, name_of
 from ralphloop.proc.tree import (
     AT_ONCE,
     ProcessTree,

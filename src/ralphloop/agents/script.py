@@ -50,7 +50,7 @@ from msgspec import UNSET, UnsetType
 from ralphloop.core import Value
 from ralphloop.errors import InputError
 from ralphloop.text.durations import parse_duration
-from ralphloop.text.status import StatusBlock
+from ralphloop.text.status_block import StatusBlock
 
 STATE_VARIABLE = "RALPH_SCRIPT_STATE"  # the file that counts the starts
 
@@ -93,7 +93,7 @@ class Condition(Value, forbid_unknown_fields=True, rename={"otherwise": "else"})
     otherwise: tuple[AnyStep, ...] = ()
 
 
-class Step(Value, forbid_unknown_fields=True):
+class ScriptStep(Value, forbid_unknown_fields=True):
     """One thing to do: exactly one word is set; None is the word without a value."""
 
     say: str | UnsetType = UNSET
@@ -135,7 +135,7 @@ class Step(Value, forbid_unknown_fields=True):
 
 
 Alone = Literal["deny", "exit", "crash", "hang", "usage_limit", "transient", "fatal"]
-AnyStep = Step | Alone
+AnyStep = ScriptStep | Alone
 
 _ALONE: dict[str, object] = {
     "deny": "Bash",
@@ -150,7 +150,7 @@ _ALONE: dict[str, object] = {
 
 def deed(step: AnyStep) -> tuple[str, Any]:
     """The word of a step and what it needs."""
-    [(word, value)] = step.said().items() if isinstance(step, Step) else [(step, None)]
+    [(word, value)] = step.said().items() if isinstance(step, ScriptStep) else [(step, None)]
     return word, _ALONE[word] if value is None else value
 
 

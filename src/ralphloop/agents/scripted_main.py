@@ -38,7 +38,7 @@ from ralphloop.agents.script import (
 )
 from ralphloop.errors import InputError, RalphError, UsageError
 from ralphloop.text.durations import parse_duration
-from ralphloop.text.status import render
+from ralphloop.text.status_block import render
 
 _PATIENCE_S = 600
 _FATAL = {

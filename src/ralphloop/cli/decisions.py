@@ -31,12 +31,12 @@ from ralphloop.journal.session import load_beginning
 from ralphloop.night.look import config_of, find_run, look
 from ralphloop.project import Project, find_project
 from ralphloop.readers import NAMES, reader_for
-from ralphloop.replay.cases import SCENARIOS, CaseResult, Played, Turn, judge, parse_cases, play
+from ralphloop.replay.cases import SCENARIOS, CaseResult, CaseTurn, Played, judge, parse_cases, play
 from ralphloop.replay.nights import ReplayedNight, exported
 from ralphloop.replay.nights import replay as play_night
 from ralphloop.text.durations import iso
 from ralphloop.text.plain import counted
-from ralphloop.text.status import StatusBlock
+from ralphloop.text.status_block import StatusBlock
 
 _COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
 _MOST_WORDS = 300
@@ -203,7 +203,7 @@ def simulate(name: str | None, settings: Pairs, as_json: bool) -> None:
             output.emit_lines(_step_lines(number, turn, played))
 
 
-def _step_lines(number: int, turn: Turn, played: Played) -> Iterator[str]:
+def _step_lines(number: int, turn: CaseTurn, played: Played) -> Iterator[str]:
     circuit, taken = played.state.breaker.circuit, played.taken
     yield f"{number:>3}  {output.paint(f'{circuit:<9}', _COLOURS[circuit])}  {turn.says}"
     below = " " * 16
@@ -219,7 +219,7 @@ def _step_lines(number: int, turn: Turn, played: Played) -> Iterator[str]:
     yield f"{below}{output.paint(taken.decision.sentence, *style)}"
 
 
-def _step_data(number: int, turn: Turn, played: Played) -> JsonObject:
+def _step_data(number: int, turn: CaseTurn, played: Played) -> JsonObject:
     breaker, taken = played.state.breaker, played.taken
     return {
         "step": number,

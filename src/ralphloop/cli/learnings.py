@@ -15,7 +15,7 @@ from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import JournalReader
 from ralphloop.learning import publish, store
-from ralphloop.learning.model import Decided, Pattern, Standing
+from ralphloop.learning.model import Decided, Pattern, PatternStanding
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.learning.wording import match_words
 from ralphloop.project import Project, find_project
@@ -23,9 +23,9 @@ from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
 
 _COLOURS = {
-    Standing.HELD_BACK: ["yellow"],
-    Standing.APPROVED: ["green"],
-    Standing.ESTABLISHED: ["green"],
+    PatternStanding.HELD_BACK: ["yellow"],
+    PatternStanding.APPROVED: ["green"],
+    PatternStanding.ESTABLISHED: ["green"],
 }
 _MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an agent starts
 _NONE_YET = (
@@ -167,7 +167,7 @@ def _row(one: Pattern) -> str:
 
 def _details(one: Pattern) -> Iterator[str]:
     yield f"{output.paint(one.id, 'bold')}  {output.safe(one.sentence)}"
-    why = f": it speaks of {one.reason}" if one.standing is Standing.HELD_BACK else ""
+    why = f": it speaks of {one.reason}" if one.standing is PatternStanding.HELD_BACK else ""
     yield f"  standing   {one.standing}{why}"
     yield f"  category   {one.category}, {one.kind} from {one.source}, score {one.score:g}"
     stories = output.safe(", ".join(one.stories)) or "-"

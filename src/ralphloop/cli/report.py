@@ -80,9 +80,9 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
 
 
 def _print_once(project: Project, run: str | None, *, in_ascii: bool) -> None:
+    from ralphloop.ui.monitor.moments import Source
     from ralphloop.ui.monitor.paint import plain_ascii
     from ralphloop.ui.monitor.panels import Screen
-    from ralphloop.ui.monitor.source import Source
 
     source = Source(project, run=run)
     facts = source.poll()

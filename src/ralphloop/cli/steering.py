@@ -25,10 +25,10 @@ from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy
 from ralphloop.errors import JournalError, LockedError, UsageError
 from ralphloop.journal.holder import Holder
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.records import RequestStatus, RunStatus
 from ralphloop.journal.session import load_circuit, save_circuit
-from ralphloop.journal.store import Journal
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
 from ralphloop.night.look import look
 from ralphloop.project import Project, find_project

@@ -21,7 +21,7 @@ from ralphloop.core.progress import Progress, failed_checks
 from ralphloop.text import claims
 from ralphloop.text.plain import one_line
 from ralphloop.text.signatures import error_signature
-from ralphloop.text.status import Status, StatusBlock, TestsStatus, WorkType
+from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkType
 from ralphloop.text.test_paths import only_tests
 
 

@@ -29,7 +29,7 @@ from ralphloop.core.policy import (
 from ralphloop.core.progress import failed_checks
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_state import Standing
-from ralphloop.text.status import Status, TestsStatus
+from ralphloop.text.status_block import Status, TestsStatus
 
 
 class GateInput(Value, kw_only=True):

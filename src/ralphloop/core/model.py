@@ -22,7 +22,7 @@ from ralphloop.core.story import Story
 from ralphloop.core.totals import TOKENS as TOKENS  # noqa: PLC0414 - a home for them too
 from ralphloop.core.totals import Totals
 from ralphloop.core.totals import Usage as Usage  # noqa: PLC0414
-from ralphloop.text.status import Status, StatusBlock
+from ralphloop.text.status_block import Status, StatusBlock
 
 # --- words -----------------------------------------------------------------------------------
 

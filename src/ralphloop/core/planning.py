@@ -17,7 +17,7 @@ from ralphloop.core.model import Decision, ExitDecision, StoryFacts, Value
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, StoryState
 from ralphloop.text.plain import counted
-from ralphloop.text.status import StatusBlock
+from ralphloop.text.status_block import StatusBlock
 
 _LIMITS = (
     ExitDecision.MAX_ITERATIONS,

@@ -26,7 +26,7 @@ from ralphloop.core.policy import (
     STUCK_REVISITS,
     Policy,
 )
-from ralphloop.text.status import StatusBlock
+from ralphloop.text.status_block import StatusBlock
 
 MAX_TREES = 2_000
 MAX_GREENED = 500

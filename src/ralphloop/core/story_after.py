@@ -30,7 +30,7 @@ from ralphloop.core.progress import failed_checks
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
 from ralphloop.core.totals import Spent
 from ralphloop.text.plain import one_line
-from ralphloop.text.status import StatusBlock
+from ralphloop.text.status_block import StatusBlock
 
 _KEPT_CHALLENGES = 20
 

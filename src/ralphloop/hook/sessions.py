@@ -22,9 +22,9 @@ from ralphloop.hook.answer import Answer, in_context, refused
 from ralphloop.hook.stop import broken_off, let_go
 from ralphloop.hook.turn import Call, Ledger, Patience, Turn, held, take_turn, taken_up
 from ralphloop.journal.holder import Holder, active_lease
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SESSION_HOURS
 from ralphloop.journal.records import RunRecord, RunStatus
-from ralphloop.journal.store import Journal
 from ralphloop.loop.loop import not_again
 from ralphloop.loop.open import make_directory, open_runner, run_to_hold
 from ralphloop.loop.prepare import Setup

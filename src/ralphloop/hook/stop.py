@@ -37,7 +37,7 @@ from ralphloop.readers.claude_usage import ClaudeUsage
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.text.durations import iso
 from ralphloop.text.plain import one_line
-from ralphloop.text.status import Status
+from ralphloop.text.status_block import Status
 
 _CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 _USUAL_CAP = 8

@@ -28,10 +28,10 @@ from ralphloop.errors import RalphError
 from ralphloop.hook.answer import Answer, told
 from ralphloop.hook.entry import say
 from ralphloop.journal.holder import Holder
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import end_lease, hook_turn
 from ralphloop.journal.records import IterationRecord, RunRecord, RunStatus
 from ralphloop.journal.session import load_session
-from ralphloop.journal.store import Journal
 from ralphloop.loop.begin import Begun, begin, begun_again
 from ralphloop.loop.loop import choose_next, saw_verify
 from ralphloop.loop.prepare import Options, assemble, open_repository

@@ -118,7 +118,7 @@ class RunLock:
 
         `shared` leaves the rest of the work tree to others that say so as well.
         """
-        from ralphloop.proc.table import started_at
+        from ralphloop.proc.process_table import started_at
 
         pid, project = os.getpid(), str(directory.parent)
         host, began = os.uname().nodename, started_at(pid) or 0.0
@@ -343,7 +343,7 @@ def _is_live(holder: Holder, now: float) -> bool:
         return holder.lease_holds(now)
     if holder.host != os.uname().nodename:
         return True  # out of sight; the kernel's lock decided already
-    from ralphloop.proc.table import started_at
+    from ralphloop.proc.process_table import started_at
 
     started = started_at(holder.pid)
     return started is not None and (

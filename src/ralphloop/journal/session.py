@@ -12,8 +12,8 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.run_state import Desk, Frozen, RunState, Session, first_state
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import JournalError
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import CIRCUIT_KEY, Queries
-from ralphloop.journal.store import Journal
 
 _PARTS = {Frozen: "frozen", Desk: "desk", RunState: "beginning"}
 

@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 from ralphloop.learning.model import (
     Decided,
     Index,
-    Kind,
     Learning,
     Note,
+    NoteKind,
+    NoteSource,
     Pattern,
+    PatternStanding,
     Saying,
-    Source,
-    Standing,
 )
 from ralphloop.learning.wording import (
     CATEGORIES,
@@ -110,7 +110,7 @@ def _told(learnings: Sequence[Learning]) -> Iterator[tuple[Note, Learning]]:
     """Every note with the learning it is from; what a file list says alone is no pattern."""
     for learning in learnings:
         for note in learning.notes:
-            if note.source is not Source.FILES:
+            if note.source is not NoteSource.FILES:
                 yield note, learning
     for rule, seen in _rules(learnings):
         yield from ((rule, learning) for learning in seen)
@@ -126,7 +126,7 @@ class _Merger:
         self._frequency = frequency
 
     def cluster_of(self, note: Saying, words: frozenset[str]) -> _Cluster:
-        sort = (note.kind is Kind.FAILURE, note.source.is_free_text)
+        sort = (note.kind is NoteKind.FAILURE, note.source.is_free_text)
         known = self._known.get((sort, words)) or self._like(words, sort)
         if known is None:
             known = _Cluster(_id(words, sort), words, note)
@@ -186,10 +186,10 @@ def _rules(learnings: Iterable[Learning]) -> Iterator[tuple[Note, list[Learning]
         where = f"`{parent}/`" if parent else "the top directory"
         yield (
             Note(
-                kind=Kind.DISCOVERY,
+                kind=NoteKind.DISCOVERY,
                 text=f"a change in {where} mostly comes with one in `{path}`",
                 category=category_of([f"{parent}/{path}" if parent else path]),
-                source=Source.FILES,
+                source=NoteSource.FILES,
                 evidence=(f"file {path}",),
             ),
             told,
@@ -247,12 +247,16 @@ def _category(notes: Iterable[Note]) -> str:
     return min(counts, key=lambda name: (-counts[name], name), default="")
 
 
-def _standing(cluster: _Cluster, reason: str) -> Standing:
+def _standing(cluster: _Cluster, reason: str) -> PatternStanding:
     if cluster.decided == "approved":
-        return Standing.APPROVED
+        return PatternStanding.APPROVED
     if reason:
-        return Standing.HELD_BACK
-    return Standing.ESTABLISHED if len(cluster.stories) >= ENOUGH_STORIES else Standing.NOTED
+        return PatternStanding.HELD_BACK
+    return (
+        PatternStanding.ESTABLISHED
+        if len(cluster.stories) >= ENOUGH_STORIES
+        else PatternStanding.NOTED
+    )
 
 
 def _score(cluster: _Cluster, carried: int, passed: int, now: float) -> float:

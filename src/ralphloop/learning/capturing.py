@@ -24,7 +24,7 @@ from ralphloop.core.story import Story
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
-from ralphloop.learning.model import MAX_TEXT, Kind, Learning, Note, Source
+from ralphloop.learning.model import MAX_TEXT, Learning, Note, NoteKind, NoteSource
 from ralphloop.learning.wording import category_of, is_plain_path, words_of
 from ralphloop.project import Project
 from ralphloop.redaction import redact_bytes
@@ -157,7 +157,8 @@ def notes_of(
     status = record.analysis.status
     told = [text, status.recommendation if status else ""]
     said = [
-        Note(kind=Kind.DISCOVERY, text=line) for line in marked_lines(record.response.final_text)
+        Note(kind=NoteKind.DISCOVERY, text=line)
+        for line in marked_lines(record.response.final_text)
     ]
     own = [note for note in said if not is_copy(note.text, told)][:_MAX_WORDS]
     checks = [check.name for check in record.evidence.checks or () if check.name]
@@ -175,7 +176,9 @@ def _failed(record: Iteration) -> list[Note]:
     failed = [check for check in checks if check.status is CheckStatus.FAILED]
     signature = record.analysis.error_signature
     if signature and not failed:
-        return [_failure(f"an attempt ended in: {signature}", Source.ERROR, f"error {signature}")]
+        return [
+            _failure(f"an attempt ended in: {signature}", NoteSource.ERROR, f"error {signature}")
+        ]
     return [_check_failed(check) for check in failed[:_MAX_FAILURES]]
 
 
@@ -185,12 +188,12 @@ def _check_failed(check: CheckResult) -> Note:
     name = one_line(" ".join([program.rpartition("/")[2], *words]), 80)
     error = error_signature(check.output_tail) or ", ".join(check.failing_tests[:3])
     what = one_line(error or "no error was named", 200)
-    return _failure(f"`{name}` failed: {what}", Source.CHECK, f"check {name}", f"error {what}")
+    return _failure(f"`{name}` failed: {what}", NoteSource.CHECK, f"check {name}", f"error {what}")
 
 
-def _failure(text: str, source: Source, *evidence: str) -> Note:
+def _failure(text: str, source: NoteSource, *evidence: str) -> Note:
     return Note(
-        kind=Kind.FAILURE,
+        kind=NoteKind.FAILURE,
         text=one_line(text, MAX_TEXT),
         category=category_of((), text),
         source=source,

@@ -18,13 +18,13 @@ from ralphloop.core.model import Value
 MAX_TEXT = 300
 
 
-class Kind(StrEnum):
+class NoteKind(StrEnum):
     SUCCESS = "success"
     FAILURE = "failure"
     DISCOVERY = "discovery"
 
 
-class Source(StrEnum):
+class NoteSource(StrEnum):
     """Where a note comes from; the last two are words of a model."""
 
     CHECK = "check"  # a check of ours failed
@@ -36,16 +36,16 @@ class Source(StrEnum):
 
     @property
     def is_free_text(self) -> bool:
-        return self in (Source.AGENT, Source.ASKED)
+        return self in (NoteSource.AGENT, NoteSource.ASKED)
 
 
 class Saying(Value, kw_only=True):
     """What somebody may want to know."""
 
-    kind: Kind = Kind.DISCOVERY
+    kind: NoteKind = NoteKind.DISCOVERY
     text: str
     lesson: str = ""  # what to do instead, for failures
-    source: Source = Source.AGENT
+    source: NoteSource = NoteSource.AGENT
 
     @property
     def sentence(self) -> str:
@@ -74,7 +74,7 @@ class Learning(Value, kw_only=True):
     carried: tuple[str, ...] = ()  # ids of the patterns the attempt was given
 
 
-class Standing(StrEnum):
+class PatternStanding(StrEnum):
     NOTED = "noted"  # one story said so
     ESTABLISHED = "established"  # two different stories did
     APPROVED = "approved"  # a person did
@@ -86,7 +86,7 @@ class Pattern(Saying, kw_only=True):
 
     id: str
     category: str = "general"
-    standing: Standing = Standing.NOTED
+    standing: PatternStanding = PatternStanding.NOTED
     reason: str = ""  # why it is held back
     stories: tuple[str, ...] = ()  # that yielded it, the first few
     story_count: int = 0
@@ -102,12 +102,12 @@ class Pattern(Saying, kw_only=True):
     @property
     def is_trusted(self) -> bool:
         """More than one story's word."""
-        return self.standing in (Standing.ESTABLISHED, Standing.APPROVED)
+        return self.standing in (PatternStanding.ESTABLISHED, PatternStanding.APPROVED)
 
     @property
     def is_published(self) -> bool:
         """Fit for files that an agent takes as its instructions: measured, or a person's word."""
-        approved = self.standing is Standing.APPROVED
+        approved = self.standing is PatternStanding.APPROVED
         return approved or (self.is_trusted and not self.source.is_free_text)
 
 

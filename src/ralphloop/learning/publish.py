@@ -34,7 +34,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.errors import RalphError
 from ralphloop.learning import store
-from ralphloop.learning.model import Index, Kind, Pattern
+from ralphloop.learning.model import Index, NoteKind, Pattern
 from ralphloop.learning.wording import CATEGORIES, plain_line
 from ralphloop.project import Project
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
@@ -264,7 +264,7 @@ def _render_skill(
         _INTRODUCTION,
         f"## When to use\n\nThe task is about {about}, or touches one of: {where}.",
     ]
-    gotchas = {one.id for one in known if one.kind is Kind.FAILURE}
+    gotchas = {one.id for one in known if one.kind is NoteKind.FAILURE}
     gotchas |= _lines_in(before.partition("## Gotchas\n")[2]).keys()
     for title, are_gotchas in (("Patterns", False), ("Gotchas", True)):
         chosen = [line for key, line in lines.items() if (key in gotchas) is are_gotchas]

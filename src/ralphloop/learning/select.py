@@ -19,7 +19,7 @@ from ralphloop.core.iteration import Carried, LearningShare
 from ralphloop.core.story import Story
 from ralphloop.learning import store
 from ralphloop.learning.capturing import INVITATION
-from ralphloop.learning.model import Index, Pattern, Standing
+from ralphloop.learning.model import Index, Pattern, PatternStanding
 from ralphloop.learning.publish import block_read_by, generated_skills
 from ralphloop.learning.wording import category_of, match_words
 from ralphloop.project import Project
@@ -77,7 +77,7 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
 
 def may_be_carried(pattern: Pattern) -> bool:
     """A single story's words need evidence; what is held back or has proven useless stays."""
-    if pattern.standing is Standing.HELD_BACK or pattern.score < LEAST_SCORE:
+    if pattern.standing is PatternStanding.HELD_BACK or pattern.score < LEAST_SCORE:
         return False
     return pattern.is_trusted or pattern.evident
 
@@ -109,7 +109,7 @@ def _fitting(patterns: Iterable[Pattern], characters: int) -> dict[str, str]:
     """Lines by id, best first, as many as fit."""
     lines: dict[str, str] = {}
     for pattern in patterns:
-        approved = pattern.standing is Standing.APPROVED
+        approved = pattern.standing is PatternStanding.APPROVED
         weight = "approved" if approved else counted(pattern.story_count, "story")
         line = f"[{pattern.id}] {one_line(pattern.sentence, 500)} ({weight})"
         if len(line) + 1 <= characters:

@@ -27,7 +27,7 @@ from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.learning import store
 from ralphloop.learning.capturing import ended_as
-from ralphloop.learning.model import Standing
+from ralphloop.learning.model import PatternStanding
 from ralphloop.learning.publish import generated_skills
 from ralphloop.project import Project
 
@@ -41,7 +41,7 @@ _NOTHING_TO_COMPARE = (
 )
 
 
-class Effect(Value, kw_only=True, omit_defaults=False):
+class LearningEffect(Value, kw_only=True, omit_defaults=False):
     """The observed difference; changes are shares, -0.1 is ten percent fewer tokens."""
 
     n_with: int = 0
@@ -55,10 +55,10 @@ class Effect(Value, kw_only=True, omit_defaults=False):
 
 def compare(
     with_them: Sequence[int], without: Sequence[int], *, controlled: bool = False
-) -> Effect:
+) -> LearningEffect:
     """Tokens of the stories that carried learnings against those that did not."""
     n_with, n_without = len(with_them), len(without)
-    counted = Effect(n_with=n_with, n_without=n_without, controlled=controlled)
+    counted = LearningEffect(n_with=n_with, n_without=n_without, controlled=controlled)
     if n_with + n_without < ENOUGH_STORIES:
         return counted
     if min(n_with, n_without) < _ENOUGH_EACH:
@@ -117,7 +117,7 @@ class Stats:
     prompt_tokens: int = 0  # that this added to all of them
     prompt_tokens_most: int = 0
     prompt_budget: int = 0
-    effect: Effect = field(default_factory=Effect)
+    effect: LearningEffect = field(default_factory=LearningEffect)
 
 
 @dataclass
@@ -204,7 +204,7 @@ def _add_learning(
     patterns = store.load_index(project).patterns
     stats.learnings, stats.patterns = len(learnings), len(patterns)
     stats.trusted = sum(one.is_trusted for one in patterns)
-    stats.held_back = sum(one.standing is Standing.HELD_BACK for one in patterns)
+    stats.held_back = sum(one.standing is PatternStanding.HELD_BACK for one in patterns)
     stats.skills = tuple(generated_skills(project.root, config.skills))
     ended = [work for work in works if work.ended]
     stats.stories_ended = len(ended)

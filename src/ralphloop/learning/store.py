@@ -22,12 +22,16 @@ import msgspec
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import InputError
 from ralphloop.learning.aggregate import aggregate
-from ralphloop.learning.model import Decided, Index, Kind, Learning, Note
+from ralphloop.learning.model import Decided, Index, Learning, Note, NoteKind
 from ralphloop.project import Project
 from ralphloop.room import open_regular
 
 MAX_LEARNINGS = 5_000
-SECTIONS = {Kind.SUCCESS: "successes", Kind.FAILURE: "failures", Kind.DISCOVERY: "discoveries"}
+SECTIONS = {
+    NoteKind.SUCCESS: "successes",
+    NoteKind.FAILURE: "failures",
+    NoteKind.DISCOVERY: "discoveries",
+}
 _DECISIONS = "decisions.yaml"
 _INDEX = "index.json"
 _PARSED = "parsed.json"
@@ -101,9 +105,9 @@ def parse(text: str) -> Learning:
 
 
 def _entry(note: Note) -> dict[str, Any]:
-    main = "description" if note.kind is Kind.DISCOVERY else "pattern"
-    lesson = {"lesson": note.lesson} if note.kind is Kind.FAILURE else {}
-    reusable = {"reusable": True} if note.kind is Kind.SUCCESS else {}
+    main = "description" if note.kind is NoteKind.DISCOVERY else "pattern"
+    lesson = {"lesson": note.lesson} if note.kind is NoteKind.FAILURE else {}
+    reusable = {"reusable": True} if note.kind is NoteKind.SUCCESS else {}
     about = {"category": note.category, **reusable}
     return {main: note.text, **lesson, **about, "source": note.source, "evidence": note.evidence}
 

@@ -39,11 +39,11 @@ from ralphloop.errors import (
     RalphError,
     RepositoryError,
 )
+from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.lock import RunLock, neighbours
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
 from ralphloop.journal.session import load_circuit, load_session, save_part
-from ralphloop.journal.store import Journal, new_run_id
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import EndedRun, end_run
 from ralphloop.loop.loop import run_loop
@@ -51,8 +51,8 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Checker, Runner, Sink, measure_of, nobody
+from ralphloop.proc.process_table import started_at
 from ralphloop.proc.steps import Steps, StopSignal, beside
-from ralphloop.proc.table import started_at
 from ralphloop.repo import private_git
 from ralphloop.repo.checks import cannot_start, check_of, last_lines, why_red
 from ralphloop.repo.git import Git

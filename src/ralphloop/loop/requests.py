@@ -61,7 +61,7 @@ def _change_desk(runner: Runner, **changes: Any) -> None:
 
 def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:
     """Unsigned (the commands sign what a person asks), or of a living process below the agent."""
-    from ralphloop.proc.table import started_at  # few turns of a session are asked anything
+    from ralphloop.proc.process_table import started_at  # few turns of a session are asked anything
     from ralphloop.proc.tree import is_inside
 
     try:

@@ -23,8 +23,8 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock, neighbours, try_turn, wait_for_turn
-from ralphloop.journal.store import Journal
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,
     PROGRESS_VIEW,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ralphloop.core.model import CheckResult
     from ralphloop.journal.lock import KernelLock
     from ralphloop.repo.checks import Check
-    from ralphloop.text.status import StatusBlock
+    from ralphloop.text.status_block import StatusBlock
 
 _BEAT_S = 1.0
 _FRESH_S = 0.5

@@ -235,14 +235,14 @@ def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
 
 def _learnings(project: Project, run: RunRecord) -> tuple[str, ...]:
     """What stories taught since the run began, as far as it may be repeated."""
-    from ralphloop.learning.model import Standing
+    from ralphloop.learning.model import PatternStanding
     from ralphloop.learning.store import load_index
 
     since, until = iso(run.started_at), iso(run.ended_at or run.last_activity)
     return tuple(
         pattern.sentence
         for pattern in load_index(project).patterns
-        if since <= pattern.last_seen <= until and pattern.standing is not Standing.HELD_BACK
+        if since <= pattern.last_seen <= until and pattern.standing is not PatternStanding.HELD_BACK
     )
 
 

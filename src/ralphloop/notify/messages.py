@@ -19,7 +19,7 @@ from ralphloop.core.quota import quota_words
 from ralphloop.core.totals import spent_words
 from ralphloop.text.durations import clock_time, format_duration, iso
 from ralphloop.text.plain import one_line
-from ralphloop.text.status import Status
+from ralphloop.text.status_block import Status
 
 _NEAR = 0.8
 _LONGEST = 400

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ralphloop.proc.process_table import Proc
 from ralphloop.proc.run import exit_of, spawn
-from ralphloop.proc.table import Proc
 
 CHUNK = 64 * 1024
 

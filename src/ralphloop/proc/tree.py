@@ -35,7 +35,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 
-from ralphloop.proc.table import (
+from ralphloop.proc.process_table import (
     Proc,
     children_of_this_process,
     find_process,

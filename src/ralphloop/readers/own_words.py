@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from ralphloop.text.status import MAX_BLOCK, StatusBlock, find_block
+from ralphloop.text.status_block import MAX_BLOCK, StatusBlock, find_block
 
 HEAD = 64 * 1024
 TAIL = 192 * 1024

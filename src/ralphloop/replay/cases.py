@@ -40,7 +40,7 @@ from ralphloop.core.step import Need, Step, needs, step
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import InputError
 from ralphloop.readers import read
-from ralphloop.text import status
+from ralphloop.text import status_block
 
 _MOST_STEPS = 40  # of a scenario
 
@@ -271,7 +271,7 @@ _EXPECTATIONS: dict[str, tuple[Callable[[Step], object], Callable[..., bool]]] =
 }
 
 
-class Turn(CaseIteration, kw_only=True, forbid_unknown_fields=True):
+class CaseTurn(CaseIteration, kw_only=True, forbid_unknown_fields=True):
     """One scripted iteration, or a reset by a person."""
 
     says: str  # one line for the screen
@@ -299,7 +299,7 @@ _SCENARIOS = files("ralphloop.replay").joinpath("scenarios.toml").read_text("utf
 SCENARIOS = msgspec.convert(tomllib.loads(_SCENARIOS)["scenarios"], dict[str, Scenario])
 
 
-def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[Turn, Played]]:
+def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[CaseTurn, Played]]:
     """Play until the decision is not to continue, or the script ends."""
     run = CaseRun(policy, stories=scenario.stories)
 
@@ -319,11 +319,11 @@ def play(scenario: Scenario, policy: Policy) -> Iterator[tuple[Turn, Played]]:
             return
 
 
-def _turn(name: str, number: int) -> Turn:
+def _turn(name: str, number: int) -> CaseTurn:
     """A turn of the script as it is at this step."""
     script = tomllib.loads(_SCENARIOS.replace("{n}", str(number)))
-    turn = msgspec.convert(script["turns"][name], Turn)
+    turn = msgspec.convert(script["turns"][name], CaseTurn)
     if turn.output:
         return turn
-    block = msgspec.convert({**script["ordinary"], **turn.block}, status.StatusBlock)
-    return msgspec.structs.replace(turn, output=f"{turn.words}\n\n{status.render(block)}\n")
+    block = msgspec.convert({**script["ordinary"], **turn.block}, status_block.StatusBlock)
+    return msgspec.structs.replace(turn, output=f"{turn.words}\n\n{status_block.render(block)}\n")

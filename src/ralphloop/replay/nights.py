@@ -41,7 +41,7 @@ from ralphloop.core.story_state import Standing, StoryState, load_states
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.replay.cases import Case, CaseEvidence, CaseIteration, CaseStories, judge
-from ralphloop.text import status
+from ralphloop.text import status_block
 from ralphloop.text.test_paths import is_test_path
 
 _INSTEAD = {
@@ -283,7 +283,7 @@ def _said(kept: KeptAnswer, *, claimed: bool) -> str:
     if kept.status is None:
         return "The story is complete." if claimed else _SAID
     silent = msgspec.structs.replace(kept.status, recommendation="", problems=())
-    return f"{_SAID}\n\n{status.render(silent)}\n"
+    return f"{_SAID}\n\n{status_block.render(silent)}\n"
 
 
 def _measured(evidence: Evidence, names: dict[str, str]) -> CaseEvidence:

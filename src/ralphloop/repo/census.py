@@ -29,7 +29,7 @@ _ROW = re.compile(r"^\s*[\[{(].*[\])}],?$")
 _COMMENT_LINE = re.compile(r"^\s*(?://|#(?!\[)|\*|/\*)")
 
 
-class Case(NamedTuple):
+class TestCase(NamedTuple):
     """One test as the source shows it."""
 
     name: str
@@ -42,7 +42,7 @@ class Case(NamedTuple):
 class Census(NamedTuple):
     """All tests of one file."""
 
-    cases: tuple[Case, ...] = ()  # several may have the same name
+    cases: tuple[TestCase, ...] = ()  # several may have the same name
     group_skips: int = 0  # marks that skip a group or the whole file
     focuses: int = 0  # marks that leave all other tests out
 
@@ -118,7 +118,9 @@ def _by_syntax(text: str) -> Census:
     return Census(tuple(_python_cases(tree, "", False)), sum(map(_closes, tree.body)))
 
 
-def _python_cases(scope: ast.Module | ast.ClassDef, prefix: str, skipped: bool) -> Iterator[Case]:
+def _python_cases(
+    scope: ast.Module | ast.ClassDef, prefix: str, skipped: bool
+) -> Iterator[TestCase]:
     for node in scope.body:
         if not isinstance(node, ast.ClassDef | _Function):
             continue
@@ -126,7 +128,7 @@ def _python_cases(scope: ast.Module | ast.ClassDef, prefix: str, skipped: bool) 
         if isinstance(node, ast.ClassDef):
             yield from _python_cases(node, f"{prefix}{node.name}.", closed)
         elif node.name.startswith("test"):
-            yield Case(
+            yield TestCase(
                 name=f"{prefix}{node.name}",
                 weight=_parameters(node),
                 skipped=closed,
@@ -207,14 +209,14 @@ def _blocks(language: Language, code: list[str]) -> list[tuple[str, list[str], l
     return blocks
 
 
-def _case(language: Language, name: str, above: list[str], inside: list[str]) -> Case:
+def _case(language: Language, name: str, above: list[str], inside: list[str]) -> TestCase:
     lines = [*above, *inside]
     weight = _matching(language.table, lines)
     if weight == 1:
         rows = sum(bool(_ROW.match(line)) for line in lines)
         weight = rows if rows > 1 else _UNKNOWN_CASES
     skips = _matching(language.skipped, above) + _matching(language.skips_inside, inside)
-    return Case(
+    return TestCase(
         name=name,
         weight=max(weight, 1),
         skipped=skips > 0,

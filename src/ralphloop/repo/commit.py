@@ -35,8 +35,8 @@ from ralphloop.redaction import redact, redact_bytes
 from ralphloop.repo.check_output import plain_text
 from ralphloop.repo.git import (
     PATHSPECS_ON_STDIN,
-    Entry,
     Git,
+    StatusEntry,
     failure,
     first_lines,
     literal_pathspecs,
@@ -222,7 +222,7 @@ def marks_since(repo: Repository, base: str) -> set[str]:
 
 
 def _wanted(
-    repo: Repository, entries: list[Entry], policy: PathsPolicy
+    repo: Repository, entries: list[StatusEntry], policy: PathsPolicy
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     wanted: set[str] = set()
     notes: list[str] = []
@@ -239,7 +239,7 @@ def _wanted(
     return frozenset(wanted), tuple(notes[:20])
 
 
-def _left_out(repo: Repository, entry: Entry) -> str:
+def _left_out(repo: Repository, entry: StatusEntry) -> str:
     """Why a path cannot or should not be committed; empty where it can."""
     if entry.is_untracked and entry.path.endswith(b"/"):
         return "a repository of its own"

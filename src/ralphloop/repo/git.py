@@ -175,7 +175,7 @@ STATUS_ARGS = tuple(
 _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10}
 
 
-class Entry(msgspec.Struct, frozen=True):
+class StatusEntry(msgspec.Struct, frozen=True):
     """One path that is not the same in HEAD, index and work tree."""
 
     path: bytes
@@ -195,13 +195,13 @@ class Entry(msgspec.Struct, frozen=True):
 class StatusReport(msgspec.Struct, frozen=True):
     head: str | None  # None: no commit yet
     branch: str | None  # None: detached
-    entries: list[Entry]
+    entries: list[StatusEntry]
 
 
 def parse_status(output: bytes) -> StatusReport:
     """Head, branch and every path that differs somewhere."""
     head = branch = ""
-    entries: list[Entry] = []
+    entries: list[StatusEntry] = []
     for record in filter(None, output.split(b"\0")):
         if record.startswith(b"# branch.oid "):
             head = record[13:].decode("utf-8", "backslashreplace")
@@ -213,10 +213,10 @@ def parse_status(output: bytes) -> StatusReport:
     return StatusReport(*known, entries)
 
 
-def _entry(record: bytes) -> Entry:
+def _entry(record: bytes) -> StatusEntry:
     kind = record[:1]
     if kind == b"?":
-        return Entry(record[2:], ".", "?", "N...")
+        return StatusEntry(record[2:], ".", "?", "N...")
     fields = record.split(b" ", _FIELDS_BEFORE_PATH[kind])
     both = fields[1].decode()
-    return Entry(fields[-1], both[0], both[1], fields[2].decode())
+    return StatusEntry(fields[-1], both[0], both[1], fields[2].decode())

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from ralphloop.errors import RepositoryError
-from ralphloop.repo.git import STATUS_ARGS, Entry, Git, parse_status, printable
+from ralphloop.repo.git import STATUS_ARGS, Git, StatusEntry, parse_status, printable
 from ralphloop.text.plain import some
 
 LARGE_FILE = 5 * 1024 * 1024
@@ -44,7 +44,7 @@ class Work(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def sort(root: bytes, entries: Iterable[Entry], dropped: Collection[bytes] = ()) -> Work:
+def sort(root: bytes, entries: Iterable[StatusEntry], dropped: Collection[bytes] = ()) -> Work:
     """Sort changed paths by what has to be done; `dropped` ones do not count any more."""
     files: dict[bytes, os.stat_result] = {}
     links: list[bytes] = []  # submodules that stand on another commit

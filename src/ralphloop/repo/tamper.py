@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ralphloop.core.model import Value
-from ralphloop.repo.census import Case, count, is_countable, suffix_of
+from ralphloop.repo.census import TestCase, count, is_countable, suffix_of
 from ralphloop.repo.check_files import is_configuration, weakenings
 from ralphloop.repo.git import printable
 from ralphloop.repo.snapshot import Change
@@ -28,7 +28,7 @@ _DATA = frozenset(
 )
 
 
-class Finding(Value, frozen=True, kw_only=True):
+class Weakening(Value, frozen=True, kw_only=True):
     """One sign that a check was weakened."""
 
     kind: str  # tests_removed, tests_skipped, tests_emptied, asserts_removed, config, check
@@ -39,7 +39,7 @@ class Finding(Value, frozen=True, kw_only=True):
 class Review(Value, frozen=True, kw_only=True):
     """What a change did to the tests and to what the checks are told to do."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Weakening, ...] = ()
     tests_added: int = 0  # running tests more than before
 
     @property
@@ -58,7 +58,7 @@ class _File:
         self.was = count(self.path, self.before)
         self.now = count(self.path, self.after)
 
-    def survivors(self) -> Iterator[tuple[Case, Case]]:
+    def survivors(self) -> Iterator[tuple[TestCase, TestCase]]:
         """Tests that are there on both sides, paired by name."""
         old, new = (_by_name(side.cases) for side in (self.was, self.now))
         for name, cases in old.items():
@@ -66,8 +66,8 @@ class _File:
                 yield from zip(cases, new[name], strict=True)
 
 
-def _by_name(cases: Iterable[Case]) -> defaultdict[str, list[Case]]:
-    found: defaultdict[str, list[Case]] = defaultdict(list)
+def _by_name(cases: Iterable[TestCase]) -> defaultdict[str, list[TestCase]]:
+    found: defaultdict[str, list[TestCase]] = defaultdict(list)
     for case in cases:
         found[case.name].append(case)
     return found
@@ -111,12 +111,12 @@ def review(
 # --- tests over the whole change -------------------------------------------------------------
 
 
-def _both_sides(files: list[_File]) -> tuple[list[Case], list[Case]]:
+def _both_sides(files: list[_File]) -> tuple[list[TestCase], list[TestCase]]:
     was = [case for file in files for case in file.was.cases]
     return was, [case for file in files for case in file.now.cases]
 
 
-def _removed(files: list[_File]) -> Iterator[Finding]:
+def _removed(files: list[_File]) -> Iterator[Weakening]:
     was, now = _both_sides(files)
     lost = sum(case.weight for case in was) - sum(case.weight for case in now)
     if lost <= 0:
@@ -127,10 +127,10 @@ def _removed(files: list[_File]) -> Iterator[Finding]:
     losing = [file.path for file in files if file.now.weight < file.was.weight]
     what = "1 test was" if lost == 1 else f"{lost} tests were"
     message = f"{what} removed in {_listed(losing)}" + (f": {gone}" if gone else "")
-    yield Finding(kind="tests_removed", path=losing[0], message=message)
+    yield Weakening(kind="tests_removed", path=losing[0], message=message)
 
 
-def _skipped(files: list[_File]) -> list[Finding]:
+def _skipped(files: list[_File]) -> list[Weakening]:
     messages = []
     for file in files:
         names = [old.name for old, new in file.survivors() if new.skipped and not old.skipped]
@@ -141,10 +141,10 @@ def _skipped(files: list[_File]) -> list[Finding]:
         if file.was.cases and file.now.focuses > file.was.focuses:
             words = f"only some tests are run in {file.path}: the others are left out"
             messages.append((file.path, words))
-    return [Finding(kind="tests_skipped", path=path, message=words) for path, words in messages]
+    return [Weakening(kind="tests_skipped", path=path, message=words) for path, words in messages]
 
 
-def _skipped_by_another_name(files: list[_File]) -> Iterator[Finding]:
+def _skipped_by_another_name(files: list[_File]) -> Iterator[Weakening]:
     """As many tests as before, but fewer that run: renamed or moved, and skipped on the way."""
     was, now = _both_sides(files)
     idle, running = (
@@ -155,10 +155,10 @@ def _skipped_by_another_name(files: list[_File]) -> Iterator[Finding]:
     if idle > 0 > running:
         paths = [file.path for file in files if any(case.skipped for case in file.now.cases)]
         message = f"{-running} fewer tests run in {_listed(paths)}: they are skipped now"
-        yield Finding(kind="tests_skipped", path=paths[0], message=message)
+        yield Weakening(kind="tests_skipped", path=paths[0], message=message)
 
 
-def _emptied(files: list[_File]) -> Iterator[Finding]:
+def _emptied(files: list[_File]) -> Iterator[Weakening]:
     for file in files:
         # A test that asserts through a helper has lines left; an emptied one has lost its own.
         names = [
@@ -168,10 +168,10 @@ def _emptied(files: list[_File]) -> Iterator[Finding]:
         ]
         if names:
             message = f"no longer asserting anything in {file.path}: {_listed(names)}"
-            yield Finding(kind="tests_emptied", path=file.path, message=message)
+            yield Weakening(kind="tests_emptied", path=file.path, message=message)
 
 
-def _fewer_asserts(files: list[_File]) -> Iterator[Finding]:
+def _fewer_asserts(files: list[_File]) -> Iterator[Weakening]:
     """Half of the assertions gone while the tests stay is no refactoring."""
     before = sum(old.asserts for file in files for old, _ in file.survivors())
     # Assertions may move into helpers and other tests, so everything on the new side counts.
@@ -184,7 +184,7 @@ def _fewer_asserts(files: list[_File]) -> Iterator[Finding]:
         if sum(case.asserts for case in file.now.cases) < sum(c.asserts for c in file.was.cases)
     ]
     message = f"{before - after} of {before} assertions are gone in {_listed(losing)}"
-    yield Finding(kind="asserts_removed", path=losing[0], message=message)
+    yield Weakening(kind="asserts_removed", path=losing[0], message=message)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -196,7 +196,7 @@ def _listed(names: Sequence[str]) -> str:
 # --- file by file ----------------------------------------------------------------------------
 
 
-def _file_findings(files: list[_File], scripts: set[str]) -> Iterator[Finding]:
+def _file_findings(files: list[_File], scripts: set[str]) -> Iterator[Weakening]:
     added = {file.after for file in files if file.before is None}
     for path, before, after in ((file.path, file.before, file.after) for file in files):
         if before is None:
@@ -205,10 +205,10 @@ def _file_findings(files: list[_File], scripts: set[str]) -> Iterator[Finding]:
         readable = is_countable(path) or suffix_of(path) in _DATA
         if after is None and is_test_path(path) and not readable and before not in added:
             message = f"the test file {path} was deleted"
-            yield Finding(kind="tests_removed", path=path, message=message)
+            yield Weakening(kind="tests_removed", path=path, message=message)
         for words in weakenings(path, before, after):
-            yield Finding(kind="config", path=path, message=f"{path}: {words}")
+            yield Weakening(kind="config", path=path, message=f"{path}: {words}")
         if path in scripts and not is_test_path(path):
             what = "deleted" if after is None else "changed"
             message = f"{path}, which a check runs, was {what}"
-            yield Finding(kind="check", path=path, message=message)
+            yield Weakening(kind="check", path=path, message=message)

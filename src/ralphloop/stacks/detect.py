@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.stacks.table import Rule, Sentence, Stack, Tool, load_stacks
+from ralphloop.stacks.known_stacks import Sentence, Stack, StackRule, Tool, load_stacks
 from ralphloop.text.plain import one_line
 
 _LARGEST_FILE = 1 << 20
@@ -145,7 +145,7 @@ class Directory:
         self._texts: dict[Path, str] = {}
         self._documents: dict[str, object] = {}
 
-    def meets(self, rule: Rule) -> bool:
+    def meets(self, rule: StackRule) -> bool:
         """Whether an entry of the table applies here."""
         return (
             (not rule.if_any or any(map(self.holds, rule.if_any)))

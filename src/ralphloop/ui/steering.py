@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable
 
 from ralphloop.errors import UsageError
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import BY, Request, RequestStatus
-from ralphloop.journal.store import Journal
-from ralphloop.proc.table import started_at
+from ralphloop.proc.process_table import started_at
 from ralphloop.proc.tree import is_inside
 from ralphloop.project import Project
 from ralphloop.room import claim

@@ -30,10 +30,10 @@ from ralphloop.project import Project
 from ralphloop.text.plain import one_line
 from ralphloop.ui import steering
 from ralphloop.ui.monitor import pages
+from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, LogLine, Source, nothing_known
 from ralphloop.ui.monitor.paint import RUNNING, plain_ascii
 from ralphloop.ui.monitor.panels import Screen, log_line, story_line
 from ralphloop.ui.monitor.screens import Dialog, Load, Panel, Paper, Reading, Rows, Search
-from ralphloop.ui.monitor.source import LOG_KEPT, Facts, LogLine, Source, nothing_known
 
 POLL_S = 0.2
 _PANELS = {

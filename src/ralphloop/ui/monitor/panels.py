@@ -22,8 +22,8 @@ from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import counted, one_line
 from ralphloop.ui import clock, number
 from ralphloop.ui.monitor import paint
+from ralphloop.ui.monitor.moments import Facts, LogLine, StoryRow
 from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Line, Span, Tone, cut, fit, line, plain
-from ralphloop.ui.monitor.source import Facts, LogLine, StoryRow
 
 _ENDINGS = {  # decision → how the state is called, and its tone
     "project_complete": ("COMPLETE", Tone.GOOD),

@@ -24,13 +24,13 @@ from ralphloop.ui.report.values import (
     MOST_SPANS,
     Cost,
     Group,
-    Note,
+    NextStep,
     Report,
+    ReportNote,
     Rung,
     Series,
     Span,
     Spending,
-    Step,
     StoryLine,
     Teller,
     Times,
@@ -179,22 +179,22 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
     )
 
 
-def _next_steps(groups: Iterable[Group], run: RunRecord) -> Iterator[Step]:
+def _next_steps(groups: Iterable[Group], run: RunRecord) -> Iterator[NextStep]:
     """What a person should do now, most urgent first."""
     by_key = {group.key: group for group in groups}
     for line in by_key["waiting"].stories[:_MOST_STEPS]:
-        yield Step(f"Answer {line.id}: {line.reason}")
+        yield NextStep(f"Answer {line.id}: {line.reason}")
     for line in by_key["review"].stories[:_MOST_STEPS]:
-        yield Step(f"Review {line.id}: {line.reason}", line.look)
+        yield NextStep(f"Review {line.id}: {line.reason}", line.look)
     for line in by_key["failed"].stories[:_MOST_STEPS]:
         if line.bring_back:
             words = f"{line.id} was set aside. To bring its unfinished work back:"
-            yield Step(words, line.bring_back)
+            yield NextStep(words, line.bring_back)
     if claimed := by_key["claimed"].count:
         words = f"{counted(claimed, 'story')} {'is' if claimed == 1 else 'are'} only claimed"
-        yield Step(f"{words}: look at the change, and set checks.commands in ralph.toml.")
+        yield NextStep(f"{words}: look at the change, and set checks.commands in ralph.toml.")
     if ending := ending_of(run.decision, run.reason):
-        yield Step(ending.advice, ending.command)
+        yield NextStep(ending.advice, ending.command)
 
 
 # --- what happened ---------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class _Events:
     """The few things only the event stream knows; it may be pruned, then they are missing."""
 
     def __init__(self, told: Iterable[LoopEvent], say: Teller) -> None:
-        self.notes: list[Note] = []
+        self.notes: list[ReportNote] = []
         self.first_circuit = ""
         warnings: dict[str, None] = {}
         for event in told:
@@ -212,13 +212,13 @@ class _Events:
                 case events.RunStarted(circuit=circuit) if not self.first_circuit:
                     self.first_circuit = str(circuit)
                 case events.RunStarted():
-                    self.notes.append(Note("the run was continued", event.at))
+                    self.notes.append(ReportNote("the run was continued", event.at))
                 case events.Preflight(warnings=said):
                     warnings.update((say(words), None) for words in said)
                 case events.RequestAnswered() as what:
                     who = "the agent" if what.by_agent else "a person"
                     words = f"{who} asked: {what.kind}; {what.answer}"
-                    self.notes.append(Note(say(words), event.at))
+                    self.notes.append(ReportNote(say(words), event.at))
         self.warnings = tuple(warnings)[:MOST_DECISIONS]
 
 
@@ -232,21 +232,21 @@ def _moves(night: Night, run: RunRecord, tally: Tally) -> list[Transition]:
 
 
 def _decisions(
-    run: RunRecord, notes: list[Note], waits: list[Wait], moves: list[Transition], say: Teller
-) -> list[Note]:
+    run: RunRecord, notes: list[ReportNote], waits: list[Wait], moves: list[Transition], say: Teller
+) -> list[ReportNote]:
     """Every decision with its reason, in order."""
     for move in moves:
         words = f"circuit {move.before} → {move.after}: {move.reason}"
-        notes.append(Note(say(words), move.at))
-    notes += [Note(say(f"waited: {wait.reason}"), wait.started_at) for wait in waits]
+        notes.append(ReportNote(say(words), move.at))
+    notes += [ReportNote(say(f"waited: {wait.reason}"), wait.started_at) for wait in waits]
     notes.sort(key=_at)
     if run.decision:
         words = f"ended the run: {run.decision}{': ' + run.reason if run.reason else ''}"
-        notes.append(Note(say(words), run.ended_at))
+        notes.append(ReportNote(say(words), run.ended_at))
     return notes
 
 
-def _at(item: Note | Transition) -> float:
+def _at(item: ReportNote | Transition) -> float:
     return item.at or 0.0
 
 

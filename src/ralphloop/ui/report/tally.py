@@ -17,8 +17,8 @@ from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.story_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
-from ralphloop.text.status import Status
-from ralphloop.ui.report.values import Cost, NearMiss, Note, Passed, Teller
+from ralphloop.text.status_block import Status
+from ralphloop.ui.report.values import Cost, NearMiss, Passed, ReportNote, Teller
 
 _MOST_EXAMPLES = 5
 _MOST_TAMPERING = 20
@@ -76,11 +76,11 @@ class Tally:
     spent: list[Cost] = field(default_factory=list)
     passes: list[Passed] = field(default_factory=list)
     moves: list[Transition] = field(default_factory=list)
-    decisions: list[Note] = field(default_factory=list)
-    tampering: list[Note] = field(default_factory=list)
+    decisions: list[ReportNote] = field(default_factory=list)
+    tampering: list[ReportNote] = field(default_factory=list)
     tampering_count: int = 0
     _row: tuple[str, str, bool] = ("", "", False)  # story, HEAD before it, did the agent commit
-    _near: dict[str, list[Note]] = field(default_factory=lambda: defaultdict(list))
+    _near: dict[str, list[ReportNote]] = field(default_factory=lambda: defaultdict(list))
     _near_counts: Counter[str] = field(default_factory=Counter)
 
     def see(self, it: IterationRecord) -> None:
@@ -155,8 +155,10 @@ class Tally:
             head, own = commit, False
         self._row = (story, head, own)
 
-    def _note(self, it: IterationRecord, words: str) -> Note:
-        return Note(self.say(words, _SHORT), it.finished_at, it.n, self.say(it.story or "", 60))
+    def _note(self, it: IterationRecord, words: str) -> ReportNote:
+        return ReportNote(
+            self.say(words, _SHORT), it.finished_at, it.n, self.say(it.story or "", 60)
+        )
 
 
 def _near_misses(it: IterationRecord) -> Iterator[tuple[str, str]]:

@@ -98,7 +98,7 @@ class Times(Fact):
     max_s: float
 
 
-class Note(Fact):
+class ReportNote(Fact):
     """Something that happened, in words."""
 
     words: str
@@ -113,10 +113,10 @@ class NearMiss(Fact):
     key: str
     title: str
     count: int
-    examples: tuple[Note, ...]
+    examples: tuple[ReportNote, ...]
 
 
-class Step(Fact):
+class NextStep(Fact):
     """Something to do next."""
 
     words: str
@@ -178,14 +178,14 @@ class Report(Fact):
     passed: int
     total: int
     groups: tuple[Group, ...]
-    next_steps: tuple[Step, ...]
+    next_steps: tuple[NextStep, ...]
     spending: Spending
     rungs: tuple[Rung, ...]  # of the ladder, or several agents that worked
     times: Times
-    decisions: tuple[Note, ...]
+    decisions: tuple[ReportNote, ...]
     decisions_left_out: int
     near_misses: tuple[NearMiss, ...]
-    tampering: tuple[Note, ...]
+    tampering: tuple[ReportNote, ...]
     tampering_left_out: int
     learnings: tuple[str, ...]
     warnings: tuple[str, ...]

@@ -44,7 +44,7 @@ from ralphloop.errors import InputError
 Words = tuple[str, ...]
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class StackRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """When an entry of the table applies."""
 
     if_any: Words = ()
@@ -52,18 +52,18 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     unless: Words = ()
 
 
-class Tool(Rule, frozen=True, kw_only=True):
+class Tool(StackRule, frozen=True, kw_only=True):
     title: str
     says: str = ""
     words: dict[str, Words] = {}
 
 
-class CheckRule(Rule, frozen=True, kw_only=True):
+class CheckRule(StackRule, frozen=True, kw_only=True):
     purpose: str
     command: Words
 
 
-class Sentence(Rule, frozen=True, kw_only=True):
+class Sentence(StackRule, frozen=True, kw_only=True):
     text: str
 
 
