@@ -50,7 +50,7 @@ bytecode: $(READY)
 	@$(BIN)/python -m compileall -q src
 
 pytest: $(READY) imports bytecode
-	$(BIN)/python -m pytest -n $(WORKERS) $(AGAIN); }
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(AGAIN); }
 
 fix: $(READY) ## Format and repair what ruff can repair
 	$(BIN)/ruff format .

@@ -100,7 +100,7 @@ def test_a_request_the_run_did_not_live_to_answer_is_told(tmp_path: Path) -> Non
         await until(pilot, lambda: app._asked)
         night.end("interrupted", "a person stopped the run")
         await until(pilot, lambda: "pause: the run ended before it could answer" in told(app))
-        assert "STOPPED" in header(app)
+        await until(pilot, lambda: "STOPPED" in header(app))
 
     steered(nights.running(tmp_path), steps)
 
