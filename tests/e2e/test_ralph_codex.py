@@ -153,7 +153,9 @@ def test_silence_in_the_middle_of_an_answer_is_ended(server: ModelServer, world:
     assert_done(made, made.ralph("run"))
     assert time.monotonic() - began < 40
     assert server.requests[0].abandoned
-    assert_billed(made, server)
+    found = counted(made.status())
+    assert found.output == server.billed.output
+    assert found.input > server.billed.input  # the silent start is estimated by its prompt
 
 
 def test_killing_the_launcher_leaves_nothing_behind(server: ModelServer, world: World) -> None:
