@@ -163,9 +163,6 @@ def _limits(at: GateInput) -> Decision | None:
         return _decision(ExitDecision.USAGE_LIMIT, "the usage limit is reached")
     if stops and at.reserve:
         return _decision(ExitDecision.USAGE_LIMIT, at.reserve)
-    if 0 < at.policy.limits.max_iterations <= (used := at.state.iterations):
-        words = f"{used} iterations were allowed and are used"
-        return _decision(ExitDecision.MAX_ITERATIONS, words)
     return at.limit
 
 

@@ -70,7 +70,10 @@ def named(limits: Limits) -> dict[str, float]:
 def reached(limits: Limits, totals: Totals, at: float = 0.0) -> Decision | None:
     """The budget that is used up, if one is; its setting is named, for the advice at the end."""
     word, used = ExitDecision.BUDGET_EXHAUSTED, ""
-    if 0 < limits.max_cost_usd <= totals.cost_usd:
+    if 0 < limits.max_iterations <= totals.iterations:
+        word = ExitDecision.MAX_ITERATIONS
+        used = f"{totals.iterations} iterations were allowed and are used"
+    elif 0 < limits.max_cost_usd <= totals.cost_usd:
         used = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
         used += " (limits.max_cost_usd)"
     elif 0 < limits.max_tokens <= totals.fresh_tokens:
@@ -81,9 +84,6 @@ def reached(limits: Limits, totals: Totals, at: float = 0.0) -> Decision | None:
         used += " (limits.max_time)"
     elif 0 < limits.ends_at <= at:
         used = f"it is {clock_time(at, at)}, the run was to end at {_end(limits)} (limits.until)"
-    elif 0 < limits.max_iterations <= totals.iterations:
-        word = ExitDecision.MAX_ITERATIONS
-        used = f"{totals.iterations} iterations were allowed and are used"
     return Decision(word=word, reasons=(used,)) if used else None
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from ralphloop.core import Value
 from ralphloop.text.durations import clock_time
 
@@ -42,10 +44,10 @@ def valid(windows: Windows, at: float) -> Windows:
     return tuple(one for one in windows if one.resets_at is None or one.resets_at > at)
 
 
-def updated(known: Windows, told: Iterable[Window]) -> Windows:
-    """What is known, with what was told last."""
-    newest = {(one.agent, one.kind): one for one in (*known, *told)}
-    return tuple(newest.values())
+def updated(known: Windows, told: Iterable[Window], agent: str = "") -> Windows:
+    """What is known, with what was told last, of that agent where it does not say of whom."""
+    new = (replace(one, agent=one.agent or agent) for one in told)
+    return tuple({(one.agent, one.kind): one for one in (*known, *new)}.values())
 
 
 def too_full(windows: Windows, reserve: float, *, agent: str, at: float) -> Windows:

@@ -321,7 +321,7 @@ def _counters(state: RunState, one: Weighed) -> RunState:
         startup_errors=startup,
         paid_failures=failures,
         silent_stalls=state.silent_stalls + 1 if result.is_silent else 0,
-        quota=updated(state.quota, (replace(window, agent=one.start.agent) for window in told)),
+        quota=updated(state.quota, told, one.start.agent),
         unanswered=state.unanswered + (result.asked is not None and result.asked.status is None),
         outages=state.outages + 1 if infrastructure else 0,
     )
@@ -382,10 +382,11 @@ def _used(state: RunState, start: Start, result: Result, evidence: Evidence) -> 
     """What the run has used, this start's money and tokens included."""
     if evidence.used is None:
         known = Totals(cost_usd=state.cost_usd, active_s=state.active_s)
-        return replace(known, input_tokens=state.tokens)
+        return replace(known, input_tokens=state.tokens, iterations=state.iterations)
     before, now = evidence.used, used(result.response, start.state, result.asked)
     return replace(
         before,
+        iterations=state.iterations,
         cost_usd=before.cost_usd + max(0.0, now.cost_usd or 0.0),
         input_tokens=before.input_tokens + now.fresh_tokens,
     )

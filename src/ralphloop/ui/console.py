@@ -15,12 +15,15 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from msgspec.structs import replace
 
 from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.model import ExitDecision, Outcome
-from ralphloop.core.quota import quota_words
+from ralphloop.core.quota import Windows, quota_words, updated
 from ralphloop.core.totals import money, spent_words
 from ralphloop.text.durations import clock_time, format_duration, parse_iso
 from ralphloop.text.plain import clean, counted, one_line, some
@@ -64,6 +67,24 @@ class PlainConsole:
         return None
 
 
+@dataclass
+class _Shown:
+    """What the status line tells: how the session began, and what came since."""
+
+    run: events.RunStarted = field(default_factory=events.RunStarted)
+    cost: float = 0.0
+    unpriced: int = 0
+    tokens: int = 0
+    passed: int = 0
+    circuit: str = "CLOSED"
+    quota: Windows = ()
+    iteration: int | None = None
+    story: str | None = None
+    title: str = ""
+    action: str = ""
+    wait: tuple[str, float] | None = None
+
+
 class LiveConsole(PlainConsole):
     """Lines above, a status below that is redrawn twice a second."""
 
@@ -71,7 +92,7 @@ class LiveConsole(PlainConsole):
         super().__init__(verbosity=verbosity)
         self._live: Live | None = None
         self._began = time.monotonic()
-        self._facts: dict[str, Any] = {"circuit": "CLOSED", "cost": 0.0, "unpriced": 0}
+        self._facts = _Shown()
         self._sign = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -122,58 +143,56 @@ class LiveConsole(PlainConsole):
         facts = self._facts
         self._sign = time.monotonic()
         match event.what:
-            case events.RunStarted() as what:
-                facts.update(passed=what.passed, total=what.stories, circuit=what.circuit)
-                facts.update(cost=what.cost_usd, unpriced=what.unpriced, tokens=what.tokens)
-                facts.update(max_cost_usd=what.max_cost_usd, max_time_s=what.max_time_s)
-                facts.update(max_tokens=what.max_tokens, quota=what.quota)
-                self._began = self._sign - what.active_s  # of a session that may be continued
+            case events.RunStarted() as run:
+                facts.run, facts.circuit, facts.quota = run, run.circuit, run.quota
+                self._began = self._sign - run.active_s  # of a session that may be continued
             case events.RequestAnswered(max_cost_usd=float(cost), max_time_s=float(time_s)) as what:
-                facts.update(max_cost_usd=cost, max_time_s=time_s, max_tokens=what.max_tokens or 0)
+                raised = {"max_cost_usd": cost, "max_time_s": time_s}
+                facts.run = replace(facts.run, **raised, max_tokens=what.max_tokens or 0)
             case events.IterationStarted() as what:
-                facts.update(iteration=event.iteration, story=what.story, title=what.title)
-                facts.update(wait=None, action="starting")
+                facts.iteration, facts.story, facts.title = event.iteration, what.story, what.title
+                facts.wait, facts.action = None, "starting"
             case events.AgentStep() as what:
-                facts["action"] = f"{what.kind}: {what.summary}"
+                facts.action = f"{what.kind}: {what.summary}"
             case events.IterationFinished() as what:
-                facts["cost"] += what.spent.cost_usd
-                facts["unpriced"] += what.spent.unpriced
-                facts["tokens"] += what.spent.fresh_tokens
-                facts["action"] = str(what.iteration.analysis.outcome)
-                facts["quota"] = what.iteration.response.windows or facts.get("quota", ())
+                facts.cost += what.spent.cost_usd
+                facts.unpriced += what.spent.unpriced
+                facts.tokens += what.spent.fresh_tokens
+                facts.action = str(what.iteration.analysis.outcome)
+                kept = what.iteration
+                facts.quota = updated(facts.quota, kept.response.windows, kept.agent)
             case events.StoryPassed():
-                facts["passed"] = facts.get("passed", 0) + 1
+                facts.passed += 1
             case events.CircuitChanged(after=after):
-                facts["circuit"] = after
+                facts.circuit = after
             case events.Waiting(until=until, reason=reason):
-                facts["wait"] = (reason, parse_iso(until)) if until else None
+                facts.wait = (reason, parse_iso(until)) if until else None
 
     def _status(self) -> RenderableType:
         from rich.text import Text
 
-        facts, now = self._facts, time.monotonic()
-        passed, total = facts.get("passed", 0), facts.get("total", 0)
+        facts, run, now = self._facts, self._facts.run, time.monotonic()
+        passed, total = run.passed + facts.passed, run.stories
         filled = _BAR * passed // total if total else 0
         bar = f"{'█' * filled}{'░' * (_BAR - filled)} {passed}/{total}"
         text = Text(bar if total else "plain loop", no_wrap=True, overflow="ellipsis")
-        if facts.get("iteration"):
-            text.append(f"  [{facts['iteration']}] {facts.get('story') or 'the prompt'}", "bold")
-            text.append(f" {one_line(str(facts.get('title', '')), 40)}")
-        longest, budget = facts.get("max_time_s"), facts.get("max_cost_usd")
+        if facts.iteration:
+            text.append(f"  [{facts.iteration}] {facts.story or 'the prompt'}", "bold")
+            text.append(f" {one_line(facts.title, 40)}")
         text.append(f"\n{format_duration(now - self._began)}")
-        text.append(f" of {format_duration(longest)}" if longest else "")
-        text.append(f"  {spent_words(facts['cost'], facts['unpriced'])}")
-        text.append(f" of {money(budget)}" if budget else "")
-        if most := facts.get("max_tokens"):
-            text.append(f"  {facts['tokens']:,} of {most:,} tokens")
-        quota = quota_words(facts.get("quota", ()), time.time())
+        text.append(f" of {format_duration(run.max_time_s)}" if run.max_time_s else "")
+        text.append(f"  {spent_words(run.cost_usd + facts.cost, run.unpriced + facts.unpriced)}")
+        text.append(f" of {money(run.max_cost_usd)}" if run.max_cost_usd else "")
+        if run.max_tokens:
+            text.append(f"  {run.tokens + facts.tokens:,} of {run.max_tokens:,} tokens")
+        quota = quota_words(facts.quota, time.time())
         text.append(f"  {quota}" if quota else "")
-        text.append("  circuit ").append(facts["circuit"], _CIRCUITS.get(facts["circuit"], ""))
-        if facts.get("wait"):
-            reason, until = facts["wait"]
+        text.append("  circuit ").append(facts.circuit, _CIRCUITS.get(facts.circuit, ""))
+        if facts.wait:
+            reason, until = facts.wait
             left = format_duration(max(0, until - time.time()))
             return text.append(f"  waiting {left}: {one_line(reason, 60)}", "dim")
-        action = one_line(str(facts.get("action", "")), 60)
+        action = one_line(facts.action, 60)
         return text.append(f"  {action} ({format_duration(now - self._sign)} ago)", "dim")
 
 
