@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "ralphloop"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 500
-MOST_LINES = 35_500  # whoever adds a room may raise it; 40,000 is the end of that
+MOST_LINES = 40_000  # with every room that is planned; whoever makes the house smaller lowers it
 MOST_MODULES = 190
 
 # A file name in several rooms stands for the same thing there: a command and what it commands, an
