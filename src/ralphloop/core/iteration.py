@@ -16,6 +16,7 @@ from ralphloop.core.grading import StoryVerdict
 from ralphloop.core.model import (
     Analysis,
     ChangedFiles,
+    CheckResult,
     Decision,
     Evidence,
     ExitDecision,
@@ -246,6 +247,13 @@ class Iteration(Value, kw_only=True):
         return self.stopped_because or self.response.reason
 
 
+def _in_numbers(checks: tuple[CheckResult, ...] | None) -> tuple[CheckResult, ...] | None:
+    """Without the names of all tests: there may be thousands, and the run keeps its newest."""
+    if checks is None:
+        return None
+    return tuple(msgspec.structs.replace(result, report=None) for result in checks)
+
+
 def kept(one: Weighed, decision: Decision) -> Iteration:
     """The iteration as the journal keeps it."""
     start, result, evidence, story = one.start, one.result, one.evidence, one.start.story
@@ -259,7 +267,9 @@ def kept(one: Weighed, decision: Decision) -> Iteration:
         asked=KeptAnswer.of(result.asked) if result.asked else None,
         end=result.end,
         stopped_because=result.stopped_because,
-        evidence=msgspec.structs.replace(evidence, changed=ChangedFiles()),
+        evidence=msgspec.structs.replace(
+            evidence, changed=ChangedFiles(), checks=_in_numbers(evidence.checks)
+        ),
         changed=evidence.changed,
         analysis=one.analysis,
         verdict=one.verdict,

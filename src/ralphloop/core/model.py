@@ -17,6 +17,7 @@ from enum import StrEnum
 import msgspec
 
 from ralphloop.core import Value as Value  # noqa: PLC0414
+from ralphloop.core.proof import TestCounts, TestReport
 from ralphloop.core.quota import Windows
 from ralphloop.core.story import Story
 from ralphloop.core.totals import TOKENS as TOKENS  # noqa: PLC0414 - a home for them too
@@ -168,6 +169,8 @@ class CheckResult(Value, kw_only=True):
     duration_s: float = 0.0
     flaky: bool = False
     failing_tests: tuple[str, ...] = ()
+    report: TestReport | None = None  # test by test, where the runner gives one; never journaled
+    counts: TestCounts | None = None  # in numbers, as far as they are known
 
 
 class Comparison(Value, frozen=True, kw_only=True):
