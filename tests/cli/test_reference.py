@@ -17,7 +17,7 @@ from ralphloop.night.look import look
 from ralphloop.project import Project
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-STEERING = {"pause", "resume", "skip", "retry", "note", "budget"}
+STEERING = {"answer", "pause", "resume", "skip", "retry", "note", "budget"}
 
 
 def text(name: str) -> str:

@@ -63,7 +63,7 @@ def test_a_question_is_a_next_step_whatever_ended_the_run(
     night.story("S-2", standing=Standing.BLOCKED, reason="Which key?")
     night.end("budget_exhausted", "$5.00 of $5.00 is spent")
     asks, on = data(run_ralph, tmp_path)["next"]
-    assert asks == "1 story waits for you: `ralph stories` says for what"
+    assert asks == "1 story waits for you: `ralph answer` shows for what"
     assert "--max-cost" in on
     night.end("blocked", "S-2 waits for a person: Which key?")
     assert len(data(run_ralph, tmp_path)["next"]) == 1
@@ -182,7 +182,7 @@ def test_a_run_that_gets_ready_is_running(tmp_path: Path, run_ralph: RunRalph) -
         ("max_iterations", "50 iterations", "--max-iterations"),
         ("budget_exhausted", "$20.00 is spent", "--max-cost"),
         ("usage_limit", "resets at 7", "Once the usage limit is lifted"),
-        ("blocked", "S-1 waits for a person: which key?", "Give it what it asks for"),
+        ("blocked", "S-1 waits for a person: which key?", "Answer it (ralph answer)"),
         ("no_runnable_story", "all are set aside", "See ralph stories"),
         ("test_saturation", "only tests", "Look at the story"),
         ("error", "not logged in", "(ralph doctor), then: `ralph run --continue`"),

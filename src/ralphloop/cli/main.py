@@ -38,6 +38,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "analyze": Entry("ralphloop.cli.decisions:analyze", "Weigh one agent output and decide"),
+    "answer": Entry("ralphloop.cli.steering:answer", "Answer what a story waits for"),
     "budget": Entry("ralphloop.cli.steering:budget", "Raise what the run may cost or take"),
     "circuit": Entry("ralphloop.cli.steering:circuit", "Show or reset the circuit breaker"),
     "clean": Entry("ralphloop.cli.clean:clean", "Remove the transcripts of old runs"),

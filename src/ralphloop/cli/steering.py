@@ -8,7 +8,9 @@ until the run has ended.  The circuit outlives runs: without one it is reset in 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -23,6 +25,7 @@ from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy
+from ralphloop.core.story_state import Standing
 from ralphloop.errors import JournalError, LockedError, UsageError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
@@ -31,6 +34,7 @@ from ralphloop.journal.records import RequestStatus, RunStatus
 from ralphloop.journal.session import load_circuit, save_circuit
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
 from ralphloop.night.look import look
+from ralphloop.night.values import Night
 from ralphloop.project import Project, find_project
 from ralphloop.room import claim
 from ralphloop.text.durations import elapsed, format_duration
@@ -39,7 +43,8 @@ from ralphloop.ui.steering import ask, settled
 _PATIENCE_S = 5.0
 _STEP_S = 0.1
 _RECOVERS = "`ralph run --continue` recovers it."
-_VERBS = {"note": "take a note", "budget": "raise its budget"}
+_BETWEEN = frozenset({"answer", "note", "budget", "skip", "retry"})
+_VERBS = {"answer": "take your answer", "note": "take a note", "budget": "raise its budget"}
 _COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
 _SHOWN = 10
 
@@ -49,6 +54,55 @@ _SHOWN = 10
 def note(text: tuple[str, ...]) -> None:
     """Add a note to the prompts to come, such as: use the v2 API."""
     _ask("note", text=" ".join(text))
+
+
+@click.command()
+@click.argument("story", required=False)
+@click.argument("text", nargs=-1)
+def answer(story: str | None, text: tuple[str, ...]) -> None:
+    """Answer what a story waits for; without words an editor opens, without a story all are shown.
+
+    The story is open again, its next prompt has your words, and nothing that was tried before
+    counts against it.
+
+    \b
+    ralph answer                          what waits for you
+    ralph answer US-010 "Use the v2 API"  whether a run goes on or not
+    """
+    waiting = questions(look(find_project(), now=time.time()))
+    if story is None:
+        output.emit_lines(_asked(waiting))
+        return
+    words = " ".join(text) or _edited(story, waiting.get(story, ""))
+    _ask("answer", story=story, text=words)
+
+
+def questions(night: Night) -> dict[str, str]:
+    """The stories that wait for a person, each with what it asks."""
+    return {
+        seen.story.id: seen.state.reason
+        for seen in night.counted
+        if seen.standing is Standing.BLOCKED
+    }
+
+
+def _asked(waiting: dict[str, str]) -> Iterator[str]:
+    for story, question in waiting.items():
+        yield from output.row("?", f"{output.safe(story)}: {output.safe(question)}", width=2)
+        yield from output.row("", f'ralph answer {shlex.quote(story)} "…"', width=2)
+    if not waiting:
+        yield "No story waits for you."
+
+
+def _edited(story: str, question: str) -> str:
+    if not sys.stdin.isatty():
+        raise UsageError("the answer has no words", f'ralph answer {story} "…"')
+    asked = "".join(f"# {line}\n" for line in question.splitlines())
+    written = click.edit(f"\n{asked}# Your answer; lines that begin with # are left out.\n")
+    lines = [line for line in (written or "").splitlines() if not line.startswith("#")]
+    if not (words := "\n".join(lines).strip()):
+        raise UsageError("nothing was written, so nothing was answered", f"ralph answer {story}")
+    return words
 
 
 @click.command()
@@ -66,6 +120,12 @@ def _ask(kind: str, **payload: object) -> None:
     """Ask, wait a moment for the answer, and print what there is to say."""
     project = find_project()
     holder = running(project)
+    if holder is None and kind in _BETWEEN:
+        from ralphloop.loop.between import ask_between_runs
+
+        answered = ask_between_runs(project, kind, payload)
+        output.emit_lines([output.safe(f"{answered[0].upper()}{answered[1:]}.")])
+        return
     if holder is None:
         raise UsageError("no run is going on here", "`ralph run --continue` goes on with one.")
     request = ask(project, holder.run, kind, payload, time.time())

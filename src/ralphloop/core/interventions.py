@@ -11,10 +11,16 @@ from msgspec.structs import replace
 
 from ralphloop.core import breaker
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import Value
+from ralphloop.core.model import Circuit, Value
 from ralphloop.core.policy import Policy, Share
 from ralphloop.core.run_state import RunState
-from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, VerifySeen
+from ralphloop.core.story_state import (
+    MAX_FAILURE_CHARS,
+    Answer,
+    Standing,
+    StoryState,
+    VerifySeen,
+)
 from ralphloop.text.plain import counted, one_line, some
 
 MOST_REFUSED = 2  # stories in a row
@@ -37,6 +43,14 @@ class StoryMoved(Intervention, kw_only=True, tag="story_moved"):
 
     story: str
     aside: str = ""  # why; empty: it is open again
+
+
+class Answered(Intervention, kw_only=True, tag="answered"):
+    """A person answered what a story waits for, or told more about it."""
+
+    story: str
+    text: str
+    at: float | None = None
 
 
 class MarkedByHand(Intervention, kw_only=True, tag="marked_by_hand"):
@@ -104,6 +118,7 @@ AnyIntervention = (
     CircuitReset
     | CooledDown
     | StoryMoved
+    | Answered
     | MarkedByHand
     | SecondChance
     | Reopened
@@ -129,22 +144,23 @@ def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunSt
             return replace(state, breaker=cooled)
         case CommitRefused():
             return _refused(state, change, policy)
+        case Answered(story=story) if state.breaker.circuit is not Circuit.OPEN:
+            words = f"a person answered {story}"  # what was tried without it says nothing now
+            fresh = breaker.reset(state.breaker, iteration=state.starts, at=change.at, reason=words)
+            state = replace(state, breaker=fresh)
         case Committed():
             commits = state.commits + (not change.commitless)
             state = replace(state, refused=0, commits=commits)
     return state.with_stories(_stories(state, change))
 
 
-def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: PLR0911
+def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: C901, PLR0911
     """The stories that a change moves, as they are after it."""
     match change:
-        case StoryMoved(story=story, aside=aside):
-            moved = {
-                "standing": Standing.SET_ASIDE if aside else Standing.OPEN,
-                "second_chance": bool(aside),
-            }
-            one = replace(state.story(story), **moved, reason=aside, attempts=0, saturated=False)
-            return {story: replace(one, share=Share(), refusals=0)}
+        case StoryMoved(story=story):
+            return {story: _moved(state.story(story), change)}
+        case Answered(story=story):
+            return {story: _answered(state.story(story), change)}
         case MarkedByHand(marks=marks):
             return {story: _by_hand(state.story(story), mark) for story, mark in marks.items()}
         case SecondChance(story=story):
@@ -176,6 +192,18 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
             reason = "; ".join(filter(None, (one.reason, kept if is_news else "")))
             return {story: replace(one, saved_ref=ref, start_tree="", reason=reason)}
     return {}
+
+
+def _moved(state: StoryState, change: StoryMoved) -> StoryState:
+    standing = Standing.SET_ASIDE if change.aside else Standing.OPEN
+    fresh = {"attempts": 0, "saturated": False, "share": Share(), "refusals": 0}
+    chance = bool(change.aside)
+    return replace(state, **fresh, standing=standing, second_chance=chance, reason=change.aside)
+
+
+def _answered(state: StoryState, change: Answered) -> StoryState:
+    question = state.reason if state.standing is Standing.BLOCKED else ""
+    return state.taken_up(Answer(text=change.text, question=question))
 
 
 def _second_chance(state: StoryState, change: SecondChance) -> StoryState:

@@ -220,9 +220,7 @@ ENDINGS: dict[str, Ending] = {
     ExitDecision.TEST_SATURATION: Ending(
         "only tests were written", "Look at the story, then:", _ON
     ),
-    ExitDecision.BLOCKED: Ending(
-        "waits for you", "Give it what it asks for (ralph stories), then:", _ON
-    ),
+    ExitDecision.BLOCKED: Ending("waits for you", "Answer it (ralph answer), then:", _ON),
     ExitDecision.MAX_ITERATIONS: Ending(
         "out of iterations", "To go on with more of them:", f"{_ON} --max-iterations N"
     ),

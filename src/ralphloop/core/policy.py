@@ -8,6 +8,7 @@ to wait, is computed from the journal.
 """
 
 from enum import StrEnum
+from typing import Self
 
 import msgspec
 
@@ -43,6 +44,12 @@ class Extra(Value, kw_only=True):
     time_s: float = 0.0
     iterations: int = 0
     ends_at: float = 0.0  # what `until` meant when the session began, or when it was said last
+
+    def raised_by(self, **more: float) -> Self:
+        """With so much more of each."""
+        return msgspec.structs.replace(
+            self, **{name: getattr(self, name) + amount for name, amount in more.items()}
+        )
 
 
 def raised(limits: Limits, extra: Extra) -> Limits:

@@ -19,6 +19,8 @@ from ralphloop.core.progress import Memory, WindowEntry
 from ralphloop.core.quota import Windows
 from ralphloop.core.story_state import Standing, StoryState
 
+_MAX_NOTES = 10
+
 
 class RunState(Value, kw_only=True):
     """A run between two iterations."""
@@ -74,6 +76,11 @@ class Desk(Value, kw_only=True):
     extra: Extra = Extra()
     notes: tuple[str, ...] = ()
     paused: str = ""
+
+    def noted(self, text: str) -> Self:
+        """With something for the prompts to come, once, and not without end."""
+        notes = tuple(dict.fromkeys((*self.notes, text)))[-_MAX_NOTES:]
+        return msgspec.structs.replace(self, notes=notes)
 
 
 class Session(msgspec.Struct):

@@ -16,6 +16,8 @@ from ralphloop.core.progress import Footprint
 from ralphloop.core.story import Story
 
 MAX_FAILURE_CHARS = 16_000
+MAX_ANSWERS = 5
+MAX_ANSWER_CHARS = 4_000
 
 
 class Standing(StrEnum):
@@ -30,6 +32,13 @@ class VerifySeen(Value, kw_only=True):
 
     argv: tuple[str, ...]
     status: CheckStatus
+
+
+class Answer(Value, kw_only=True):
+    """What a person said about a story, and the question it answers, if there was one."""
+
+    text: str
+    question: str = ""
 
 
 class StoryState(Value, kw_only=True):
@@ -53,6 +62,7 @@ class StoryState(Value, kw_only=True):
     findings: tuple[str, ...] = ()  # for the next prompt
     challenged: tuple[str, ...] = ()  # tampering that was put to the agent
     asked: tuple[Story, ...] = ()  # stories it removed or weakened, as they were
+    answers: tuple[Answer, ...] = ()  # a person's words, for every prompt to come
     leftovers: tuple[str, ...] = ()  # processes that had to be stopped
     session_id: str = ""  # of the agent's own conversation
     session_agent: str = ""  # whose conversation that is
@@ -68,6 +78,24 @@ class StoryState(Value, kw_only=True):
     def fresh_conversation(self) -> Self:
         """The state for a start that does not go on with the agent's own conversation."""
         return msgspec.structs.replace(self, session_id="", session_agent="", session_usage=Usage())
+
+    def taken_up(self, answer: Answer) -> Self:
+        """Open again with a person's words; nothing that was before counts against it."""
+        return msgspec.structs.replace(
+            self,
+            standing=Standing.OPEN,
+            grade="",
+            reason="",
+            attempts=0,
+            share=Share(),
+            unclaimed=0,
+            trail=(),
+            refusals=0,
+            test_row=0,
+            saturated=False,
+            second_chance=False,
+            answers=(*self.answers, answer)[-MAX_ANSWERS:],
+        )
 
     def put_aside(self, reason: str, *, others: bool) -> Self:
         """Set aside; where no other story can run, its second chance comes first."""

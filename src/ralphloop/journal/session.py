@@ -9,18 +9,27 @@ import msgspec
 
 from ralphloop.core import readable
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.interventions import AnyIntervention, intervene
+from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import Desk, Frozen, RunState, Session, first_state
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import JournalError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import CIRCUIT_KEY, Queries
 
+NOTES_KEY = "notes"  # said between two runs, for the next
 _PARTS = {Frozen: "frozen", Desk: "desk", RunState: "beginning"}
 
 
 def save_part(journal: Journal, session: Session, part: Frozen | Desk | RunState) -> None:
     """Keep what was fixed and what a person changed, and for a replay the first state."""
     journal.set_meta(f"{_PARTS[type(part)]}:{session.run}", part)
+
+
+def change_desk(journal: Journal, session: Session, desk: Desk) -> None:
+    """What a person changed of the run itself, here and in the journal."""
+    session.desk = desk
+    save_part(journal, session, desk)
 
 
 def load_beginning(journal: Queries, run: str) -> RunState | None:
@@ -62,6 +71,23 @@ def _session(journal: Queries, run: str, read: Callable[[object, type[Any]], Any
         number=journal.next_number(run) - 1,
         quota=dict(journal.meta(quota_key(run)) or {}),
     )
+
+
+def change_session(
+    journal: Journal, session: Session, change: AnyIntervention, policy: Policy, *, now: float
+) -> None:
+    """Change a session outside of an iteration, here and in the journal."""
+    before = session.state
+    state = intervene(before, change, policy)
+    if state == before:
+        return
+    moved = {
+        name: story for name, story in state.stories.items() if before.stories.get(name) != story
+    }
+    journal.intervene(
+        session.run, change, after=session.number, now=now, state=state, stories=moved
+    )
+    session.state = state
 
 
 def quota_key(run: str) -> str:

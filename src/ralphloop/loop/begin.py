@@ -217,6 +217,7 @@ def brief(
         story_description=story.description,
         criteria=story.criteria,
         story_notes=story.notes,
+        answers=[(answer.question, answer.text) for answer in state.answers],
         verify=shlex.join(story.verify) if story.verify else "",
         checks=[shlex.join(argv) for argv in session.frozen.checks],
         position=f"{stories.passed} of {stories.total} stories have passed",

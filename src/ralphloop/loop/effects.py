@@ -36,7 +36,6 @@ from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import Passing
 from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
-from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.own_files import never_committed, project_prefix
@@ -107,7 +106,7 @@ def _set_aside(runner: Runner, number: int, effect: SaveLeftovers) -> Steps[None
     if files:
         runner.emit(LeftoversKept(story=story, ref=saved.ref, files=files), number)
     if still_there := "; ".join(filter(None, (saved.problem, *saved.left))):
-        add_note(runner, f"changes of {story}, set aside, are still there: {still_there}")
+        runner.add_note(f"changes of {story}, set aside, are still there: {still_there}")
 
 
 def _named_first(runner: Runner, story: str, files: tuple[str, ...]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from ralphloop.core import breaker
 from ralphloop.core.events import Preflight, RunStarted
 from ralphloop.core.interventions import CircuitReset, Reopened
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit, Decision, ExitDecision
-from ralphloop.core.planning import ENDINGS, unless_taken_away
+from ralphloop.core.planning import ENDINGS, choose, unless_taken_away
 from ralphloop.core.run_state import Frozen, Session, first_state
 from ralphloop.core.story_state import load_states
 from ralphloop.core.totals import spent_words
@@ -43,7 +43,7 @@ from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.lock import RunLock, neighbours
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
-from ralphloop.journal.session import load_circuit, load_session, save_part
+from ralphloop.journal.session import NOTES_KEY, load_circuit, load_session, save_part
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import EndedRun, end_run
 from ralphloop.loop.loop import run_loop
@@ -209,7 +209,7 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
         pid_started=started_at(os.getpid()) or 0.0,
         config=storable(runner.config),
     )
-    if record.decision in _A_PERSON_WENT_ON:
+    if record.decision in _A_PERSON_WENT_ON and not _has_something_to_do(runner):
         runner.intervene(Reopened(waiting_only=True))
     _ready(runner, report, tell)
     totals = runner.totals()  # what was recovered just now is part of it
@@ -221,6 +221,12 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
     )
     _started(runner, continued=True)
     return runner
+
+
+def _has_something_to_do(runner: Runner) -> bool:
+    """A person answered some of the questions: the other stories still wait for theirs."""
+    stories = runner.story_list()
+    return stories is not None and choose(stories, runner.session.stories) is not None
 
 
 def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> Steps[Runner]:
@@ -266,6 +272,9 @@ def _ready(runner: Runner, report: PreflightReport, tell: Callable[[str], None])
         tell(f"warning: {line}")
     for story, reason in take_back(runner, agent_ran=False).items():
         tell(f"{story} is open again: {reason}.")
+    for note in runner.journal.meta(NOTES_KEY) or ():
+        runner.add_note(note)
+    runner.journal.set_meta(NOTES_KEY, [])
     if runner.setup.options.reset_circuit:
         runner.intervene(CircuitReset(at=runner.clock()))
 
@@ -277,8 +286,7 @@ def _set_end(runner: Runner, *, continued: bool) -> None:
         return
     ends_at = next_clock(until, now) if until else 0.0
     extra = msgspec.structs.replace(desk.extra, ends_at=ends_at)
-    runner.session.desk = msgspec.structs.replace(desk, extra=extra)
-    save_part(runner.journal, runner.session, runner.session.desk)
+    runner.change_desk(msgspec.structs.replace(desk, extra=extra))
 
 
 def _started(runner: Runner, *, continued: bool) -> None:

@@ -33,7 +33,6 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import InputError, Level
 from ralphloop.loop.prepare import PROMPT_NAME
-from ralphloop.loop.requests import add_note
 from ralphloop.loop.runner import Runner
 from ralphloop.project import CONFIG_NAME, agent_directories
 from ralphloop.repo import private_git
@@ -75,7 +74,7 @@ def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: by
     if is_on(repo, branch):
         return ""
     there = repo.branch() or "no branch"
-    add_note(runner, f"Do not switch branches: stay on {branch}.")
+    runner.add_note(f"Do not switch branches: stay on {branch}.")
     if return_to_branch(repo, branch, since=before.head, head=repo.head()):
         remark = f"the agent switched from {branch} to {there}; its commits are on {branch} again"
         runner.remarks = (*runner.remarks, remark)

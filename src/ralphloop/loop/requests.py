@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import msgspec
 
 from ralphloop.core.events import RequestAnswered
-from ralphloop.core.interventions import CircuitReset, StoryMoved
+from ralphloop.core.interventions import Answered, AnyIntervention, CircuitReset, StoryMoved
 from ralphloop.core.policy import named
-from ralphloop.core.run_state import Desk
-from ralphloop.core.story_state import Standing
+from ralphloop.core.run_state import Session
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import MAX_ANSWER_CHARS, Standing
 from ralphloop.journal.records import BY, Request
-from ralphloop.journal.session import save_part
 from ralphloop.loop.runner import Runner
 from ralphloop.text.durations import format_duration, parse_duration
-from ralphloop.text.plain import counted, one_line
+from ralphloop.text.plain import clean, counted, one_line
 
-_MAX_NOTES = 10
 _SAME_START_S = 2.0  # two processes may round the time of boot differently
 MOST_DOLLARS = 1e6
 MOST_TOKENS = 10**12
@@ -32,7 +32,7 @@ def handle_requests(runner: Runner) -> None:
         by_agent = _is_agents(runner, request.payload)
         try:
             answer = _answered(runner, request, by_agent=by_agent)
-        except _Refused as error:
+        except Refused as error:
             answer, refused = str(error), True
         runner.journal.answer_request(request.id, answer, now=runner.clock(), refused=refused)
         told = RequestAnswered(
@@ -42,21 +42,25 @@ def handle_requests(runner: Runner) -> None:
         runner.emit(msgspec.structs.replace(told, **moved))
 
 
+class Steered(Protocol):
+    """A run that a person can change: one that goes on, or the last one while none does."""
+
+    session: Session
+
+    def clock(self) -> float: ...
+    def intervene(self, change: AnyIntervention) -> None: ...
+    def story(self, name: str) -> Story | None: ...
+    def add_note(self, text: str) -> None: ...
+    def raise_budget(self, **more: float) -> None: ...
+
+
+class Refused(Exception):
+    """Why nothing is done about a request."""
+
+
 def pause(runner: Runner, reason: str) -> None:
     """Start no agent until a person resumes."""
-    _change_desk(runner, paused=reason)
-
-
-def add_note(runner: Runner, text: str) -> None:
-    """Something for the prompts to come, once."""
-    if text not in (notes := runner.session.desk.notes):
-        _change_desk(runner, notes=(*notes, text)[-_MAX_NOTES:])
-
-
-def _change_desk(runner: Runner, **changes: Any) -> None:
-    desk: Desk = msgspec.structs.replace(runner.session.desk, **changes)
-    runner.session.desk = desk
-    save_part(runner.journal, runner.session, runner.session.desk)
+    runner.change_desk(msgspec.structs.replace(runner.session.desk, paused=reason))
 
 
 def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:
@@ -72,14 +76,10 @@ def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:
     return is_there and is_inside(runner.run, os.getpid(), int(pid))
 
 
-class _Refused(Exception):
-    """Why nothing is done about a request."""
-
-
 def _answered(runner: Runner, request: Request, *, by_agent: bool) -> str:
     """Do what was asked, and say so; raises where nothing is done about it."""
     if by_agent:
-        raise _Refused("refused, because the agent itself asked for it")
+        raise Refused("refused, because the agent itself asked for it")
     match request.kind:
         case "stop":
             runner.stop.request("asked to stop")
@@ -89,59 +89,58 @@ def _answered(runner: Runner, request: Request, *, by_agent: bool) -> str:
             return "pausing after this iteration"
         case "resume":
             if not runner.session.desk.paused:
-                raise _Refused("it was not paused")
-            _change_desk(runner, paused="")
+                raise Refused("it was not paused")
+            pause(runner, "")
             return "going on"
-        case "skip" | "set_aside" | "retry":
-            return _move_story(runner, request)
         case "reset_circuit":
             runner.intervene(CircuitReset(at=runner.clock()))
             return "the circuit is CLOSED"
+    return wished(runner, request.kind, request.payload)
+
+
+def wished(run: Steered, kind: str, payload: Mapping[str, object]) -> str:
+    """What can be asked whether a run goes on or not; raises where nothing is done about it."""
+    match kind:
+        case "skip" | "set_aside" | "retry" | "answer":
+            return _move_story(run, kind, payload)
         case "note":
-            return _note(runner, one_line(str(request.payload.get("text", "")), 1_000))
+            if not (text := one_line(str(payload.get("text", "")), 1_000)):
+                raise Refused("the note was empty")
+            run.add_note(text)
+            return "it goes into the next prompt"
         case "budget":
-            return _raise_budget(runner, request.payload)
-    raise _Refused(f"unknown request {request.kind!r}")
+            return _raise_budget(run, payload)
+    raise Refused(f"unknown request {kind!r}")
 
 
-def _note(runner: Runner, text: str) -> str:
-    if not text:
-        raise _Refused("the note was empty")
-    add_note(runner, text)
-    return "it goes into the next prompt"
-
-
-def _move_story(runner: Runner, request: Request) -> str:
-    story = str(request.payload.get("story", ""))
-    aside = "" if request.kind == "retry" else "set aside by a person"
-    if runner.story(story) is None:
-        raise _Refused(f"there is no story {one_line(story, 60)!r}")
-    if runner.session.story(story).standing is Standing.PASSED:
-        raise _Refused(f"{story} has passed already")
-    runner.intervene(StoryMoved(story=story, aside=aside))
+def _move_story(run: Steered, kind: str, payload: Mapping[str, object]) -> str:
+    story = str(payload.get("story", ""))
+    if run.story(story) is None:
+        raise Refused(f"there is no story {one_line(story, 60)!r}")
+    if run.session.story(story).standing is Standing.PASSED:
+        raise Refused(f"{story} has passed already")
+    if kind == "answer":
+        if not (text := clean(str(payload.get("text", ""))).strip()[:MAX_ANSWER_CHARS]):
+            raise Refused("the answer was empty")
+        run.intervene(Answered(story=story, text=text, at=run.clock()))
+        return f"{story} is open again, and its next prompt has your answer"
+    aside = "" if kind == "retry" else "set aside by a person"
+    run.intervene(StoryMoved(story=story, aside=aside))
     return f"{story} is {'set aside' if aside else 'open again'}"
 
 
-def _raise_budget(runner: Runner, payload: dict[str, Any]) -> str:
-    extra = runner.session.desk.extra
+def _raise_budget(run: Steered, payload: Mapping[str, Any]) -> str:
     try:
         dollars = float(payload.get("cost_usd") or 0)
         tokens = int(payload.get("tokens") or 0)
         seconds = parse_duration(payload.get("time") or 0)
         iterations = int(payload.get("iterations") or 0)
     except (TypeError, ValueError) as error:
-        raise _Refused(f"not a budget: {error}") from None
+        raise Refused(f"not a budget: {error}") from None
     counts = ((dollars, MOST_DOLLARS), (tokens, MOST_TOKENS), (iterations, MOST_ITERATIONS))
     if not all(0 <= more <= most for more, most in counts):
-        raise _Refused("not a budget: it can only be raised, and not without end")
-    extra = msgspec.structs.replace(
-        extra,
-        cost_usd=extra.cost_usd + dollars,
-        tokens=extra.tokens + tokens,
-        time_s=extra.time_s + seconds,
-        iterations=extra.iterations + iterations,
-    )
-    _change_desk(runner, extra=extra)
+        raise Refused("not a budget: it can only be raised, and not without end")
+    run.raise_budget(cost_usd=dollars, tokens=tokens, time_s=seconds, iterations=iterations)
     raised = (
         f"${dollars:.2f}" if dollars else "",
         f"{tokens:,} tokens" if tokens else "",

@@ -15,9 +15,9 @@ from ralphloop.atomic import sync_file
 from ralphloop.config.model import Config, limits_of
 from ralphloop.core.breaker import BreakerState, moves
 from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
-from ralphloop.core.interventions import AnyIntervention, intervene
+from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.policy import HOUR, Limits, Policy, raised
-from ralphloop.core.run_state import Session
+from ralphloop.core.run_state import Desk, Session
 from ralphloop.core.step import VERIFY
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
@@ -25,6 +25,7 @@ from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock, neighbours, try_turn, wait_for_turn
+from ralphloop.journal.session import change_desk, change_session
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,
     PROGRESS_VIEW,
@@ -193,25 +194,21 @@ class Runner(msgspec.Struct, kw_only=True):
 
     def intervene(self, change: AnyIntervention) -> None:
         """Change the state outside of an iteration, here and in the journal."""
-        session, before = self.session, self.session.state
-        state = intervene(before, change, self.policy)
-        if state == before:
-            return
-        moved = {
-            name: story
-            for name, story in state.stories.items()
-            if before.stories.get(name) != story
-        }
-        self.journal.intervene(
-            self.run,
-            change,
-            after=session.number,
-            now=self.clock(),
-            state=state,
-            stories=moved,
-        )
-        session.state = state
-        self.tell_circuit(before.breaker)
+        before = self.session.state.breaker
+        change_session(self.journal, self.session, change, self.policy, now=self.clock())
+        self.tell_circuit(before)
+
+    def change_desk(self, desk: Desk) -> None:
+        """What a person changed of the run itself, here and in the journal."""
+        change_desk(self.journal, self.session, desk)
+
+    def add_note(self, text: str) -> None:
+        """Something for the prompts to come, once."""
+        self.change_desk(self.session.desk.noted(text))
+
+    def raise_budget(self, **more: float) -> None:
+        desk = self.session.desk
+        self.change_desk(msgspec.structs.replace(desk, extra=desk.extra.raised_by(**more)))
 
     def tell_circuit(self, before: BreakerState) -> None:
         """Tell what changed since the circuit was `before`: every change is an event."""

@@ -240,7 +240,7 @@ def _after_stop(night: Night, decision: str) -> Iterator[str]:
     asking = night.count(Standing.BLOCKED)
     if asking and decision != ExitDecision.BLOCKED:  # whose own advice says the same
         wait = "waits" if asking == 1 else "wait"
-        yield f"{counted(asking, 'story')} {wait} for you: `ralph stories` says for what"
+        yield f"{counted(asking, 'story')} {wait} for you: `ralph answer` shows for what"
     go_on = "`ralph run`" if night.expired else "`ralph run --continue`"
     ending = ending_of(decision, night.run.reason if night.run else "")
     if night.circuit.circuit is Circuit.OPEN:

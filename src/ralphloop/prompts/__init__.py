@@ -51,6 +51,7 @@ class Parts(Value, kw_only=True):
     nudge: str = ""  # HALF_OPEN: what was tried and that another way is needed
     progress: str = ""  # tail of progress.txt
     notes: Sequence[str] = ()  # from a person, while the run goes on
+    answers: Sequence[tuple[str, str]] = ()  # what was asked about the story, what a person said
     leftovers: Sequence[str] = ()  # processes that had to be stopped
     plain: bool = False  # a loop without stories
     in_session: bool = False  # the stories of a loop share one conversation
@@ -107,6 +108,9 @@ def _story(parts: Parts, cutter: _Cutter) -> Iterator[str]:
     yield cutter.section("", "description", parts.story_description, "spec")
     yield cutter.section("## Acceptance criteria", "criteria", _list(parts.criteria), "spec")
     yield cutter.section("## Notes", "notes", parts.story_notes)
+    for question, answer in parts.answers:
+        asked = f"It was asked: {_line(question)}\n\n" if question else ""
+        yield cutter.section("## From the person who runs this", "answer", f"{asked}{answer}")
     if commands := [command for command in (parts.verify, *parts.checks) if command]:
         yield f"## These must be green afterwards\n\n{_list(commands, '    ')}"
 

@@ -183,7 +183,9 @@ def _next_steps(groups: Iterable[Group], run: RunRecord) -> Iterator[NextStep]:
     """What a person should do now, most urgent first."""
     by_key = {group.key: group for group in groups}
     for line in by_key["waiting"].stories[:_MOST_STEPS]:
-        yield NextStep(f"Answer {line.id}: {line.reason}")
+        yield NextStep(
+            f"Answer {line.id}: {line.reason}", f'ralph answer {shlex.quote(line.id)} "…"'
+        )
     for line in by_key["review"].stories[:_MOST_STEPS]:
         yield NextStep(f"Review {line.id}: {line.reason}", line.look)
     for line in by_key["failed"].stories[:_MOST_STEPS]:
