@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 from hypothesis import settings
+
+from ralphloop.proc.run import ourselves
+from tests.starting import end_server, run_to_end
 
 pytest_plugins = ["tests.guarantees"]
 
@@ -54,25 +56,20 @@ def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         patch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         yield
+        end_server()
 
 
 @pytest.fixture(scope="session")
 def run_ralph() -> RunRalph:
-    """Run the real command in a process of its own."""
+    """Run the real command in a process of its own (see `tests/starting.py`)."""
 
     def run(
         *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        command: Sequence[str] = [sys.executable, "-m", "ralphloop", *arguments]
-        return subprocess.run(
-            command,
-            cwd=cwd,
-            env={**os.environ, **(env or {})},
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
+        command = [*ourselves(), *arguments]
+        surroundings = {**os.environ, **(env or {})}
+        done = run_to_end(command, given=stdin.encode(), timeout=60, cwd=cwd, env=surroundings)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        return subprocess.CompletedProcess(command, done.returncode, out, err)
 
     return run

@@ -15,6 +15,7 @@ from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.proc.run import ourselves
 from ralphloop.project import Project
 from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkType, render
+from tests.starting import run_to_end
 
 Json = dict[str, Any]
 RALPH = ourselves()
@@ -72,14 +73,12 @@ class Box:
         data = given if isinstance(given, bytes) else json.dumps(given).encode()
         env = {**os.environ, **self.env, **where.get("env", {})}
         env.pop("PYTHONDONTWRITEBYTECODE", None)
-        done = subprocess.run(
+        done = run_to_end(
             [*RALPH, "hook", event],
+            given=data,
+            timeout=60,
             cwd=where.get("cwd", self.root),
             env=env,
-            input=data,
-            capture_output=True,
-            timeout=60,
-            check=False,
         )
         return Reply(done.returncode, done.stdout, done.stderr.decode())
 

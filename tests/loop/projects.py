@@ -21,6 +21,7 @@ from typing import Any
 from ralphloop.core.iteration import Iteration
 from ralphloop.journal.journal import Journal
 from ralphloop.proc.run import ourselves
+from tests.starting import Started, run_to_end
 
 LIBRARY = '''
 import json, os, pathlib, signal, sys, time
@@ -127,21 +128,17 @@ class Sandbox:
         self, *arguments: str, timeout: float = 100, env: dict[str, str] | None = None
     ) -> Done:
         """Any command, to its end."""
-        done = subprocess.run(
+        done = run_to_end(
             self.argv(*arguments),
+            timeout=timeout,
             cwd=self.root,
             env=self.environment(env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def start(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
         """`ralph run` in the background of the test."""
-        return subprocess.Popen(
+        return Started(
             self.argv("run", *arguments),
             cwd=self.root,
             env=self.environment(env),
