@@ -53,6 +53,21 @@ class Answered(Intervention, kw_only=True, tag="answered"):
     at: float | None = None
 
 
+class SentBack(Intervention, kw_only=True, tag="sent_back"):
+    """A person looked at a passed story and wants it done again; its commits are taken out."""
+
+    story: str
+    why: str
+    kept: str = ""  # the ref of the attempt
+    at: float | None = None
+
+
+class Accepted(Intervention, kw_only=True, tag="accepted"):
+    """A person looked at a passed story and takes it as it is."""
+
+    story: str
+
+
 class MarkedByHand(Intervention, kw_only=True, tag="marked_by_hand"):
     """Marks in the story file that changed while no agent ran."""
 
@@ -119,6 +134,8 @@ AnyIntervention = (
     | CooledDown
     | StoryMoved
     | Answered
+    | SentBack
+    | Accepted
     | MarkedByHand
     | SecondChance
     | Reopened
@@ -144,8 +161,10 @@ def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunSt
             return replace(state, breaker=cooled)
         case CommitRefused():
             return _refused(state, change, policy)
-        case Answered(story=story) if state.breaker.circuit is not Circuit.OPEN:
-            words = f"a person answered {story}"  # what was tried without it says nothing now
+        case Answered(story=story) | SentBack(story=story) if (
+            state.breaker.circuit is not Circuit.OPEN
+        ):
+            words = f"a person spoke about {story}"  # what was tried without it says nothing now
             fresh = breaker.reset(state.breaker, iteration=state.starts, at=change.at, reason=words)
             state = replace(state, breaker=fresh)
         case Committed():
@@ -161,6 +180,10 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
             return {story: _moved(state.story(story), change)}
         case Answered(story=story):
             return {story: _answered(state.story(story), change)}
+        case SentBack(story=story):
+            return {story: _sent_back(state.story(story), change)}
+        case Accepted(story=story):
+            return {story: replace(state.story(story), accepted=True)}
         case MarkedByHand(marks=marks):
             return {story: _by_hand(state.story(story), mark) for story, mark in marks.items()}
         case SecondChance(story=story):
@@ -204,6 +227,14 @@ def _moved(state: StoryState, change: StoryMoved) -> StoryState:
 def _answered(state: StoryState, change: Answered) -> StoryState:
     question = state.reason if state.standing is Standing.BLOCKED else ""
     return state.taken_up(Answer(text=change.text, question=question))
+
+
+def _sent_back(state: StoryState, change: SentBack) -> StoryState:
+    words = f"This story was done and sent back: {change.why}"
+    if change.kept:
+        words += f"\n\nThe earlier attempt is out of the branch and kept: git show {change.kept}"
+    fresh = replace(state, start_tree="", start_head="", challenged=(), commitless=False)
+    return fresh.taken_up(Answer(text=words))
 
 
 def _second_chance(state: StoryState, change: SecondChance) -> StoryState:

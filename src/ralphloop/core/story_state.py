@@ -70,6 +70,7 @@ class StoryState(Value, kw_only=True):
     lost: dict[str, str] = msgspec.field(
         default_factory=dict
     )  # heads that left the branch while it was worked on, each in words
+    accepted: bool = False  # a person looked at it since it passed
     commitless: bool = False  # passed without a commit that HEAD must contain
     saved_ref: str = ""  # where the leftovers of a story set aside are
     cost_usd: float = 0.0
@@ -94,6 +95,7 @@ class StoryState(Value, kw_only=True):
             test_row=0,
             saturated=False,
             second_chance=False,
+            accepted=False,
             answers=(*self.answers, answer)[-MAX_ANSWERS:],
         )
 

@@ -11,12 +11,13 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 
 from ralphloop.config.model import Config, policy_of
 from ralphloop.core.events import LoopEvent, RequestAnswered
-from ralphloop.core.interventions import AnyIntervention
+from ralphloop.core.interventions import Accepted, AnyIntervention, SentBack
 from ralphloop.core.run_state import Desk, Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import InputError, UsageError
@@ -24,10 +25,20 @@ from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.session import NOTES_KEY, change_desk, change_session, load_session
 from ralphloop.loop.requests import Refused, wished
-from ralphloop.night.look import config_of, listed
-from ralphloop.project import Project
+from ralphloop.night.look import commits_of, config_of, listed
+from ralphloop.night.own_commits import own_commits
+from ralphloop.project import Project, relative
+from ralphloop.repo.commit import with_trailers
+from ralphloop.repo.own_files import never_progress, project_prefix
+from ralphloop.repo.set_aside import ref_name
+from ralphloop.repo.take_out import take_out, without
+from ralphloop.repo.work_tree import Repository
 from ralphloop.room import claim
+from ralphloop.stories.names import slug
+from ralphloop.stories.source import StoryFile
+from ralphloop.text.plain import clean, one_line
 
+_SEARCHED_RUNS = 200
 _NO_RUN = "`ralph run` starts one."
 
 
@@ -79,6 +90,69 @@ def ask_between_runs(project: Project, kind: str, payload: Mapping[str, object])
         event = LoopEvent(run=between.session.run, at=between.clock(), what=told)
         between.journal.append_events([event])
     return answer
+
+
+def accept(project: Project, story: str) -> None:
+    """A person looked at a passed story and takes it."""
+    with _held(project) as between:
+        _passed(between, story)
+        between.intervene(Accepted(story=story))
+
+
+def send_back(project: Project, story: str, why: str) -> str:
+    """Take a passed story's commits out, open it again with these words; says what was done."""
+    with _held(project) as between:
+        stories, one = _passed(between, story)
+        if later := [s.id for s in stories.stories if s.passes and story in s.depends_on]:
+            words = f"{', '.join(later[:3])} depends on {story} and has passed"
+            raise UsageError(words, f"Send that back first: ralph reject {later[0]} …")
+        source, ref = Path(stories.source), ""
+        shows = _own_commits(between.journal, project, story)
+        if shows:
+            repo = Repository.open(project.root)
+            prefix = project_prefix(repo.root, project.root)
+            listed_in = f"{prefix}{relative(source, project.root)}"
+            undoing = without(repo, shows, never_progress(prefix, [listed_in]))
+            count = len(between.session.story(story).answers) + 1
+            ref = ref_name(between.session.run, count, f"rejected/{slug(story)}")
+        StoryFile(source, stories, within=source.parent).mark(story, False)
+        if shows:
+            keep = (ref, shows[-1].rpartition("..")[2])
+            take_out(repo, undoing, _message(one, why, ref), also=[listed_in], keep=keep)
+        between.intervene(SentBack(story=story, why=why, kept=ref, at=between.clock()))
+    if not ref:
+        return f"{story} is open again; it has no commit to take out"
+    return f"{story} is open again; its commits are taken out, the attempt is kept: git show {ref}"
+
+
+def _message(story: Story, why: str, ref: str) -> str:
+    trailers = {"Ralph-Story": story.id, "Ralph-Kept": ref}
+    head, rest = with_trailers(f'Revert "{story.id}: {story.title}"', trailers).split("\n\n", 1)
+    return f"{head}\n\n{clean(why).strip()}\n\n{rest}"
+
+
+def _passed(between: Between, story: str) -> tuple[StoryList, Story]:
+    stories, found = between.stories, between.story(story)
+    if stories is None or found is None:
+        words = f"there is no story {one_line(story, 60)!r}"
+        raise UsageError(words, "`ralph stories` lists them.")
+    if not found.passes:
+        raise UsageError(f"{story} has not passed", f"To open it again: ralph retry {story}")
+    return stories, found
+
+
+def _own_commits(journal: Journal, project: Project, story: str) -> list[str]:
+    """Of the newest run that passed it, since it was last sent back."""
+    for run in journal.runs(_SEARCHED_RUNS):
+        changes = [(seen.after, seen.change) for seen in journal.interventions(run.id)]
+        since = max(
+            (n for n, made in changes if isinstance(made, SentBack) and made.story == story),
+            default=0,
+        )
+        mine = (it for it in journal.every_iteration(run.id, brief=True) if it.n > since)
+        if shows := own_commits(mine, commits_of(project, run)).get(story):
+            return shows
+    return []
 
 
 @contextmanager

@@ -198,7 +198,7 @@ def recorded(project: Project, wanted: str | None) -> Iterator[Record | None]:
         holder = live_holder(project.directory, now)
         carried = holder if holder is not None and holder.run == run.id else None
         night = look_at(project, journal, run, now=now, holder=carried)
-        yield Record(night, run, journal, _commits(project, run), _learnings(project, run))
+        yield Record(night, run, journal, commits_of(project, run), _learnings(project, run))
 
 
 def is_live(project: Project, run: str) -> bool:
@@ -246,7 +246,7 @@ def _learnings(project: Project, run: RunRecord) -> tuple[str, ...]:
     )
 
 
-def _commits(project: Project, run: RunRecord) -> dict[int, str]:
+def commits_of(project: Project, run: RunRecord) -> dict[int, str]:
     """The commits we made for the iterations of a run, found by their trailers."""
     from ralphloop.repo.commit import marked_commits
     from ralphloop.repo.git import Git

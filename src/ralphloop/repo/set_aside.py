@@ -86,7 +86,7 @@ class Aside:
         parents = onto or ((self.start.head,) if self.start.head is not None else ())
         gone = [os.fsencode(change.path) for change in changes if change.after is None]
         here = [os.fsencode(change.path) for change in changes if change.after is not None]
-        with _scratch(self.repo, *parents[:1]) as git:
+        with scratch_index(self.repo, *parents[:1]) as git:
             update_index(git, self.repo, here, gone)
             return _keep(git, self.ref, message, *parents)
 
@@ -97,7 +97,9 @@ class Aside:
                 _remove(self.repo.root, change.path)
         if paths := [change.path for change in changes if change.before is not None]:
             # The objects of the start may be ours alone, but the conversions are the user's.
-            with _scratch(self.repo, self.start.tree, **self.measure.object_variables()) as git:
+            with scratch_index(
+                self.repo, self.start.tree, **self.measure.object_variables()
+            ) as git:
                 args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
                 git.run(*args, stdin=nul_ended(map(os.fsencode, paths)), timeout_s=_TIMEOUT_S)
         self.unstage()
@@ -234,7 +236,7 @@ def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes]) -> None:
     """Keep these contents, by paths from the repository's root, on top of HEAD."""
     head = tuple(filter(None, (repo.head(),)))
     message = with_trailers("settings that were changed while an agent worked", {})
-    with _scratch(repo, *head) as git:
+    with scratch_index(repo, *head) as git:
         for path, content in files.items():
             blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
             git.run("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
@@ -242,7 +244,7 @@ def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes]) -> None:
 
 
 @contextmanager
-def _scratch(repo: Repository, *tree: str, **env: str) -> Iterator[Git]:
+def scratch_index(repo: Repository, *tree: str, **env: str) -> Iterator[Git]:
     """Git with an index of its own that holds a tree, or nothing."""
     with tempfile.TemporaryDirectory(prefix="ralph-") as place:
         git = repo.git.writing().adapted(env={**env, "GIT_INDEX_FILE": f"{place}/index"})

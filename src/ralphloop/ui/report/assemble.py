@@ -17,6 +17,7 @@ from ralphloop.core.planning import ending_of
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
 from ralphloop.night.look import Record
+from ralphloop.night.own_commits import OwnCommits
 from ralphloop.night.values import Night, StoryLook
 from ralphloop.text.plain import counted
 from ralphloop.ui.report.tally import StoryTally, Tally
@@ -69,7 +70,7 @@ _T = TypeVar("_T")
 def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
     """Everything there is to say about a run."""
     night, run, say = record.night, record.run, Teller(secrets)
-    tally = Tally(say, record.commits)
+    tally = Tally(say, OwnCommits(record.commits))
     for iteration in record.iterations():
         tally.see(iteration)
     told = _Events(record.events(), say)
@@ -173,7 +174,7 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
         unpriced=spent.unpriced,
         tokens=spent.tokens,
         seconds=spent.seconds,
-        look=" && ".join(f"git show {commit}" for commit in spent.shows),
+        look=" && ".join(f"git show {commit}" for commit in tally.own.by_story.get(story.id, ())),
         proof=tuple(say(command, 500) for command in proof),
         bring_back=say(look.bring_back, 250) if key == "failed" else "",
     )

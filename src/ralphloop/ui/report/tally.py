@@ -6,9 +6,8 @@ kept, so a night of ten thousand costs megabytes, not gigabytes.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,13 +16,13 @@ from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.core.model import Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.story_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
+from ralphloop.night.own_commits import OwnCommits
 from ralphloop.text.status_block import Status
 from ralphloop.ui.report.values import Cost, NearMiss, Passed, ReportNote, Teller
 
 _MOST_EXAMPLES = 5
 _MOST_TAMPERING = 20
 _SHORT = 200
-_HEX = re.compile(r"[0-9a-f]{7,64}")
 _NO_REASON = "no reason was given"
 _NEAR_MISSES = {  # in the order they are told
     "false_done": "“Done” that was not, caught by the checks",
@@ -49,7 +48,6 @@ class StoryTally:
     tokens: int = 0
     seconds: float = 0.0
     failed: int = 0  # attempts
-    shows: list[str] = field(default_factory=list)  # what `git show` takes for its own commits
     checks: tuple[str, ...] = ()  # names of those that ran last
 
 
@@ -68,7 +66,7 @@ class Tally:
     """Everything the report needs from the iterations of a run."""
 
     say: Teller
-    commits: Mapping[int, str] = field(default_factory=dict)  # iteration → the commit it made
+    own: OwnCommits = field(default_factory=lambda: OwnCommits({}))
     working_s: float = 0.0
     checking_s: float = 0.0
     stories: dict[str, StoryTally] = field(default_factory=dict)
@@ -79,7 +77,6 @@ class Tally:
     decisions: list[ReportNote] = field(default_factory=list)
     tampering: list[ReportNote] = field(default_factory=list)
     tampering_count: int = 0
-    _row: tuple[str, str, bool] = ("", "", False)  # story, HEAD before it, did the agent commit
     _near: dict[str, list[ReportNote]] = field(default_factory=lambda: defaultdict(list))
     _near_counts: Counter[str] = field(default_factory=Counter)
 
@@ -89,7 +86,7 @@ class Tally:
             return
         self._spend(it, self.stories.setdefault(it.story or "", StoryTally()))
         self._judge(it, it.finished_at)
-        self._see_commit(it)
+        self.own.see(it)
         for key, words in _near_misses(it):
             self._near_counts[key] += 1
             note, found = self._note(it, words), self._near[key]
@@ -142,18 +139,6 @@ class Tally:
         if it.owes(SaveLeftovers):
             words = "; ".join(verdict.reasons)
             self.decisions.append(self._note(it, f"was set aside, attempt {it.attempt}: {words}"))
-
-    def _see_commit(self, it: IterationRecord) -> None:
-        """A story's own commit, with those the agent made while it worked on nothing else."""
-        story, head, own = self._row
-        if story != (it.story or ""):
-            story, head, own = it.story or "", it.head, False
-        own = own or it.commits > 0
-        if commit := self.commits.get(it.n):
-            first = f"{head[:10]}.." if own and _HEX.fullmatch(head) else ""
-            self.stories[story].shows.append(f"{first}{commit[:10]}")
-            head, own = commit, False
-        self._row = (story, head, own)
 
     def _note(self, it: IterationRecord, words: str) -> ReportNote:
         return ReportNote(
