@@ -62,7 +62,7 @@ def test_the_page_fits_and_shows(tmp_path: Path, page: Page, width: int, dark: b
     page.show(path, width=width, dark=dark)
     assert_quiet(page, path)
     assert page.value("document.documentElement.scrollWidth <= innerWidth")
-    assert page.value("document.querySelectorAll('figure svg').length") == 5
+    assert page.value("document.querySelectorAll('figure .strips').length") == 5
     background = page.value("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(20, 23, 26)" if dark else "rgb(255, 255, 255)")
     shot = page.screenshot()

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ralphloop.journal.journal import Journal
-from ralphloop.ui.report.render import WIDTH, as_html, as_markdown, code, escaped, pictures
+from ralphloop.ui.report.render import as_html, as_markdown, code, escaped, pictures
 from ralphloop.ui.report.values import Cost, Passed, Report, Series, Span
 from tests.ui.report_nights import (
     EVENING,
@@ -141,16 +141,17 @@ def test_an_empty_run_has_sentences_instead_of_pictures(journal: Journal) -> Non
         "It never had to wait.",
     ):
         assert words in text
-    assert "polyline" not in html
+    assert '<rect class="passed' not in html
+    assert 'class="strips"' not in html
 
 
 def test_bars_are_told_apart_without_colour(night: Report) -> None:
     """Tokens are hatched where dollars are plain; states lie in rows of their own."""
     html = as_html(night)
     assert ".tokens, .checking { fill: url(#hatch)" in html
-    rows = set(re.findall(r'<rect class="lane-(\w+)" x="[\d.]+" y="([\d.]+)"', html))
-    heights = {y for name, y in rows if name in ("CLOSED", "HALF_OPEN")}
-    assert len(heights) == 2
+    figure = html[html.index('<figure id="circuit"') :]
+    for strip in re.findall(r"<svg.*?</svg>", figure[: figure.index("</figure>")], re.DOTALL):
+        assert len(set(re.findall(r'class="(lane-\w+)"', strip))) <= 1
 
 
 def blocked_by(journal: Journal, words: str) -> Report:
@@ -231,15 +232,9 @@ def test_whatever_the_numbers_the_pictures_stay_in_their_frame(
     passed = tuple(Passed(at, n, f"US-{n}", "checked") for n, at in enumerate(times, 1))
     series = Series(passed, costs, costs, costs[0] if costs else None, spans, len(spans), spans)
     for picture in pictures(msgspec.structs.replace(one_night(), series=series), UTC):
-        for bar in picture.bars:
-            assert 0 <= bar.x <= bar.x + bar.width <= WIDTH + 3
-            assert 0 <= bar.y <= bar.y + bar.height <= picture.height
-        for line in picture.lines:
-            assert 0 <= line.x1 <= line.x2 <= WIDTH
-        for point in picture.curve.split():
-            x, y = map(float, point.split(","))
-            assert 0 <= x <= WIDTH
-            assert 0 <= y <= picture.height
+        for bar in (bar for strip in picture.strips for bar in strip.bars):
+            assert 0 <= bar.x <= bar.x + bar.width <= 100.01
+            assert 0 <= bar.y <= bar.y + bar.height <= 100.01
 
 
 def test_json_is_the_whole_report(night: Report) -> None:

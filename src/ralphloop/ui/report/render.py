@@ -4,9 +4,10 @@ The templates only loop and format.  In HTML autoescape makes every word text, a
 policy forbids scripts and network.  In Markdown words are escaped so that they cannot become links,
 images, HTML or mentions; commands stand in code spans long enough to hold anything.
 
-The pictures are plain geometry: the template turns it into SVG, one element for each value.
-Nothing is told by colour alone: position, labels and hatching say it too, and every picture carries
-its numbers as a table.  The number of shapes is bounded by the series it draws.
+A picture is strips of boxes in percent: the browser stretches them to the room there is, and the
+words beside them stay as large as all others.  Nothing is told by colour alone: position, labels
+and hatching say it too, and every picture carries its numbers as a table.  The number of boxes is
+bounded by the series it draws.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from pathlib import Path
@@ -35,16 +36,7 @@ _MENTION = re.compile(r"@(?=\w)")
 _LIST_SIGN = re.compile(r"^([#+\-=]|\d+[.)])")
 _TICKS = re.compile(r"`+")
 _GAPS = re.compile(r"\n{3,}")
-# One unit is a pixel at most: text of 15 units is readable in two columns and on a phone.
-WIDTH = 560
-_LEFT, _RIGHT, _TOP = 102, 10, 18
-_PLOT = WIDTH - _LEFT - _RIGHT
-_PANEL = 100
-_ROW = 44
-_LANE = 30
-_NAMES, _VALUES = 140, 104  # beside the bars of the stories
-_LONGEST_NAME = 15
-_MOST_DOTS = 60
+_PANEL, _ROW, _LANE = 100, 40, 26  # how tall strips are
 _NIGHT = 20 * 3600.0
 
 
@@ -127,6 +119,8 @@ def _shares(report: Report) -> list[tuple[str, float, float, float]]:
 
 
 class Bar(NamedTuple):
+    """A box in a strip, in percent of it, from the top left corner."""
+
     x: float
     y: float
     width: float
@@ -135,63 +129,38 @@ class Bar(NamedTuple):
     label: str  # shown on pointing at it, read aloud by screen readers
 
 
-class Rule(NamedTuple):
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    style: str
+class Strip(NamedTuple):
+    """One row of a picture: words before it, its bars, words behind it."""
 
-
-class Caption(NamedTuple):
-    x: float
-    y: float
-    words: str
-    anchor: str = "start"
+    before: tuple[str, ...]  # from top to bottom
+    bars: Sequence[Bar]
+    height: int = _LANE
+    after: tuple[str, ...] = ()
 
 
 @dataclass
 class Picture:
-    """What is drawn so far."""
+    """What is drawn, and the same as a table."""
 
     key: str
     title: str
     summary: str  # the same in one sentence; alone where there is nothing to draw
     head: tuple[str, ...] = ()
     rows: Sequence[tuple[str, ...]] = ()
-    height: float = 0
-    bars: list[Bar] = field(default_factory=list)
-    lines: list[Rule] = field(default_factory=list)
-    texts: list[Caption] = field(default_factory=list)
-    curve: str = ""
-    dots: Sequence[tuple[float, float]] = ()
-    width: float = WIDTH
-
-    def level(self, y: float, style: str, label: str = "") -> None:
-        """A line from left to right, with its value before it."""
-        self.lines.append(Rule(_LEFT, y, WIDTH - _RIGHT, y, style))
-        if label:
-            self.texts.append(Caption(_LEFT - 6, y + 5, label, "end"))
-
-    def times(self, axis: _TimeAxis, bottom: float) -> None:
-        """Four moments along the bottom."""
-        self.height = bottom + 28
-        for third, anchor in enumerate(("start", "middle", "middle", "end")):
-            at = axis.start + axis.span * third / 3
-            x, words = axis.x(at), moment(at, axis.span, axis.zone)
-            self.lines.append(Rule(x, bottom, x, bottom + 5, "axis"))
-            self.texts.append(Caption(x, bottom + 20, words, anchor))
+    strips: Sequence[Strip] = ()
+    below: Sequence[str] = ()  # along the bottom, from left to right
 
 
 class _TimeAxis:
     def __init__(self, report: Report, zone: tzinfo | None) -> None:
         self.start, self.zone = report.started_at, zone
         self.span = max(report.as_of - report.started_at, 1.0)
+        moments = (self.start + self.span * third / 3 for third in range(4))
+        self.ticks = [moment(at, self.span, zone) for at in moments]
 
     def x(self, at: float) -> float:
         """Where a moment lies."""
-        share = min(max((at - self.start) / self.span, 0.0), 1.0)
-        return round(_LEFT + share * _PLOT, 1)
+        return round(100 * min(max((at - self.start) / self.span, 0.0), 1.0), 2)
 
 
 def pictures(report: Report, zone: tzinfo | None = None) -> list[Picture]:
@@ -215,6 +184,7 @@ def pictures(report: Report, zone: tzinfo | None = None) -> list[Picture]:
 
 
 def _stories_over_time(report: Report, axis: _TimeAxis) -> Picture:
+    """Steps: how many had passed from one moment to the next."""
     points = report.series.passed
     drawn = Picture("stories", "Stories over time", "No story passed in this run.")
     if not points:
@@ -223,22 +193,22 @@ def _stories_over_time(report: Report, axis: _TimeAxis) -> Picture:
     drawn.head = ("time", "story", "grade", "passed so far")
     drawn.rows = [(clock(p.at, axis.zone), p.story, p.grade, f"{p.count:,}") for p in points]
     before = max(report.passed - points[-1].count, 0)
-    top, bottom = max(report.total, points[-1].count), _TOP + _PANEL
-
-    def y(count: float) -> float:
-        return round(bottom - count / top * _PANEL, 1)
-
-    drawn.level(bottom, "axis", "0")
-    drawn.level(_TOP, "goal", f"all {top}")
-    drawn.times(axis, bottom)
-    path, level = [f"{_LEFT},{y(before)}"], before
-    for point in points:
-        path.append(f"{axis.x(point.at)},{y(level)}")
-        level = before + point.count
-        path.append(f"{axis.x(point.at)},{y(level)}")
-    drawn.curve = " ".join([*path, f"{WIDTH - _RIGHT},{y(level)}"])
-    drawn.dots = [(axis.x(p.at), y(before + p.count)) for p in points if len(points) <= _MOST_DOTS]
+    top = max(report.total, before + points[-1].count)
+    levels = [before, *(before + point.count for point in points)]
+    places = sorted(axis.x(point.at) for point in points)
+    steps = zip([0.0, *places], [*places, 100.0], levels, strict=True)
+    bars = [
+        _column(start, round(end - start, 2), level / top, "passed", f"{level:,} of {top:,}")
+        for start, end, level in steps
+    ]
+    drawn.strips, drawn.below = [Strip((f"all {top}", "0"), bars, _PANEL)], axis.ticks
     return drawn
+
+
+def _column(x: float, width: float, share: float, style: str, label: str) -> Bar:
+    """A bar that stands on the bottom of its strip."""
+    tall = round(100 * share, 2)
+    return Bar(x, round(100 - tall, 2), width, tall, style, label)
 
 
 def _per_iteration(report: Report) -> Picture:
@@ -247,39 +217,27 @@ def _per_iteration(report: Report) -> Picture:
     if not costs:
         return drawn
     starts, bars = counted(report.spending.totals.starts, "start"), counted(len(costs), "bar")
-    drawn.summary = f"{starts} in {bars}."
+    drawn.summary = f"{starts} in {bars}; plain ones are dollars, hatched ones tokens."
     drawn.head, drawn.rows = ("iteration", "cost", "tokens"), _cost_rows(costs)
-    low = _TOP + 10 + _PANEL + 40
-    dollars = [(c.name, c.cost_usd, cost_words(c.cost_usd, c.unpriced)) for c in costs]
-    _columns(drawn, dollars, _TOP + 10, "cost", money)
-    _columns(drawn, [(c.name, c.tokens, number(c.tokens)) for c in costs], low, "tokens", number)
-    drawn.height = low + _PANEL + 28
-    drawn.texts += [
-        Caption(_LEFT, _TOP, "cost in dollars"),
-        Caption(_LEFT, low - 10, "tokens"),
-        Caption(_LEFT, low + _PANEL + 20, f"iteration {costs[0].name}"),
-        Caption(WIDTH - _RIGHT, low + _PANEL + 20, costs[-1].name, "end"),
-    ]
+    dollars = [(cost.cost_usd, cost_words(cost.cost_usd, cost.unpriced)) for cost in costs]
+    tokens = [(float(cost.tokens), f"{number(cost.tokens)} tokens") for cost in costs]
+    drawn.below = [f"iteration {costs[0].name}", costs[-1].name]
+    step = 100 / len(costs)
+    drawn.strips = strips = []
+    for style, values, shown in (("cost", dollars, money), ("tokens", tokens, number)):
+        peak = _round_up(max(value for value, _ in values))
+        columns = [
+            _column(
+                round((place + 0.1) * step, 2),
+                round(min(0.8 * step, 12), 2),
+                value / peak,
+                style,
+                f"iteration {cost.name}: {words}",
+            )
+            for place, (cost, (value, words)) in enumerate(zip(costs, values, strict=True))
+        ]
+        strips.append(Strip((shown(peak), shown(peak / 2), shown(0)), columns, _PANEL))
     return drawn
-
-
-def _columns(
-    drawn: Picture,
-    values: Sequence[tuple[str, float, str]],
-    top: float,
-    style: str,
-    shown: Callable[[float], str],
-) -> None:
-    """Upright bars, each with its value in words, with an axis of their own."""
-    peak, bottom = _round_up(max(value for _, value, _ in values)), top + _PANEL
-    step = _PLOT / len(values)
-    width = round(max(min(step * 0.8, 60.0), 1.0), 1)
-    for position, (name, value, words) in enumerate(values):
-        tall, x = round(value / peak * _PANEL, 1), round(_LEFT + (position + 0.1) * step, 1)
-        drawn.bars.append(Bar(x, bottom - tall, width, tall, style, f"iteration {name}: {words}"))
-    drawn.level(bottom, "axis", shown(0))
-    drawn.level(bottom - _PANEL / 2, "grid", shown(peak / 2))
-    drawn.level(top, "grid", shown(peak))
 
 
 def _per_story(report: Report) -> Picture:
@@ -290,29 +248,20 @@ def _per_story(report: Report) -> Picture:
     drawn.summary = "The dearest first; plain bars are dollars, hatched ones tokens."
     drawn.head = ("story", "cost", "tokens")
     drawn.rows = _cost_rows([*stories, *([others] if others else [])])
-    room = WIDTH - _NAMES - _VALUES
     most_cost = max(story.cost_usd for story in stories) or 1.0
     most_tokens = max(story.tokens for story in stories) or 1
-    for row, story in enumerate(stories):
-        y, name = _TOP + row * _ROW, story.name
-        short = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-        cost = max(round(story.cost_usd / most_cost * room, 1), 1)
-        tokens = max(round(story.tokens / most_tokens * room, 1), 1)
-        dollars = cost_words(story.cost_usd, story.unpriced)
-        label = f"{name}: {dollars}, {story.tokens:,} tokens"
-        drawn.bars.append(Bar(_NAMES, y, cost, 14, "cost", label))
-        drawn.bars.append(Bar(_NAMES, y + 17, tokens, 14, "tokens", label))
-        drawn.texts += [
-            Caption(_NAMES - 8, y + 20, short, "end"),
-            Caption(_NAMES + cost + 6, y + 13, dollars),
-            Caption(_NAMES + tokens + 6, y + 30, f"{number(story.tokens)} tok"),
-        ]
-    drawn.height = _TOP + len(stories) * _ROW
-    if others is not None:
-        dollars = cost_words(others.cost_usd, others.unpriced)
-        words = f"{others.name}: {dollars}, {number(others.tokens)} tok"
-        drawn.texts.append(Caption(_NAMES, drawn.height + 13, words))
-        drawn.height += 22
+    drawn.strips = strips = []
+    for story in stories:
+        cost, tokens = cost_words(story.cost_usd, story.unpriced), f"{number(story.tokens)} tok"
+        share, part = story.cost_usd / most_cost, story.tokens / most_tokens
+        bars = (
+            Bar(0, 4, round(max(100 * share, 0.3), 2), 42, "cost", f"{story.name}: {cost}"),
+            Bar(0, 54, round(max(100 * part, 0.3), 2), 42, "tokens", f"{story.name}: {tokens}"),
+        )
+        strips.append(Strip((story.name,), bars, _ROW, (cost, tokens)))
+    if others:
+        cost = cost_words(others.cost_usd, others.unpriced)
+        drawn.below = [f"{others.name}: {cost}, {number(others.tokens)} tok"]
     return drawn
 
 
@@ -328,17 +277,14 @@ def _lanes(drawn: Picture, axis: _TimeAxis, names: Sequence[str], spans: Sequenc
         (clock(s.start, axis.zone), s.kind, format_duration(s.end - s.start), s.reason)
         for s in spans
     ]
-    kinds = list(dict.fromkeys([*names, *(span.kind for span in spans)]))
-    drawn.level(_TOP, "grid")
-    for row, kind in enumerate(kinds):
-        drawn.level(_TOP + (row + 1) * _LANE, "grid")
-        drawn.texts.append(Caption(_LEFT - 6, _TOP + row * _LANE + 20, kind, "end"))
-    drawn.times(axis, _TOP + len(kinds) * _LANE)
+    lanes: dict[str, list[Bar]] = {name: [] for name in names}
     for span in spans:
-        x, y = axis.x(span.start), _TOP + kinds.index(span.kind) * _LANE + 4
-        wide = round(max(axis.x(span.end) - x, 2.0), 1)
+        x = min(axis.x(span.start), 99.5)
+        width = round(max(axis.x(span.end) - x, 0.5), 2)  # to be seen at all
         label = f"{span.kind}: {span.reason}"
-        drawn.bars.append(Bar(x, y, wide, _LANE - 8, f"lane-{span.kind}", label))
+        lanes.setdefault(span.kind, []).append(Bar(x, 8, width, 84, f"lane-{span.kind}", label))
+    drawn.strips = [Strip((kind,), bars) for kind, bars in lanes.items()]
+    drawn.below = axis.ticks
 
 
 def _round_up(value: float) -> float:
