@@ -16,7 +16,7 @@ from ralphloop.core.model import Analysis
 from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.journal import Journal, new_run_id
-from ralphloop.journal.records import IterationRecord, RequestStatus, RunStatus
+from ralphloop.journal.records import IterationRecord, RequestStatus, RunStatus, Wish
 from tests.journal.support import DAY, NOON, finished, new_iteration, new_run, run_iterations
 
 
@@ -426,7 +426,7 @@ def test_a_request_is_answered_once(journal: Journal, path: Path) -> None:
         asked = beside.add_request("r1", kind="note", payload={"text": "use v2"}, now=NOON + 1)
         assert asked is not None
         assert [(r.kind, r.payload) for r in journal.pending_requests("r1")] == [
-            ("note", {"text": "use v2"})
+            ("note", Wish(text="use v2"))
         ]
         assert journal.answer_request(asked, "goes into the next prompt", now=NOON + 2)
         assert not journal.answer_request(asked, "again", now=NOON + 3)

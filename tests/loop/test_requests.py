@@ -11,7 +11,7 @@ import pytest
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import Request
-from ralphloop.ui.steering import signature
+from ralphloop.ui.steering import who_asks
 from tests.loop.projects import Done, Sandbox, sandbox
 from tests.timing import FOR_EVER_S
 
@@ -37,7 +37,7 @@ def ask(box: Sandbox, kind: str, **payload: object) -> int:
         run = journal.latest_run()
         assert run is not None
         request = journal.add_request(
-            run.id, kind=kind, payload=payload | signature(), now=time.time()
+            run.id, kind=kind, payload={**payload, "by": who_asks()}, now=time.time()
         )
     assert request is not None
     return request

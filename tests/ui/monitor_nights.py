@@ -20,7 +20,6 @@ from ralphloop.core.totals import Spent
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import (
-    BY,
     FinishedIteration,
     IterationRecord,
     RunRecord,
@@ -262,7 +261,8 @@ class Night:
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
         """What was asked of the run and is not answered yet."""
         asked = self.journal.pending_requests(RUN)
-        return [(one.kind, {k: v for k, v in one.payload.items() if k != BY}) for one in asked]
+        wishes = [(one.kind, msgspec.structs.replace(one.payload, by=None)) for one in asked]
+        return [(kind, msgspec.to_builtins(wish)) for kind, wish in wishes]
 
 
 def _record(

@@ -194,7 +194,7 @@ def test_money_is_shown_against_the_raised_budget(tmp_path: Path) -> None:
 
 def test_each_story_has_its_state_attempts_grade_and_verdict(tmp_path: Path) -> None:
     """One row says where a story stands and why."""
-    rows = {row.key: row for row in screen_of(nights.running(tmp_path)).facts.stories}
+    rows = {row.id: row for row in screen_of(nights.running(tmp_path)).facts.stories}
     assert (rows["US-001"].standing, rows["US-001"].tone) == ("verified", Tone.GOOD)
     assert rows["US-003"].standing == "checked"
     assert rows["US-004"].standing == "running"
@@ -216,7 +216,7 @@ def test_a_story_a_person_marked_is_not_taken_for_proven(tmp_path: Path) -> None
     """It has the grade that `ralph status` and the report give it."""
     night = nights.running(tmp_path)
     night.write_stories("US-001", "US-002", "US-003", "US-008")
-    rows = {row.key: row.standing for row in screen_of(night).facts.stories}
+    rows = {row.id: row.standing for row in screen_of(night).facts.stories}
     assert rows["US-008"] == "by hand"
 
 
@@ -233,7 +233,7 @@ def test_a_story_that_left_the_list_is_still_shown(tmp_path: Path) -> None:
     night.titles.pop("US-001")
     night.write_stories("US-002", "US-003")
     rows = screen_of(night).facts.stories
-    assert (rows[-1].key, rows[-1].title) == ("US-001", "no longer in the story list")
+    assert (rows[-1].id, rows[-1].title) == ("US-001", "no longer in the story list")
 
 
 def test_a_broken_story_file_costs_only_the_list(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ KEYS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("c",), "reset_circuit", {}),
     (("n", *"use v2", "enter"), "note", {"text": "use v2"}),
     (("b", *"$2.50", "enter"), "budget", {"cost_usd": 2.5}),
-    (("b", *"90m", "enter"), "budget", {"time": "90m"}),
+    (("b", *"90m", "enter"), "budget", {"time": 5400.0}),
     (("up", "up", "r"), "retry", {"story": "US-002"}),
 ]
 

@@ -10,7 +10,7 @@ from ralphloop.cli import output
 from ralphloop.cli.given import SIZE
 from ralphloop.errors import ExitCode
 from ralphloop.housekeeping import KEEP_RUNS, Cleaned, tidy
-from ralphloop.journal.queries import JournalReader
+from ralphloop.night.look import reading
 from ralphloop.project import find_project
 from ralphloop.text.plain import counted
 
@@ -35,7 +35,7 @@ def clean(dry_run: bool, keep_runs: int, max_size: int) -> int:
     A run that goes on or can be continued keeps everything.
     """
     project = find_project()
-    with JournalReader.open(project.journal) as journal:
+    with reading(project) as journal:
         cleaned = tidy(project, journal, keep_runs=keep_runs, max_bytes=max_size, dry_run=dry_run)
     output.emit_lines(_report(cleaned, dry_run=dry_run))
     for problem in cleaned.problems:

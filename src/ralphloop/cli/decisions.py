@@ -25,10 +25,9 @@ from ralphloop.core.policy import Limits, Mode
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
 from ralphloop.errors import ExitCode, InputError, RepositoryError
-from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import JsonObject, RunRecord
 from ralphloop.journal.session import load_beginning
-from ralphloop.night.look import config_of, find_run, look
+from ralphloop.night.look import config_of, find_run, look, reading
 from ralphloop.project import Project, find_project
 from ralphloop.readers import NAMES, reader_for
 from ralphloop.replay.cases import SCENARIOS, CaseResult, CaseTurn, Played, judge, parse_cases, play
@@ -267,7 +266,7 @@ def _played(
     project: Project, wanted: str | None, settings: Mapping[str, str]
 ) -> tuple[RunRecord, ReplayedNight, Config]:
     """The run, the same night decided again, and the settings it had."""
-    with JournalReader.open(project.journal) as journal:
+    with reading(project) as journal:
         record = find_run(journal, None if wanted == "last" else wanted)
         if record is None:
             raise RepositoryError("no run has been recorded here yet", "ralph run")

@@ -34,9 +34,8 @@ from ralphloop.config.model import AgentSection, CommitPolicy, Config, Scope
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryError
 from ralphloop.journal.lock import live_holder, tree_holder
-from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
-from ralphloop.night.look import story_file
+from ralphloop.night.look import reading, story_file
 from ralphloop.notify.notifier import unsendable
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, find_project, relative
 from ralphloop.repo.checks import cannot_start, may_need_shell
@@ -202,7 +201,7 @@ def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
     try:
         if not project.journal.exists():
             return None, Seen("journal", Level.OK, "none yet")
-        with JournalReader.open(project.journal) as journal:
+        with reading(project) as journal:
             latest = journal.latest_run()
     except RalphError as error:
         wrong = Seen("journal", Level.ERROR, error.message, error.next_step, error.exit_code)

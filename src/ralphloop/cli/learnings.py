@@ -13,11 +13,11 @@ from ralphloop.config.load import load_config
 from ralphloop.core.totals import cost_words
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.queries import JournalReader
 from ralphloop.learning import publish, store
 from ralphloop.learning.model import Decided, Pattern, PatternStanding
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.learning.wording import match_words
+from ralphloop.night.look import reading
 from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
@@ -186,7 +186,7 @@ def stats(as_json: bool, prd_metrics: bool) -> None:
     """Runs, stories, money, tokens, failures, and what learning costs and brings."""
     project = find_project()
     config = load_config(project.root, env=os.environ).config.learning
-    with JournalReader.open(project.journal) as journal:
+    with reading(project) as journal:
         found = gather(project, journal, config)
     if as_json:
         output.emit_json(found)

@@ -20,7 +20,7 @@ from ralphloop.core.run_state import Desk, Frozen
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.journal.records import JsonObject
 from ralphloop.loop.prepare import Options, Setup, prepare
-from ralphloop.night.look import Placed, arranged, look
+from ralphloop.night.look import Placed, arranged, look, reading
 from ralphloop.project import find_project
 
 if TYPE_CHECKING:
@@ -258,12 +258,11 @@ def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
     """Write the report, tell the `on_end` command, tidy up, say what to do next."""
     from ralphloop.core.planning import ending_of
     from ralphloop.housekeeping import tidy
-    from ralphloop.journal.queries import JournalReader
     from ralphloop.loop.ending import after_run
     from ralphloop.ui.report import write_report
 
     reports = write_report(setup.project, ended.run)
-    with JournalReader.open(setup.project.journal) as journal:
+    with reading(setup.project) as journal:
         tidy(setup.project, journal)
     after_run(setup, ended)
     if as_json:

@@ -13,7 +13,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from functools import partial
 
 import click
 
@@ -30,7 +29,7 @@ from ralphloop.errors import JournalError, LockedError, UsageError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.records import RequestStatus, RunStatus
+from ralphloop.journal.records import RequestStatus, RunStatus, Wish
 from ralphloop.journal.session import load_circuit, save_circuit
 from ralphloop.journal.views import CIRCUIT_VIEW, circuit_view, publish
 from ralphloop.night.look import look
@@ -53,7 +52,7 @@ _SHOWN = 10
 @click.argument("text", nargs=-1, required=True)
 def note(text: tuple[str, ...]) -> None:
     """Add a note to the prompts to come, such as: use the v2 API."""
-    _ask("note", text=" ".join(text))
+    _ask("note", Wish(text=" ".join(text)))
 
 
 @click.command()
@@ -74,7 +73,7 @@ def answer(story: str | None, text: tuple[str, ...]) -> None:
         output.emit_lines(_asked(waiting))
         return
     words = " ".join(text) or _edited(story, waiting.get(story, ""))
-    _ask("answer", story=story, text=words)
+    _ask("answer", Wish(story=story, text=words))
 
 
 def questions(night: Night) -> dict[str, str]:
@@ -113,22 +112,22 @@ def budget(cost: float | None, tokens: int | None, more_time: float | None) -> N
     """Raise what the run may cost or use, or how long it may take."""
     if cost is tokens is more_time is None:
         raise UsageError("say by how much", "ralph budget --cost 5 --time 2h")
-    _ask("budget", cost_usd=cost or 0.0, tokens=tokens or 0, time=more_time or 0.0)
+    _ask("budget", Wish(cost_usd=cost or 0.0, tokens=tokens or 0, time=more_time or 0.0))
 
 
-def _ask(kind: str, **payload: object) -> None:
+def _ask(kind: str, wish: Wish) -> None:
     """Ask, wait a moment for the answer, and print what there is to say."""
     project = find_project()
     holder = running(project)
     if holder is None and kind in _BETWEEN:
         from ralphloop.loop.between import ask_between_runs
 
-        answered = ask_between_runs(project, kind, payload)
+        answered = ask_between_runs(project, kind, wish)
         output.emit_lines([output.safe(f"{answered[0].upper()}{answered[1:]}.")])
         return
     if holder is None:
         raise UsageError("no run is going on here", "`ralph run --continue` goes on with one.")
-    request = ask(project, holder.run, kind, payload, time.time())
+    request = ask(project, holder.run, kind, wish, time.time())
     if request is None:
         raise UsageError(f"run {holder.run} is still getting ready", "Try again in a moment.")
     output.emit_lines([output.safe(f"run {holder.run}{_answer(project, kind, request)}")])
@@ -152,19 +151,30 @@ def _answer(project: Project, kind: str, request: int) -> str:
     return f": {found[0].answer}"
 
 
-def _wish(kind: str, words: str, *params: click.Parameter) -> click.Command:
-    """A command that only asks."""
-    return click.Command(kind, callback=partial(_ask, kind), params=list(params), help=words)
+@click.command()
+def pause() -> None:
+    """Let the run pause once the current iteration has ended."""
+    _ask("pause", Wish())
 
 
-pause = _wish("pause", "Let the run pause once the current iteration has ended.")
-resume = _wish("resume", "Let a paused run go on.")
-skip = _wish("skip", "Set a story aside for now.", click.Argument(["story"]))
-retry = _wish(
-    "retry",
-    "Open a story again that was set aside or waits for a person.",
-    click.Argument(["story"]),
-)
+@click.command()
+def resume() -> None:
+    """Let a paused run go on."""
+    _ask("resume", Wish())
+
+
+@click.command()
+@click.argument("story")
+def skip(story: str) -> None:
+    """Set a story aside for now."""
+    _ask("skip", Wish(story=story))
+
+
+@click.command()
+@click.argument("story")
+def retry(story: str) -> None:
+    """Open a story again that was set aside or waits for a person."""
+    _ask("retry", Wish(story=story))
 
 
 @click.command()
@@ -180,7 +190,7 @@ def stop(timeout: float) -> None:
         died = night.run and f"; the process of run {night.run.id} is gone. {_RECOVERS}"
         output.emit_lines([f"No run is going on{died if night.died else '.'}"])
         return
-    if ask(project, holder.run, "stop", {}, time.time()) is None:
+    if ask(project, holder.run, "stop", Wish(), time.time()) is None:
         _signal(holder)
     deadline = time.monotonic() + timeout
     while (now := running(project)) is not None and now.run == holder.run:
@@ -254,7 +264,7 @@ def _reset(project: Project, now: float) -> str:
         return "The circuit is CLOSED; there was nothing to reset."
     claim(project.directory)
     holder = live_holder(project.directory, now)
-    if holder is not None and ask(project, holder.run, "reset_circuit", {}, now):
+    if holder is not None and ask(project, holder.run, "reset_circuit", Wish(), now):
         return f"Run {holder.run} is going on; it was asked to reset its circuit."
     with Journal.open(project.journal, check=False) as journal:
         try:

@@ -22,7 +22,7 @@ import msgspec
 from ralphloop.core import readable
 from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.interventions import AnyIntervention
-from ralphloop.core.iteration import AnyEffect, Iteration
+from ralphloop.core.iteration import AnyEffect, CommitStory, Iteration, MarkStory
 from ralphloop.core.totals import Totals
 from ralphloop.journal.database import Database, empty, open_for_reading
 from ralphloop.journal.records import (
@@ -35,6 +35,7 @@ from ralphloop.journal.records import (
     RunRecord,
     SavedState,
     Wait,
+    Wish,
 )
 from ralphloop.text.durations import is_expired
 
@@ -42,6 +43,7 @@ SESSION_HOURS = 24.0
 ASKINGS_KEY = "askings"
 CIRCUIT_KEY = "circuit"
 _R = TypeVar("_R", bound=msgspec.Struct)
+_EFFECTS = msgspec.json.Decoder(tuple[AnyEffect, ...])
 
 
 class Queries:
@@ -166,9 +168,9 @@ class Queries:
         )
         found = {}
         for row in self._db.rows(sql):
-            kinds = {effect.get("kind") for effect in msgspec.json.decode(row["effects"])}
-            if "mark" in kinds:
-                passing = Passing(run=row["run"], n=row["n"], commits="commit" in kinds)
+            kinds = set(map(type, _EFFECTS.decode(row["effects"])))
+            if MarkStory in kinds:
+                passing = Passing(run=row["run"], n=row["n"], commits=CommitStory in kinds)
                 found[row["story"]] = passing
         return found
 
@@ -276,11 +278,20 @@ def _kept(record: str) -> Iteration:
         return readable(msgspec.json.decode(record), Iteration)
 
 
+def _wish(payload: str) -> Wish:
+    """What was asked; whoever wrote the row may have written anything."""
+    try:
+        return msgspec.json.decode(payload, type=Wish)
+    except msgspec.ValidationError as error:
+        known = readable(msgspec.json.decode(payload), Wish)
+        return msgspec.structs.replace(known, problem=str(error))
+
+
 _DECODERS: dict[str, Callable[[str], object]] = {
     "config": msgspec.json.decode,
-    "payload": msgspec.json.decode,
+    "payload": _wish,
     "record": _kept,
-    "effects": msgspec.json.Decoder(tuple[AnyEffect, ...]).decode,
+    "effects": _EFFECTS.decode,
     "change": msgspec.json.Decoder(AnyIntervention).decode,
 }
 

@@ -1,8 +1,8 @@
 """What goes into the journal and what comes out: plain frozen values.
 
 Times are epoch seconds.  `record` and `effects` are the core's own values, stored as JSON without
-their defaults; of a record that another version wrote only what is known here is read.  `config`,
-`payload` and `answer` are JSON values; the folded `state` goes in as a value, and out come bytes.
+their defaults; of a record that another version wrote only what is known here is read.  `config` is
+a JSON value; the folded `state` goes in as a value, and out come bytes.
 
 Values come from agents and files we do not control: half surrogate pairs, negative or endless
 numbers.  A night must not end because one could not be stored.
@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ralphloop.core import Value
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import AnyEffect, Iteration
@@ -141,7 +142,17 @@ class SavedState(msgspec.Struct, frozen=True, kw_only=True):
     state: bytes
 
 
-BY = "by"  # in a request's payload: pid and start time of who asks; an agent is not named there
+class Wish(Value, kw_only=True):
+    """What is asked, as far as the kind of request needs it, and who asks."""
+
+    by: tuple[int, float] | None = None  # pid and start time; an agent is not named here
+    text: str = ""
+    story: str = ""
+    cost_usd: float = 0.0
+    tokens: int = 0
+    time: float = 0.0  # seconds
+    iterations: int = 0
+    problem: str = ""  # why not all of it can be read
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +162,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     at: float
     kind: str
-    payload: JsonObject
+    payload: Wish
     status: RequestStatus
     answered_at: float | None
     answer: str

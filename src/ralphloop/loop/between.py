@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
+from ralphloop.journal.records import Wish
 from ralphloop.journal.session import NOTES_KEY, change_desk, change_session, load_session
 from ralphloop.loop.requests import Refused, wished
 from ralphloop.night.look import commits_of, config_of, listed
@@ -77,11 +78,11 @@ class Between(msgspec.Struct, kw_only=True):
         change_desk(self.journal, self.session, raised)
 
 
-def ask_between_runs(project: Project, kind: str, payload: Mapping[str, object]) -> str:
+def ask_between_runs(project: Project, kind: str, wish: Wish) -> str:
     """Do what was asked of the last run, and say so."""
     with _held(project) as between:
         try:
-            answer = wished(between, kind, payload)
+            answer = wished(between, kind, wish)
         except Refused as error:
             raise UsageError(
                 str(error), "`ralph status` and `ralph stories` show how it stands."

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -14,24 +13,23 @@ from ralphloop.core.policy import named
 from ralphloop.core.run_state import Session
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import MAX_ANSWER_CHARS, Standing
-from ralphloop.journal.records import BY, Request
+from ralphloop.journal.records import Wish
 from ralphloop.loop.runner import Runner
-from ralphloop.text.durations import format_duration, parse_duration
+from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted, one_line
 
 _SAME_START_S = 2.0  # two processes may round the time of boot differently
-MOST_DOLLARS = 1e6
-MOST_TOKENS = 10**12
-MOST_ITERATIONS = 1_000_000
+_MOST = (1e6, 10**12, 366 * 86_400.0, 1_000_000)  # dollars, tokens, seconds, iterations
 
 
 def handle_requests(runner: Runner) -> None:
     """Answer everything that was asked since the last look."""
     for request in runner.journal.pending_requests(runner.run):
-        refused = False
-        by_agent = _is_agents(runner, request.payload)
+        by_agent = refused = _is_agents(runner, request.payload)
+        answer = "refused, because the agent itself asked for it"
         try:
-            answer = _answered(runner, request, by_agent=by_agent)
+            if not by_agent:
+                answer = _answered(runner, request.kind, request.payload)
         except Refused as error:
             answer, refused = str(error), True
         runner.journal.answer_request(request.id, answer, now=runner.clock(), refused=refused)
@@ -63,24 +61,24 @@ def pause(runner: Runner, reason: str) -> None:
     runner.change_desk(msgspec.structs.replace(runner.session.desk, paused=reason))
 
 
-def _is_agents(runner: Runner, payload: dict[str, Any]) -> bool:
+def _is_agents(runner: Runner, wish: Wish) -> bool:
     """Unsigned (the commands sign what a person asks), or of a living process below the agent."""
     from ralphloop.proc.process_table import started_at  # few turns of a session are asked anything
     from ralphloop.proc.tree import is_inside
 
-    try:
-        pid, began = payload[BY]
-        is_there = abs((started_at(int(pid)) or 0.0) - float(began)) <= _SAME_START_S
-    except (KeyError, TypeError, ValueError, OverflowError):
+    if wish.by is None:
         return True
-    return is_there and is_inside(runner.run, os.getpid(), int(pid))
+    pid, began = wish.by
+    try:
+        is_there = abs((started_at(pid) or 0.0) - began) <= _SAME_START_S
+    except OverflowError:  # no such number is a process
+        return True
+    return is_there and is_inside(runner.run, os.getpid(), pid)
 
 
-def _answered(runner: Runner, request: Request, *, by_agent: bool) -> str:
+def _answered(runner: Runner, kind: str, wish: Wish) -> str:
     """Do what was asked, and say so; raises where nothing is done about it."""
-    if by_agent:
-        raise Refused("refused, because the agent itself asked for it")
-    match request.kind:
+    match kind:
         case "stop":
             runner.stop.request("asked to stop")
             return "stopping"
@@ -95,32 +93,34 @@ def _answered(runner: Runner, request: Request, *, by_agent: bool) -> str:
         case "reset_circuit":
             runner.intervene(CircuitReset(at=runner.clock()))
             return "the circuit is CLOSED"
-    return wished(runner, request.kind, request.payload)
+    return wished(runner, kind, wish)
 
 
-def wished(run: Steered, kind: str, payload: Mapping[str, object]) -> str:
+def wished(run: Steered, kind: str, wish: Wish) -> str:
     """What can be asked whether a run goes on or not; raises where nothing is done about it."""
     match kind:
+        case _ if wish.problem:
+            raise Refused(f"not a {kind}: {wish.problem}")
         case "skip" | "set_aside" | "retry" | "answer":
-            return _move_story(run, kind, payload)
+            return _move_story(run, kind, wish)
         case "note":
-            if not (text := one_line(str(payload.get("text", "")), 1_000)):
+            if not (text := one_line(wish.text, 1_000)):
                 raise Refused("the note was empty")
             run.add_note(text)
             return "it goes into the next prompt"
         case "budget":
-            return _raise_budget(run, payload)
+            return _raise_budget(run, wish)
     raise Refused(f"unknown request {kind!r}")
 
 
-def _move_story(run: Steered, kind: str, payload: Mapping[str, object]) -> str:
-    story = str(payload.get("story", ""))
+def _move_story(run: Steered, kind: str, wish: Wish) -> str:
+    story = wish.story
     if run.story(story) is None:
         raise Refused(f"there is no story {one_line(story, 60)!r}")
     if run.session.story(story).standing is Standing.PASSED:
         raise Refused(f"{story} has passed already")
     if kind == "answer":
-        if not (text := clean(str(payload.get("text", ""))).strip()[:MAX_ANSWER_CHARS]):
+        if not (text := clean(wish.text).strip()[:MAX_ANSWER_CHARS]):
             raise Refused("the answer was empty")
         run.intervene(Answered(story=story, text=text, at=run.clock()))
         return f"{story} is open again, and its next prompt has your answer"
@@ -129,16 +129,10 @@ def _move_story(run: Steered, kind: str, payload: Mapping[str, object]) -> str:
     return f"{story} is {'set aside' if aside else 'open again'}"
 
 
-def _raise_budget(run: Steered, payload: Mapping[str, Any]) -> str:
-    try:
-        dollars = float(payload.get("cost_usd") or 0)
-        tokens = int(payload.get("tokens") or 0)
-        seconds = parse_duration(payload.get("time") or 0)
-        iterations = int(payload.get("iterations") or 0)
-    except (TypeError, ValueError) as error:
-        raise Refused(f"not a budget: {error}") from None
-    counts = ((dollars, MOST_DOLLARS), (tokens, MOST_TOKENS), (iterations, MOST_ITERATIONS))
-    if not all(0 <= more <= most for more, most in counts):
+def _raise_budget(run: Steered, more: Wish) -> str:
+    dollars, tokens, seconds, iterations = more.cost_usd, more.tokens, more.time, more.iterations
+    wanted = (dollars, tokens, seconds, iterations)
+    if not all(0 <= one <= most for one, most in zip(wanted, _MOST, strict=True)):
         raise Refused("not a budget: it can only be raised, and not without end")
     run.raise_budget(cost_usd=dollars, tokens=tokens, time_s=seconds, iterations=iterations)
     raised = (

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from ralphloop.config.model import Config, limits_of, policy_of
 from ralphloop.core.breaker import BreakerState
@@ -212,9 +213,13 @@ class Night:
         listed = tuple(look for look in self.stories if look.is_listed)
         return listed or tuple(look for look in self.stories if look.story.id)
 
-    def count(self, standing: Standing) -> int:
+    @cached_property
+    def _standings(self) -> Counter[Standing]:
+        return Counter(look.standing for look in self.counted)
+
+    def count(self, *standings: Standing) -> int:
         """How many stories stand like that."""
-        return sum(look.standing is standing for look in self.counted)
+        return sum(self._standings[standing] for standing in standings)
 
 
 def next_steps(night: Night) -> Iterator[str]:

@@ -5,34 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from ralphloop.errors import UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.records import BY, Request, RequestStatus
+from ralphloop.journal.records import Request, RequestStatus, Wish
+from ralphloop.night.look import reading
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.tree import is_inside
 from ralphloop.project import Project
 from ralphloop.room import claim
 from ralphloop.text.durations import parse_duration
 
-Payload = dict[str, object]
 
-
-def ask(project: Project, run: str, kind: str, payload: Payload, now: float) -> int | None:
+def ask(project: Project, run: str, kind: str, wish: Wish, now: float) -> int | None:
     """The number under which the answer will be found; None where the run reads no wishes."""
     if not project.journal.exists():
         return None
     refuse_agent(project, kind, now)
     claim(project.directory)
-    signed = payload | signature()
+    signed = replace(wish, by=who_asks())
     with Journal.open(project.journal, check=False) as journal:
         return journal.add_request(run, kind=kind, payload=signed, now=now)
 
 
-def signature() -> Payload:
-    """Who asks: the run obeys no row without it, nor one of a process below its agent."""
-    return {BY: [os.getpid(), started_at(os.getpid())]}
+def who_asks() -> tuple[int, float]:
+    """The run obeys no row without it, nor one of a process below its agent."""
+    return os.getpid(), started_at(os.getpid()) or 0.0
 
 
 def refuse_agent(project: Project, kind: str, now: float) -> None:
@@ -53,29 +53,22 @@ def refuse_agent(project: Project, kind: str, now: float) -> None:
 
 def settled(project: Project, numbers: Iterable[int]) -> list[Request]:
     """Those of the requests that are no longer pending."""
-    with JournalReader.open(project.journal) as journal:
+    with reading(project) as journal:
         found = [journal.find_request(number) for number in numbers]
     return [one for one in found if one and one.status is not RequestStatus.PENDING]
 
 
-def answer_words(request: Request) -> str:
-    """What became of a request."""
-    if request.status is RequestStatus.VOID:
-        return f"{request.kind}: the run ended before it could answer"
-    return f"{request.kind}: {request.answer}"
-
-
-def budget_of(text: str) -> Payload:
+def budget_of(text: str) -> Wish:
     """`$2.50` or `5` dollars, `2h` of time, `9000 tokens`; ValueError says what is wrong."""
     words = text.strip().removeprefix("+").strip()
     if words.endswith("tokens") and (tokens := int(words.removesuffix("tokens"))) > 0:
-        return {"tokens": tokens}
+        return Wish(tokens=tokens)
     try:
         dollars = float(words.removeprefix("$"))
     except ValueError:
-        if parse_duration(words) <= 0:
+        if (seconds := parse_duration(words)) <= 0:
             raise ValueError("nothing to add") from None
-        return {"time": words}
+        return Wish(time=seconds)
     if not 0 < dollars < 1e6:
         raise ValueError("an amount above zero is needed")
-    return {"cost_usd": dollars}
+    return Wish(cost_usd=dollars)

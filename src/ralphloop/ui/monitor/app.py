@@ -25,7 +25,7 @@ from textual.geometry import Size
 from textual.widgets import Footer, Input, OptionList
 
 from ralphloop.errors import RalphError
-from ralphloop.journal.records import RequestStatus
+from ralphloop.journal.records import RequestStatus, Wish
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
 from ralphloop.ui import steering
@@ -266,18 +266,18 @@ class Monitor(App[None]):
     # --- steering ----------------------------------------------------------------------------
 
     def action_pause(self) -> None:
-        self._ask("resume" if self._facts.night.is_paused else "pause")
+        self._ask("resume" if self._facts.night.is_paused else "pause", Wish())
 
     @work
     async def action_stop(self) -> None:
         if await self._answer(_STOP_WORDS, yes="Stop it"):
-            self._ask("stop")
+            self._ask("stop", Wish())
 
     @work
     async def action_note(self) -> None:
         words = "A note for the agent; it goes into the next prompt."
         if text := await self._answer(words, hint="use the v2 API"):
-            self._ask("note", {"text": text})
+            self._ask("note", Wish(text=text))
 
     @work
     async def action_budget(self) -> None:
@@ -295,13 +295,13 @@ class Monitor(App[None]):
     def action_story(self, kind: str) -> None:
         marked = self._story_view.highlighted
         if marked is not None and self._facts.stories:
-            self._ask(kind, {"story": self._facts.stories[marked].key})
+            self._ask(kind, Wish(story=self._facts.night.stories[marked].story.id))
 
     def action_reset(self) -> None:
         if not self._facts.night.is_live:
             self._tell("No run is going on. In a shell: ralph circuit reset")
             return
-        self._ask("reset_circuit")
+        self._ask("reset_circuit", Wish())
 
     def _is_live(self) -> bool:
         live = self._facts.night.run is not None and self._facts.night.is_live
@@ -309,14 +309,14 @@ class Monitor(App[None]):
             self._tell("No run is going on; there is nobody to ask.", bad=True)
         return live
 
-    def _ask(self, kind: str, payload: steering.Payload | None = None) -> None:
+    def _ask(self, kind: str, wish: Wish) -> None:
         if self._is_live():
-            self._write_request(self._facts.night.session.run, kind, payload or {})
+            self._write_request(self._facts.night.session.run, kind, wish)
 
     @work(thread=True)
-    def _write_request(self, run: str, kind: str, payload: steering.Payload) -> None:
+    def _write_request(self, run: str, kind: str, wish: Wish) -> None:
         try:
-            number = steering.ask(self.project, run, kind, payload, self._clock())
+            number = steering.ask(self.project, run, kind, wish, self._clock())
         except RalphError as error:
             self.call_later(self._tell, f"{error.message}. {error.next_step}", bad=True)
             return
@@ -325,8 +325,7 @@ class Monitor(App[None]):
             self.call_later(self._tell, words, bad=True)
             return
         self._asked.add(number)
-        about = f" {payload['story']}" if "story" in payload else ""
-        self.call_later(self._tell, f"Asked: {kind.replace('_', ' ')}{about}")
+        self.call_later(self._tell, f"Asked: {kind.replace('_', ' ')} {wish.story}".rstrip())
 
     def _look_for_answers(self) -> None:
         try:
@@ -335,8 +334,10 @@ class Monitor(App[None]):
             return  # the journal cannot be read right now, which the screen says
         for request in found:
             self._asked.discard(request.id)
+            is_void = request.status is RequestStatus.VOID
+            words = "the run ended before it could answer" if is_void else request.answer
             refused = request.status is RequestStatus.REFUSED
-            self.call_later(self._tell, steering.answer_words(request), bad=refused)
+            self.call_later(self._tell, f"{request.kind}: {words}", bad=refused)
 
     def _tell(self, words: str, *, bad: bool = False) -> None:
         self.notify(one_line(words, 300), severity="error" if bad else "information", markup=False)

@@ -8,10 +8,9 @@ needs.  Texts that come from agents and files are one bounded line without contr
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from ralphloop.config.model import Config
@@ -53,8 +52,7 @@ _TONES = {
 class StoryRow(NamedTuple):
     """A story as it is listed."""
 
-    key: str  # the id as it is in the file
-    id: str  # as it can be shown
+    id: str
     title: str
     mark: str
     standing: str  # in words: the grade, "waits for you", "waits on US-2"
@@ -92,14 +90,6 @@ class Facts:
     usage: Usage = field(default_factory=Usage)  # of the running agent, so far
     limit_words: str = ""  # the newest word about quota
     learned: Learned = field(default_factory=Learned)
-
-    @cached_property
-    def _marks(self) -> Counter[str]:
-        return Counter(row.mark for row in self.stories)
-
-    def count(self, *marks: str) -> int:
-        """Stories with these marks."""
-        return sum(self._marks[mark] for mark in marks)
 
 
 def nothing_known(project: Project, trouble: RalphError | None = None) -> Facts:
@@ -195,7 +185,6 @@ def story_rows(night: Night) -> tuple[StoryRow, ...]:
     current = (newest.story or "") if newest else None
     return tuple(
         StoryRow(
-            look.story.id,
             one_line(look.story.id, 60),
             one_line(look.story.title, 200),
             *_standing(look, passed, current),

@@ -12,9 +12,11 @@ from datetime import tzinfo
 from functools import cached_property
 from typing import NamedTuple
 
+from ralphloop.core.grading import Grade
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.planning import ending_of
 from ralphloop.core.quota import quota_words, valid
+from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import cost_words, money, spent_words
 from ralphloop.journal.records import RunStatus
 from ralphloop.night.values import Night
@@ -114,21 +116,19 @@ class Screen:
             yield line((cut(f" {state.reason}", width), state.tone))
 
     def _progress(self) -> Iterator[Span]:
-        total = sum(bool(row.key) for row in self.facts.stories)
-        passed = self.facts.count(paint.PASSED, paint.REVIEW)
+        night = self.night
         yield " ", Tone.PLAIN
-        if total:
-            yield from paint.bar(passed / total)
-            yield f" {passed}/{total} passed", Tone.STRONG
-        if self.night.run is not None and self.night.is_live and (left := self._time_left()):
+        if night.total:
+            yield from paint.bar(night.passed / night.total)
+            yield f" {night.passed}/{night.total} passed", Tone.STRONG
+        if night.run is not None and night.is_live and (left := self._time_left()):
             yield f"  {left}", Tone.PLAIN
 
     def _time_left(self) -> str:
         """The time left and what it is computed from."""
-        left = self.facts.count(paint.OPEN, paint.RUNNING, paint.WAITING)
         night, wait = self.night, self.night.wait
-        done = night.totals.tasks_completed
-        if not left or not self.facts.stories[0].key:
+        left, done = night.count(Standing.OPEN), night.totals.tasks_completed
+        if not left:
             return ""
         stories = counted(left, "story")
         if not done:
@@ -160,10 +160,14 @@ class Screen:
     @property
     def stories_note(self) -> str:
         """Why there is no list, or how many stories need a person."""
-        kinds = {paint.BLOCKED: "for you", paint.REVIEW: "to review", paint.ASIDE: "set aside"}
-        found = ((self.facts.count(mark), words) for mark, words in kinds.items())
-        standings = ", ".join(f"{count} {words}" for count, words in found if count)
-        return self.night.stories_problem or standings or "Enter opens one"
+        night = self.night
+        found = {
+            "for you": night.count(Standing.BLOCKED),
+            "to review": night.grades.get(Grade.NEEDS_REVIEW, 0),
+            "set aside": night.count(Standing.SET_ASIDE),
+        }
+        standings = ", ".join(f"{count} {words}" for words, count in found.items() if count)
+        return night.stories_problem or standings or "Enter opens one"
 
     # --- the agent at work -------------------------------------------------------------------
 
@@ -300,7 +304,7 @@ class Screen:
         settings = self.night.config.learning
         if not self.facts.stories or not settings.every or not settings.enabled:
             return ""
-        over = self.facts.count(paint.PASSED, paint.REVIEW, paint.BLOCKED, paint.ASIDE)
+        over = self.night.total - self.night.count(Standing.OPEN)
         return counted(settings.every - over % settings.every, "story")
 
     def health(self) -> Iterator[Line]:

@@ -20,7 +20,7 @@ from ralphloop.night.look import Record
 from ralphloop.night.own_commits import OwnCommits
 from ralphloop.night.values import Night, StoryLook
 from ralphloop.text.plain import counted
-from ralphloop.ui.report.tally import StoryTally, Tally
+from ralphloop.ui.report.tally import Account, Tally
 from ralphloop.ui.report.values import (
     MOST_SPANS,
     Cost,
@@ -143,7 +143,7 @@ def _groups(night: Night, tally: Tally) -> Iterator[Group]:
             yield Group(key, title, mark, meaning, len(members), shown, rest)
 
 
-def _key(look: StoryLook, spent: StoryTally | None) -> str:
+def _key(look: StoryLook, spent: Account | None) -> str:
     """The group of a story, from how it stands and what this run spent on it."""
     if look.standing is Standing.PASSED:
         key = _GRADES.get(look.grade, "claimed")
@@ -156,7 +156,7 @@ def _key(look: StoryLook, spent: StoryTally | None) -> str:
 
 def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> StoryLine:
     say, story = tally.say, look.story
-    spent = tally.stories.get(story.id, StoryTally())
+    spent = tally.stories.get(story.id, Account())
     own = shlex.join(story.verify) if story.verify else "verify"
     # A check is named after the beginning of its command line.
     proof = (
@@ -313,7 +313,15 @@ def _series(
         other_stories=_sum(rest, f"{len(rest)} others") if rest else None,
         circuit=tuple(circuit[-MOST_SPANS:]),
         circuit_changes=len(moves),
-        waits=tuple(_wait(wait, end, say) for wait in waits),
+        waits=tuple(
+            Span(
+                wait.kind,
+                say(wait.reason),
+                wait.started_at,
+                wait.ended_at or max(end, wait.started_at),
+            )
+            for wait in waits
+        ),
     )
 
 
@@ -327,11 +335,6 @@ def _spans(
         found.append(Span(state, reason, since, _at(move)))
         state, since, reason = str(move.after), _at(move), say(move.reason)
     return [*found, Span(state, reason, since, max(since, end))]
-
-
-def _wait(wait: Wait, end: float, say: Teller) -> Span:
-    over = wait.ended_at if wait.ended_at is not None else max(end, wait.started_at)
-    return Span(wait.kind, say(wait.reason), wait.started_at, over)
 
 
 def _sum(costs: Sequence[Cost], name: str = "") -> Cost:

@@ -39,26 +39,17 @@ _NEAR_MISSES = {  # in the order they are told
 
 
 @dataclass
-class StoryTally:
-    """What this run spent on one story."""
+class Account:
+    """What this run spent on one story, or with one agent and its model."""
 
     iterations: int = 0
+    passed: int = 0
+    failed: int = 0  # attempts
     cost_usd: float = 0.0
     unpriced: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    failed: int = 0  # attempts
     checks: tuple[str, ...] = ()  # names of those that ran last
-
-
-@dataclass
-class RungTally:
-    """What one agent with its model did in this run."""
-
-    iterations: int = 0
-    passed: int = 0
-    cost_usd: float = 0.0
-    unpriced: int = 0
 
 
 @dataclass
@@ -69,8 +60,8 @@ class Tally:
     own: OwnCommits = field(default_factory=lambda: OwnCommits({}))
     working_s: float = 0.0
     checking_s: float = 0.0
-    stories: dict[str, StoryTally] = field(default_factory=dict)
-    rungs: dict[str, RungTally] = field(default_factory=lambda: defaultdict(RungTally))
+    stories: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
+    rungs: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
     spent: list[Cost] = field(default_factory=list)
     passes: list[Passed] = field(default_factory=list)
     moves: list[Transition] = field(default_factory=list)
@@ -84,7 +75,7 @@ class Tally:
         """Take one iteration in; one that is still going on says nothing yet."""
         if it.finished_at is None:
             return
-        self._spend(it, self.stories.setdefault(it.story or "", StoryTally()))
+        self._spend(it)
         self._judge(it, it.finished_at)
         self.own.see(it)
         for key, words in _near_misses(it):
@@ -104,20 +95,16 @@ class Tally:
             if key in self._near
         )
 
-    def _spend(self, it: IterationRecord, story: StoryTally) -> None:
+    def _spend(self, it: IterationRecord) -> None:
         seconds = it.record.end.duration_s
-        story.iterations += 1
-        story.cost_usd += it.cost_usd
-        story.unpriced += it.unpriced
-        story.tokens += it.total_tokens
-        story.seconds += seconds
-        rung = self.rungs[it.record.by]
-        rung.iterations += 1
-        rung.passed += it.record.verdict.passed
-        rung.cost_usd += it.cost_usd
-        rung.unpriced += it.unpriced
-        if it.checks:
-            story.checks = tuple(check.name for check in it.checks)
+        for account in (self.stories[it.story or ""], self.rungs[it.record.by]):
+            account.iterations += 1
+            account.passed += it.record.verdict.passed
+            account.cost_usd += it.cost_usd
+            account.unpriced += it.unpriced
+            account.tokens += it.total_tokens
+            account.seconds += seconds
+            account.checks = tuple(check.name for check in it.checks) or account.checks
         self.working_s += seconds
         self.checking_s += sum(check.duration_s for check in it.checks)
         self.spent.append(Cost(str(it.n), it.cost_usd, it.total_tokens, it.unpriced))
