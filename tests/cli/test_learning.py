@@ -41,8 +41,6 @@ def test_list_shows_all_with_their_standing(capsys: pytest.CaptureFixture[str]) 
     (held,) = [line for line in lines if "held back" in line]
     assert HELD in held
     assert sum("established" in line for line in lines) == 3
-    assert run(["learnings", "list", "--category", "cli"]) == 0
-    assert capsys.readouterr().out == "None in cli.\n"
     assert run(["learnings", "search", "volapük"]) == 0
     assert capsys.readouterr().out == "None of them has these words.\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
@@ -32,7 +32,6 @@ _NONE_YET = (
     "Nothing yet. `ralph stats` counts what was captured; patterns come out of several stories."
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="All fields, as JSON.")
-_limit = click.option("--limit", default=30, type=click.IntRange(min=1), help="At most so many.")
 _ids = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 
 
@@ -63,29 +62,25 @@ def learnings() -> None:
 
 
 @learnings.command("list")
-@click.option("--category", help="Only this category.")
-@_limit
 @_as_json
-def list_all(category: str | None, limit: int, as_json: bool) -> None:
+def list_all(as_json: bool) -> None:
     """All patterns, best first."""
     index = store.rebuild(find_project(), now=time.time())
-    found = [one for one in index.patterns if category in (None, one.category)]
-    _print(found, limit, as_json, _NONE_YET if not index.patterns else f"None in {category}.")
+    _print(index.patterns, as_json, _NONE_YET)
     for problem in index.problems:
         output.warn(problem)
 
 
 @learnings.command()
 @click.argument("words", nargs=-1, required=True)
-@_limit
 @_as_json
-def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
+def search(words: tuple[str, ...], as_json: bool) -> None:
     """Patterns that share words with the question, most of them first."""
     wanted = match_words(" ".join(words))
     known = store.rebuild(find_project(), now=time.time()).patterns
     found = [one for one in known if wanted.intersection(one.words)]
     found.sort(key=lambda one: -len(wanted.intersection(one.words)))
-    _print(found, limit, as_json, "None of them has these words." if known else _NONE_YET)
+    _print(found, as_json, "None of them has these words." if known else _NONE_YET)
 
 
 @learnings.command()
@@ -148,21 +143,16 @@ def _find(project: Project, ids: Iterable[str]) -> list[Pattern]:
     return found
 
 
-def _print(patterns: list[Pattern], limit: int, as_json: bool, none: str) -> None:
+def _print(patterns: Sequence[Pattern], as_json: bool, none: str) -> None:
     if as_json:
-        output.emit_json(patterns[:limit])
-    elif not patterns:
-        output.emit_lines([output.safe(none)])
-    else:
-        output.emit_lines(map(_row, patterns[:limit]))
-        if (rest := len(patterns) - limit) > 0:
-            output.note(f"{rest} more: --limit {len(patterns)}")
-
-
-def _row(one: Pattern) -> str:
-    standing = output.paint(f"{one.standing:<11}", *_COLOURS.get(one.standing, ()))
-    stories = counted(one.story_count, "story")
-    return f"{one.id}  {standing}  {one.category:<10} {stories:>9}  {output.safe(one.sentence)}"
+        output.emit_json(patterns)
+        return
+    for one in patterns:
+        standing = output.paint(f"{one.standing:<11}", *_COLOURS.get(one.standing, ()))
+        row = f"{one.id}  {standing}  {one.category:<10} {counted(one.story_count, 'story'):>9}"
+        output.emit_lines([f"{row}  {output.safe(one.sentence)}"])
+    if not patterns:
+        output.emit_lines([none])
 
 
 def _details(one: Pattern) -> Iterator[str]:

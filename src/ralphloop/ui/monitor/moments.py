@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec import UNSET, structs
+
 from ralphloop.config.model import Config
 from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
@@ -67,14 +69,6 @@ class LogLine(NamedTuple):
     tone: Tone
 
 
-class Action(NamedTuple):
-    """Something the agent did."""
-
-    kind: str  # tool, text, retry, limit …
-    words: str
-    ok: bool | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """Everything that was read, at one moment; the clock is not among it."""
@@ -84,7 +78,7 @@ class Facts:
     way_out: str = ""
     stories: tuple[StoryRow, ...] = ()
     log: tuple[LogLine, ...] = ()
-    actions: tuple[Action, ...] = ()
+    actions: tuple[events.AgentStep, ...] = ()  # what the agent did, as it is told
     answered: bool = False  # the agent gave its result; what follows is ours
     last_output: float | None = None
     usage: Usage = field(default_factory=Usage)  # of the running agent, so far
@@ -222,8 +216,8 @@ def log_lines(event: LoopEvent) -> Iterator[LogLine]:
     what = event.what
     if isinstance(what, events.AgentStep):
         if action := _action(what):
-            words = {"tool": action.words, "text": f"“{action.words}”"}.get(
-                action.kind, f"{action.kind}: {action.words}"
+            words = {"tool": action.summary, "text": f"“{action.summary}”"}.get(
+                action.kind, f"{action.kind}: {action.summary}"
             )
             failed = action.ok is False
             mark, tone = ("✗ ", Tone.WARN) if failed else ("", Tone.QUIET)
@@ -238,25 +232,24 @@ def log_lines(event: LoopEvent) -> Iterator[LogLine]:
         yield LogLine(event.at, indent + one_line(line, _LONGEST_LINE), loud)
 
 
-def _action(step: events.AgentStep) -> Action | None:
+def _action(step: events.AgentStep) -> events.AgentStep | None:
     """What an agent's event says, where it says something."""
-    ok = step.ok if isinstance(step.ok, bool) else None
-    if step.kind in _SILENT_WHEN_GOOD and ok is not False:
+    if step.kind in _SILENT_WHEN_GOOD and step.ok is not False:
         return None
     words = one_line(step.summary.split(_BLOCK)[0], _LONGEST_LINE)
-    return Action(step.kind, words, ok) if words else None
+    return structs.replace(step, summary=words) if words else None
 
 
-def _actions(steps: Iterable[events.AgentStep]) -> tuple[Action, ...]:
+def _actions(steps: Iterable[events.AgentStep]) -> tuple[events.AgentStep, ...]:
     """The last actions of an iteration; a tool's result is told with its call."""
-    told: list[Action] = []
+    told: list[events.AgentStep] = []
     for step in steps:
         if step.kind == "tool_result" and isinstance(step.ok, bool):
             name = step.summary.partition(" ")[0]
             for index in reversed(range(max(0, len(told) - 20), len(told))):
                 call = told[index]
-                if call.kind == "tool" and call.ok is None and call.words.startswith(name):
-                    told[index] = call._replace(ok=step.ok)
+                if call.kind == "tool" and call.ok is UNSET and call.summary.startswith(name):
+                    told[index] = structs.replace(call, ok=step.ok)
                     break
         elif action := _action(step):
             told.append(action)

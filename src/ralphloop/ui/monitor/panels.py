@@ -12,6 +12,8 @@ from datetime import tzinfo
 from functools import cached_property
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.planning import ending_of
@@ -216,10 +218,10 @@ class Screen:
 
     def actions(self) -> Iterator[Line]:
         """What the agent did last, with the results, newest last."""
-        marks = {None: ("· ", Tone.PLAIN), True: ("✓ ", Tone.GOOD), False: ("✗ ", Tone.BAD)}
+        marks = {UNSET: ("· ", Tone.PLAIN), True: ("✓ ", Tone.GOOD), False: ("✗ ", Tone.BAD)}
         for action in self.facts.actions if self.night.is_working else ():
-            said = action.kind == "text"
-            words = (f"“{action.words}”", Tone.QUIET) if said else (action.words, Tone.PLAIN)
+            said, words = action.kind == "text", (action.summary, Tone.PLAIN)
+            words = (f"“{action.summary}”", Tone.QUIET) if said else words
             yield (marks[action.ok], words)
 
     # --- beside it ---------------------------------------------------------------------------
