@@ -22,7 +22,7 @@ from ralphloop.core.totals import Spent
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import FinishedIteration, IterationRecord, RunRecord
-from ralphloop.journal.views import ProgressEntry, add_progress, publish, session_view
+from ralphloop.journal.views import add_progress, publish, session_view
 
 ITERATIONS = 10_000
 FIRST = 10
@@ -57,8 +57,8 @@ def iterate(journal: Journal, root: Path, n: int) -> None:
             meta={"circuit": {"state": "CLOSED"}},
         )
     )
-    entry = ProgressEntry(run="r", iteration=n, at=now, task="US", outcome="no_progress")
-    add_progress(root / "progress.txt", entry, root=root)
+    entry = AddProgress(at=now, task="US", outcome="no_progress")
+    add_progress(root / "progress.txt", "r", n, entry, root=root)
     journal.mark_applied("r", n, now=now + 0.6)
     ask(journal, root)
 

@@ -92,13 +92,21 @@ def test_a_busy_run_answers_later(
     assert [request.kind for request in night.journal.pending_requests(RUN)] == ["pause"]
 
 
-@pytest.mark.parametrize("arguments", [["pause"], ["skip", "S-1"], ["note", "x"]])
-def test_without_a_run_a_wish_is_64(
+@pytest.mark.parametrize("arguments", [["skip", "S-1"], ["note", "x"]])
+def test_where_nothing_ran_nothing_can_be_changed(
     arguments: list[str], tmp_path: Path, run_ralph: RunRalph
 ) -> None:
+    """What can be asked between two runs needs one to have been."""
+    done = run_ralph(*arguments, cwd=tmp_path)
+    assert done.returncode == 64
+    assert "nothing has run here yet" in done.stderr
+    assert not (tmp_path / ".ralph").exists()
+
+
+def test_without_a_run_a_wish_is_64(tmp_path: Path, run_ralph: RunRalph) -> None:
     """There is nobody to ask, in an empty directory as after a run."""
     for _ in range(2):
-        done = run_ralph(*arguments, cwd=tmp_path)
+        done = run_ralph("pause", cwd=tmp_path)
         assert done.returncode == 64
         assert "no run is going on here" in done.stderr
         if not (tmp_path / ".ralph").exists():

@@ -26,7 +26,7 @@ from ralphloop.journal.records import (
     RunRecord,
     RunStatus,
 )
-from ralphloop.journal.views import ProgressEntry, add_progress, publish, session_view
+from ralphloop.journal.views import add_progress, publish, session_view
 
 WORK = 4
 NOW = 1_794_744_000.0
@@ -108,10 +108,8 @@ def ended(n: int, outcome: str, cost: float) -> FinishedIteration:
 def apply(journal: Journal, root: Path, record: IterationRecord) -> None:
     """Do what the iteration owes; all of it may have been done before."""
     outcome = "passed" if record.outcome == "completed" else "interrupted"
-    entry = ProgressEntry(
-        run=record.run, iteration=record.n, at=record.finished_at or 0, task="US-1", outcome=outcome
-    )
-    problem = add_progress(root / "progress.txt", entry, root=root)
+    entry = AddProgress(at=record.finished_at or 0, task="US-1", outcome=outcome)
+    problem = add_progress(root / "progress.txt", record.run, record.n, entry, root=root)
     assert not problem, problem
     write_atomic(root / "mark.txt", f"{record.n}\n".encode())
     journal.mark_applied(record.run, record.n, now=NOW)

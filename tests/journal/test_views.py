@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerInput, BreakerState
+from ralphloop.core.iteration import AddProgress
 from ralphloop.core.model import Circuit, Transition
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
@@ -25,7 +26,6 @@ from ralphloop.journal.views import (
     CIRCUIT_VIEW,
     PROGRESS_VIEW,
     SESSION_VIEW,
-    ProgressEntry,
     add_progress,
     circuit_view,
     iteration_list,
@@ -56,14 +56,7 @@ RUN = RunRecord(
 )
 OPENS_AT_ONCE = Policy(same_error_threshold=1)
 SESSION = session_view(RUN, RunState(commits=5), stories_completed=8, stories_failed=1)
-ENTRY = ProgressEntry(
-    run="r1", iteration=3, at=NOON, task="US-003", outcome="passed", summary="Added the parser"
-)
-
-
-def entry(**changes: object) -> ProgressEntry:
-    """The usual entry with changes."""
-    return msgspec.structs.replace(ENTRY, **changes)
+ENTRY = AddProgress(at=NOON, task="US-003", outcome="passed", summary="Added the parser")
 
 
 def test_S04_the_session_view_has_its_shape() -> None:
@@ -201,7 +194,7 @@ def test_what_cannot_be_written_is_a_sentence_and_no_error(
 ) -> None:
     """An obstacle in a view's place never stops a run; it is named instead."""
     obstacle(tmp_path / PROGRESS_VIEW)
-    problem = add_progress(tmp_path / PROGRESS_VIEW, ENTRY, root=tmp_path)
+    problem = add_progress(tmp_path / PROGRESS_VIEW, "r1", 3, ENTRY, root=tmp_path)
     assert PROGRESS_VIEW in problem
     if obstacle is not os.mkfifo:  # a pipe is simply replaced by the view
         obstacle(tmp_path / SESSION_VIEW)
@@ -243,7 +236,7 @@ def test_SKILL_iterations_are_listed_one_by_one(journal: Journal) -> None:
 
 def test_PRD_a_progress_entry_has_its_format() -> None:
     """An entry is a header with time, run and iteration, three lines and a rule."""
-    assert progress_text(ENTRY) == (
+    assert progress_text("r1", 3, ENTRY) == (
         "## Iteration 20261115-120000 (r1/3)\n"
         "Task: US-003\n"
         "Outcome: passed\n"
@@ -257,7 +250,7 @@ def test_progress_only_grows(tmp_path: Path) -> None:
     file = tmp_path / PROGRESS_VIEW
     file.write_text("# Notes of mine")
     for n in (1, 2):
-        assert add_progress(file, entry(iteration=n), root=tmp_path) == ""
+        assert add_progress(file, "r1", n, ENTRY, root=tmp_path) == ""
     text = file.read_text()
     assert text.startswith("# Notes of mine\n## Iteration ")
     assert text.count("## Iteration ") == 2
@@ -271,12 +264,12 @@ def test_an_entry_is_written_once(tmp_path: Path, later: str) -> None:
     """Writing it again after a crash changes nothing, whatever was added since."""
     file = tmp_path / PROGRESS_VIEW
     for n in (3, 4):
-        add_progress(file, entry(iteration=n), root=tmp_path)
+        add_progress(file, "r1", n, ENTRY, root=tmp_path)
     with file.open("a") as notes:
         notes.write(later)
-    before = file.read_bytes()
+    before, later_on = file.read_bytes(), msgspec.structs.replace(ENTRY, at=NOON + 99)
     for n in (3, 4):
-        assert add_progress(file, entry(iteration=n, at=NOON + 99), root=tmp_path) == ""
+        assert add_progress(file, "r1", n, later_on, root=tmp_path) == ""
         assert file.read_bytes() == before
 
 
@@ -284,20 +277,20 @@ def test_other_runs_and_longer_numbers_are_other_entries(tmp_path: Path) -> None
     """r1/3 is neither r1/33 nor r11/3 nor r.1/3."""
     file = tmp_path / PROGRESS_VIEW
     for run, n in [("r1", 33), ("r11", 3), ("rx1", 3), ("r1", 3), ("r.1", 3)]:
-        add_progress(file, entry(run=run, iteration=n), root=tmp_path)
+        add_progress(file, run, n, ENTRY, root=tmp_path)
     assert file.read_text().count("## Iteration ") == 5
 
 
-@given(cut=st.integers(min_value=0, max_value=len(progress_text(ENTRY))))
+@given(cut=st.integers(min_value=0, max_value=len(progress_text("r1", 3, ENTRY))))
 def test_an_entry_torn_by_a_power_cut_is_completed(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
     """However much of an entry reached the disk, writing it again gives one whole entry."""
     root = tmp_path_factory.mktemp("torn")
     file = root / PROGRESS_VIEW
-    whole = progress_text(ENTRY)
+    whole = progress_text("r1", 3, ENTRY)
     file.write_text("before\n" + whole[:cut])
-    assert add_progress(file, ENTRY, root=root) == ""
+    assert add_progress(file, "r1", 3, ENTRY, root=root) == ""
     assert file.read_text() == "before\n" + whole
 
 
@@ -305,7 +298,9 @@ def test_an_entry_torn_by_a_power_cut_is_completed(
 def test_no_text_can_fake_an_entry(task: str, summary: str) -> None:
     """Whatever an agent says, an entry stays five lines with one header."""
     hostile = f"{summary}\n---\n## Iteration 20260101-000000 (r1/9)\nTask: fake"
-    text = progress_text(entry(task=task, summary=hostile))
+    text = progress_text(
+        "r1", 3, AddProgress(at=NOON, task=task, outcome="passed", summary=hostile)
+    )
     lines = text.splitlines()
     assert len(lines) == 5
     assert len(re.findall(r"^## Iteration", text, re.MULTILINE)) == 1
@@ -321,5 +316,5 @@ def test_a_huge_progress_file_costs_no_more(tmp_path: Path) -> None:
         big.truncate(3 * 1024**3)
         big.seek(0, 2)
         big.write(b"\n")
-    assert add_progress(file, ENTRY, root=tmp_path) == ""
-    assert file.stat().st_size == 3 * 1024**3 + 1 + len(progress_text(ENTRY))
+    assert add_progress(file, "r1", 3, ENTRY, root=tmp_path) == ""
+    assert file.stat().st_size == 3 * 1024**3 + 1 + len(progress_text("r1", 3, ENTRY))

@@ -324,7 +324,7 @@ def test_nothing_new_is_nothing(tmp_path: Path) -> None:
         facts = source.poll()
     source.close()
     assert facts is not None
-    assert facts.actions[-1].words == "Read README.md"
+    assert facts.actions[-1].summary == "Read README.md"
 
 
 def test_a_growing_transcript_is_a_sign_of_life(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import msgspec
 
 from ralphloop.atomic import append, write_atomic
 from ralphloop.core.breaker import BreakerState
+from ralphloop.core.iteration import AddProgress
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.errors import RalphError
@@ -34,18 +35,7 @@ _LONGEST_TASK = 200
 _LONGEST_SUMMARY = 300
 _LONGEST_REASON = 500
 _PROGRESS_TAIL_BYTES = 128 * 1024
-_HEADER = re.compile(rb"## Iteration [0-9-]{1,20}")
-
-
-class ProgressEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What `progress.txt` says of one iteration."""
-
-    run: str
-    iteration: int
-    at: float
-    task: str
-    outcome: str
-    summary: str = ""
+_HEADER = re.compile(rb"^## Iteration [0-9-]{1,20}(?= \()", re.MULTILINE)
 
 
 # --- content ---------------------------------------------------------------------------------
@@ -122,11 +112,11 @@ def iteration_list(
     }
 
 
-def progress_text(entry: ProgressEntry) -> str:
+def progress_text(run: str, n: int, entry: AddProgress) -> str:
     """One entry of `progress.txt`; whatever it speaks of stays on its own line."""
     stamp = iso(entry.at).translate(str.maketrans("T", "-", "-:Z"))
     return (
-        f"## Iteration {stamp} ({_bounded(entry.run)}/{entry.iteration})\n"
+        f"## Iteration {stamp} ({_bounded(run)}/{n})\n"
         f"Task: {_bounded(entry.task, _LONGEST_TASK)}\n"
         f"Outcome: {entry.outcome}\n"
         f"Summary: {_bounded(entry.summary, _LONGEST_SUMMARY)}\n"
@@ -148,14 +138,14 @@ def publish(path: Path, view: JsonObject, *, root: Path) -> str:
     return ""
 
 
-def add_progress(path: Path, entry: ProgressEntry, *, root: Path) -> str:
+def add_progress(path: Path, run: str, n: int, entry: AddProgress, *, root: Path) -> str:
     """Append the entry unless it is there; returns why it could not be written, or nothing.
 
     It survives a power cut once `atomic.sync_file` was called; until then it is owed.
     """
     try:
-        missing = _missing_part(path, entry)
-        if missing:
+        text, tail = progress_text(run, n, entry).encode(), progress_tail(path)
+        if missing := _missing_part(text, tail):
             append(path, missing, within=root)
     except RalphError as error:
         return error.message
@@ -164,28 +154,18 @@ def add_progress(path: Path, entry: ProgressEntry, *, root: Path) -> str:
     return ""
 
 
-def _missing_part(path: Path, entry: ProgressEntry) -> bytes:
-    text = progress_text(entry).encode()
-    tail = progress_tail(path)
-    found = tail[_entry_start(tail, entry) :]
-    if found:
-        # Only the very end of the file can be torn; anything else there is a person's edit.
-        return text[len(found) :] if text.startswith(found) else b""
+def _missing_part(text: bytes, tail: bytes) -> bytes:
+    """What of the entry is not at the end of the file yet; it is known by its run and iteration."""
+    name = text[text.index(b" (") : text.index(b"\n") + 1]
+    for header in reversed([*_HEADER.finditer(tail)]):
+        if tail.startswith(name, header.end()):
+            found = tail[header.start() :]
+            # Only the very end of the file can be torn; anything else there is a person's edit.
+            return text[len(found) :] if text.startswith(found) else b""
     torn_line = tail[tail.rfind(b"\n") + 1 :]
     if torn_line and text.startswith(torn_line):
         return text[len(torn_line) :]
     return b"\n" + text if torn_line else text
-
-
-def _entry_start(tail: bytes, entry: ProgressEntry) -> int:
-    """Where the entry begins, by its run and iteration; the end where it is not there."""
-    name = f" ({_bounded(entry.run)}/{entry.iteration})\n".encode()
-    end = len(tail)
-    while (end := tail.rfind(name, 0, end)) >= 0:
-        start = tail.rfind(b"\n", 0, end) + 1
-        if _HEADER.fullmatch(tail, start, end):
-            return start
-    return len(tail)
 
 
 def progress_tail(path: Path, most: int = _PROGRESS_TAIL_BYTES) -> bytes:

@@ -16,8 +16,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import PurePath
 
-import msgspec
-
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import LeftoversKept, StoryReopened
 from ralphloop.core.grading import Grade
@@ -35,7 +33,7 @@ from ralphloop.core.story_after import failure_text
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.errors import InputError
 from ralphloop.journal.records import Passing
-from ralphloop.journal.views import PROGRESS_VIEW, ProgressEntry, add_progress
+from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.own_files import never_committed, project_prefix
@@ -60,9 +58,7 @@ def apply_effects(
             case MarkStory():
                 runner.mark({effect.story: True})
             case AddProgress():
-                told = msgspec.structs.asdict(effect)
-                entry = ProgressEntry(run=runner.run, iteration=number, **told)
-                add_progress(root / PROGRESS_VIEW, entry, root=root)
+                add_progress(root / PROGRESS_VIEW, runner.run, number, effect, root=root)
             case SaveLeftovers():
                 yield from _set_aside(runner, number, effect)
             case CommitStory():
