@@ -187,7 +187,7 @@ def test_usage_is_known_while_it_runs() -> None:
     known = []
     for event in (said(text("a")), result("a", model_usage_since_last_result=increment(0.25, 500))):
         reader.feed(lines(event))
-        known.append((reader.usage.input_tokens, reader.usage.estimated))
+        known.append((reader.dialect.usage.input_tokens, reader.dialect.usage.estimated))
     assert known == [(100, True), (500, False)]
 
 
@@ -253,7 +253,7 @@ def test_a_fatal_retry_is_hinted_at_once() -> None:
         said(text("hello")),
     ):
         reader.feed(lines(event))
-        hints.append(reader.fatal_hint)
+        hints.append(reader.dialect.fatal_hint)
     assert hints == [None, "authentication_failed (401)", None]
 
 
@@ -263,7 +263,7 @@ def test_another_turn_takes_the_result_back() -> None:
     seen = []
     for event in (init(), said(text("a")), result("a"), init()):
         reader.feed(lines(event))
-        seen.append(reader.result_seen)
+        seen.append(reader.dialect.result_seen)
     assert seen == [False, False, True, False]
 
 

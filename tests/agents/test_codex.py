@@ -123,7 +123,7 @@ def test_reconnecting_is_a_retry_and_may_be_pointless() -> None:
         "Reconnecting... 1/5 (status 401 Unauthorized)",
     ):
         reader.feed(lines(*STARTED, {"type": "error", "message": message}))
-        hints.append(reader.fatal_hint is not None)
+        hints.append(reader.dialect.fatal_hint is not None)
     assert hints == [False, True]
     got = reader.finish(exit_code=-15)
     assert got.retrying

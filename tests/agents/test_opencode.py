@@ -147,7 +147,7 @@ def test_result_seen_follows_the_steps() -> None:
     seen = []
     for event in (START, finish("tool-calls"), START, said("ok"), finish()):
         reader.feed(lines(event))
-        seen.append(reader.result_seen)
+        seen.append(reader.dialect.result_seen)
     assert seen == [False, False, False, False, True]
 
 

@@ -189,9 +189,9 @@ class _Run:
                 self._tree.keep_house()
             # Counted from its last visible step: background work may start a second turn.
             quiet = now - self._last_step
-            if hint := self._reader.fatal_hint:
+            if hint := self._reader.dialect.fatal_hint:
                 self._decide(Cause.FATAL, hint)
-            elif self._reader.result_seen and quiet >= self._rules.after_result_grace_s:
+            elif self._reader.dialect.result_seen and quiet >= self._rules.after_result_grace_s:
                 self._decide(Cause.RESULT, "it had given its result and did not exit")
             elif self.clocks.out_of_time:
                 limit = format_duration(self._rules.wall_s)

@@ -74,7 +74,7 @@ class Tail:
 
     @property
     def usage(self) -> Usage:
-        return self._reader.usage
+        return self._reader.dialect.usage
 
     @property
     def last_output(self) -> float | None:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ralphloop.core.model import Response
-    from ralphloop.readers.base import Dialect
     from ralphloop.readers.stream import Reader
 
 NAMES = ("auto", "text", "claude", "codex", "gemini", "opencode")
@@ -31,14 +30,19 @@ def reader_for(name: str) -> Reader:
     from ralphloop.readers.stream import Reader
 
     if name == "text":
-        return Reader("text", (), Dialect())
-    dialects = _dialects()
+        return Reader((), Dialect())
+    from ralphloop.readers.claude import Claude
+    from ralphloop.readers.codex import Codex
+    from ralphloop.readers.gemini import Gemini
+    from ralphloop.readers.opencode import Opencode
+
+    dialects: tuple[type[Dialect], ...] = (Opencode, Codex, Gemini, Claude)
     if name == "auto":
-        return Reader("auto", tuple(dialects.values()), Dialect())
-    dialect = dialects.get(name)
-    if dialect is None:
-        raise ValueError(f"unknown reader {name!r}; known are {', '.join(NAMES)}")
-    return Reader(name, (dialect,), dialect())
+        return Reader(dialects, Dialect())
+    for dialect in dialects:
+        if dialect.name == name:
+            return Reader((dialect,), dialect())
+    raise ValueError(f"unknown reader {name!r}; known are {', '.join(NAMES)}")
 
 
 def read(
@@ -54,13 +58,3 @@ def read(
     for start in range(0, len(data), _CHUNK):
         reader.feed(data[start : start + _CHUNK])
     return reader.finish(exit_code=exit_code, stderr=stderr, now=now)
-
-
-def _dialects() -> dict[str, type[Dialect]]:
-    """What each CLI speaks; imported when something is read, and by nobody else."""
-    from ralphloop.readers.claude import Claude
-    from ralphloop.readers.codex import Codex
-    from ralphloop.readers.gemini import Gemini
-    from ralphloop.readers.opencode import Opencode
-
-    return {dialect.name: dialect for dialect in (Opencode, Codex, Gemini, Claude)}

@@ -33,7 +33,7 @@ from ralphloop.readers.failures import (
     sentence_verdict,
 )
 from ralphloop.readers.own_words import OwnWords
-from ralphloop.readers.values import Bytes, Document, brief, documents_at, text_at
+from ralphloop.readers.values import Bytes, Document, documents_at, text_at
 from ralphloop.text.plain import clean, counted, one_line
 
 _SIGNALS = {129: 1, 130: 2, 137: 9, 143: 15}  # how a shell reports a signal
@@ -133,73 +133,9 @@ def summarise(arguments: Document) -> str:
     """The one argument a person wants to see: file, command or pattern."""
     for key in _TELLING:
         if value := text_at(arguments, key):
-            return brief(value, _SUMMARY)
+            return one_line(value, _SUMMARY)
     changed = [text_at(change, "path") for change in documents_at(arguments, "changes")]
-    return brief(", ".join(filter(None, changed[:5])), _SUMMARY)
-
-
-class ToolLog:
-    """The last tool calls, and how many there were."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._calls: dict[str, ToolCall] = {}
-
-    @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        return tuple(self._calls.values())
-
-    def known(self, call_id: str) -> ToolCall:
-        """The call of that id, nameless where it is not known (any more)."""
-        return self._calls.get(call_id[:_ID]) or ToolCall(name="")
-
-    def start(self, call_id: str, name: str, arguments: Document) -> AgentEvent:
-        """Note that a call was made."""
-        self.count += 1
-        name, summary = brief(name, 80), summarise(arguments)
-        self._calls[call_id[:_ID] or f"#{self.count}"] = ToolCall(name=name, summary=summary)
-        if len(self._calls) > MAX_CALLS:
-            del self._calls[next(iter(self._calls))]
-        return AgentEvent(kind="tool", summary=brief(f"{name} {summary}"))
-
-    def finish(self, call_id: str, *, ok: bool) -> AgentEvent | None:
-        """Note how a call ended; None if it is not known (any more)."""
-        call = self._calls.get(call_id[:_ID])
-        if call is None:
-            return None
-        self._calls[call_id[:_ID]] = ToolCall(name=call.name, summary=call.summary, ok=ok)
-        return AgentEvent(kind="tool_result", summary=call.name, ok=ok)
-
-
-class Denials:
-    """Refused calls, each counted once however often it is reported."""
-
-    def __init__(self) -> None:
-        self._denials: dict[str, Denial] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._denials)
-
-    @property
-    def all(self) -> tuple[Denial, ...]:
-        return tuple(self._denials.values())
-
-    def add(self, call_id: str, tool: str, summary: str) -> None:
-        """Note a refusal; a later report of the same call may add what the first lacked."""
-        key = call_id[:_ID] or f"#{len(self._denials)}"
-        known = self._denials.get(key)
-        if known is not None and known.summary:
-            return
-        if known is not None or len(self._denials) < MAX_DENIALS:
-            denial = Denial(tool=brief(tool, 80), summary=brief(summary, _SUMMARY))
-            self._denials[key] = denial
-
-    def sentence(self) -> str:
-        """How many calls of which tools were refused."""
-        names = sorted({denial.tool for denial in self._denials.values() if denial.tool})
-        were = "was" if len(self._denials) == 1 else "were"
-        calls = f"{counted(len(self._denials), 'tool call')} {were} refused"
-        return brief(f"{calls}: {', '.join(names)}" if names else calls)
+    return one_line(", ".join(filter(None, changed[:5])), _SUMMARY)
 
 
 class Dialect:
@@ -211,8 +147,9 @@ class Dialect:
 
     def __init__(self) -> None:
         self.words = OwnWords()
-        self.tools = ToolLog()
-        self.denials = Denials()
+        self.calls: dict[str, ToolCall] = {}  # the last ones by id
+        self.call_count = 0
+        self.denials: dict[str, Denial] = {}  # each call once, however often it is reported
         self.used = Usage()
         self.steps: list[AgentEvent] = []  # visible steps not yet handed out
         self.session_id: str | None = None
@@ -258,16 +195,42 @@ class Dialect:
 
     def step(self, kind: str, summary: str, *, ok: bool | None = None) -> None:
         """Let the user see something."""
-        self.steps.append(AgentEvent(kind=kind, summary=brief(summary), ok=ok))
+        self.steps.append(AgentEvent(kind=kind, summary=one_line(summary), ok=ok))
 
     def call_began(self, call_id: str, name: str, arguments: Document) -> None:
         """The model used a tool."""
-        self.steps.append(self.tools.start(call_id, name, arguments))
+        self.call_count += 1
+        name, summary = one_line(name, 80), summarise(arguments)
+        self.calls[call_id[:_ID] or f"#{self.call_count}"] = ToolCall(name=name, summary=summary)
+        if len(self.calls) > MAX_CALLS:
+            del self.calls[next(iter(self.calls))]
+        self.step("tool", f"{name} {summary}")
 
     def call_ended(self, call_id: str, *, ok: bool) -> None:
-        """A tool came back, well or not."""
-        if step := self.tools.finish(call_id, ok=ok):
-            self.steps.append(step)
+        """A tool came back, well or not; nothing shows of one that is not known (any more)."""
+        if call := self.calls.get(call_id[:_ID]):
+            self.calls[call_id[:_ID]] = msgspec.structs.replace(call, ok=ok)
+            self.steps.append(AgentEvent(kind="tool_result", summary=call.name, ok=ok))
+
+    def call_known(self, call_id: str) -> ToolCall:
+        """The call of that id, nameless where it is not known (any more)."""
+        return self.calls.get(call_id[:_ID]) or ToolCall(name="")
+
+    def refused(self, call_id: str, tool: str, summary: str = "") -> None:
+        """A call was refused; a later report of the same one may add what the first lacked."""
+        key = call_id[:_ID] or f"#{len(self.denials)}"
+        known = self.denials.get(key)
+        has_room = len(self.denials) < MAX_DENIALS if known is None else not known.summary
+        if has_room:
+            shown = one_line(summary or self.call_known(call_id).summary, _SUMMARY)
+            self.denials[key] = Denial(tool=one_line(tool, 80), summary=shown)
+
+    def refusals(self) -> str:
+        """How many calls of which tools were refused."""
+        names = sorted({denial.tool for denial in self.denials.values() if denial.tool})
+        were = "was" if len(self.denials) == 1 else "were"
+        calls = f"{counted(len(self.denials), 'tool call')} {were} refused"
+        return one_line(f"{calls}: {', '.join(names)}" if names else calls)
 
     def answered(self) -> None:
         """The model said or did something, so it is alive and paid for."""
@@ -278,7 +241,7 @@ class Dialect:
     def good_end(self, what: str) -> Verdict:
         """The verdict on a good result: refused tools or an empty answer take the shine off."""
         if self.denials:
-            return Verdict(Outcome.DENIED, self.denials.sentence())
+            return Verdict(Outcome.DENIED, self.refusals())
         if not (self.words.final_text or "").strip():
             return Verdict(Outcome.EMPTY, "it ended without an answer")
         return Verdict(Outcome.COMPLETED, what)
@@ -289,10 +252,9 @@ class Dialect:
             return stopped
         if self.retrying:
             return Verdict(Outcome.TRANSIENT, "it ended while it was retrying the API")
-        if any(call.ok is None for call in self.tools.calls):
-            return Verdict(
-                Outcome.KILLED, f"the output breaks off inside a tool call, without {what}"
-            )
+        if any(call.ok is None for call in self.calls.values()):
+            words = f"the output breaks off inside a tool call, without {what}"
+            return Verdict(Outcome.KILLED, words)
         if self.model_output:
             return Verdict(Outcome.ERROR, f"the output ends without {what}")
         complaint = first_complaint(end.stderr)
@@ -328,9 +290,9 @@ class Dialect:
             session_id=self.session_id,
             model=self.model,
             usage=self.usage,
-            tool_calls=self.tools.calls,
-            tool_call_count=self.tools.count,
-            denials=self.denials.all,
+            tool_calls=tuple(self.calls.values()),
+            tool_call_count=self.call_count,
+            denials=tuple(self.denials.values()),
             rate_limit=self._rate_limit(verdict, end),
             model_output=self.model_output,
             retrying=self.retrying,

@@ -284,7 +284,7 @@ class Claude(Dialect):
 
     def _denied(self, document: Document) -> None:
         call_id, tool = text_at(document, "tool_use_id"), text_at(document, "tool_name")
-        self.denials.add(call_id, tool, self.tools.known(call_id).summary)
+        self.refused(call_id, tool)
         self.step("tool_result", f"{tool} refused: {text_of(document.get('message'))}", ok=False)
 
     def _limit(self, info: Document) -> None:
@@ -309,7 +309,7 @@ class Claude(Dialect):
         for denial in documents_at(document, "permission_denials"):
             summary = summarise(document_at(denial, "tool_input"))
             call_id, tool = text_at(denial, "tool_use_id"), text_at(denial, "tool_name")
-            self.denials.add(call_id, tool, summary)
+            self.refused(call_id, tool, summary)
         text = document.get("result")
         good = not _is_error(document)
         if not isinstance(text, str):

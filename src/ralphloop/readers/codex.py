@@ -95,7 +95,7 @@ class Codex(Dialect):
 
     def _tool(self, kind: str, what: str, item: Document) -> None:
         call_id = text_at(item, "id")
-        if not self.tools.known(call_id).name:
+        if not self.call_known(call_id).name:
             self.call_began(call_id, text_at(item, "tool") or what, item)
         if kind != "item.completed":
             return
@@ -103,9 +103,9 @@ class Codex(Dialect):
         problem = text_at(document_at(item, "error"), "message")
         if what == "mcp_tool_call" and "requires approval" in problem:
             name = f"mcp__{text_at(item, 'server')}__{text_at(item, 'tool')}"
-            self.denials.add(call_id, name, "")
+            self.refused(call_id, name)
         elif status == "declined":
-            self.denials.add(call_id, what, self.tools.known(call_id).summary)
+            self.refused(call_id, what)
         self.call_ended(call_id, ok=status in ("completed", ""))
 
     def _completed(self, usage: Document) -> None:

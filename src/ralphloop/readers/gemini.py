@@ -162,10 +162,10 @@ class Gemini(Dialect):
 
     def _tool_result(self, document: Document) -> None:
         call_id = text_at(document, "tool_id")
-        name = self.tools.known(call_id).name
+        name = self.call_known(call_id).name
         problem = text_at(document_at(document, "error"), "type")
         if problem in _REFUSED or (problem == "tool_not_registered" and name in _GUARDED):
-            self.denials.add(call_id, name, self.tools.known(call_id).summary)
+            self.refused(call_id, name)
         self.call_ended(call_id, ok=document.get("status") == "success")
 
     def _end(self, document: Document) -> None:

@@ -82,7 +82,7 @@ class Opencode(Dialect):
         if end.failed:
             return self.no_end(end, "a last step")
         if self.denials or any(words in end.stderr[-20_000:] for words in _REJECTED):
-            refused = self.denials.sentence() if self.denials else "a permission was rejected"
+            refused = self.refusals() if self.denials else "a permission was rejected"
             return Verdict(Outcome.DENIED, refused)
         return self.no_end(end, "a last step")
 
@@ -95,7 +95,7 @@ class Opencode(Dialect):
         self.call_began(call_id, wanted or name, arguments)
         rejected = any(words in text_at(state, "error") for words in _REJECTED)
         if rejected or wanted in _GUARDED:
-            self.denials.add(call_id, wanted or name, self.tools.known(call_id).summary)
+            self.refused(call_id, wanted or name)
         code = document_at(state, "metadata").get("exit")
         ok = state.get("status") == "completed" and not wanted and not count_of(code)
         self.call_ended(call_id, ok=ok)

@@ -23,7 +23,7 @@ from datetime import datetime
 
 import msgspec
 
-from ralphloop.core.model import AgentEvent, OutputFormat, Response, Usage
+from ralphloop.core.model import AgentEvent, OutputFormat, Response
 from ralphloop.readers.base import Dialect, End, Wire
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import (
@@ -293,33 +293,12 @@ def _is_event(line: Bytes) -> bool:
 class Reader:
     """Reads one start of an agent in pieces: the output of any of the given dialects, or text."""
 
-    def __init__(self, name: str, dialects: Sequence[type[Dialect]], fallback: Dialect) -> None:
-        self._name = name
+    def __init__(self, dialects: Sequence[type[Dialect]], fallback: Dialect) -> None:
         self._dialects = dialects
-        self._dialect = fallback
+        self.dialect = fallback  # tells while it reads what is known so far
         self._words = OwnWords()  # the text as one message, where no document ever comes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._framer = Framer(self._accept, self._take_text)
-
-    @property
-    def name(self) -> str:
-        """`text`, `claude`, `codex`, `gemini`, `opencode`, or `auto` until it is known."""
-        return self._dialect.name if self._framer.dialect else self._name
-
-    @property
-    def result_seen(self) -> bool:
-        """The agent said that it is through; its process may still hang on."""
-        return self._dialect.result_seen
-
-    @property
-    def fatal_hint(self) -> str | None:
-        """Why going on waiting for this process is pointless, if it is."""
-        return self._dialect.fatal_hint
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens and money as far as they are known."""
-        return self._dialect.usage
 
     def feed(self, chunk: bytes) -> Sequence[AgentEvent]:
         """Take the next bytes, cut anywhere; returns the visible steps they contained."""
@@ -328,7 +307,7 @@ class Reader:
             shown = one_line(next((line for line in reversed(lines) if line.strip()), ""))
             return [AgentEvent(kind="text", summary=shown)] if shown else []
         self._framer.feed(chunk)
-        steps, self._dialect.steps = self._dialect.steps, []
+        steps, self.dialect.steps = self.dialect.steps, []
         return steps
 
     def finish(
@@ -339,22 +318,22 @@ class Reader:
         end = End(exit_code, stderr, now)
         wire = Wire(self._format(), self._warnings(), self._framer.broken)
         if self._framer.accepted:
-            return self._dialect.response(end, wire)
+            return self.dialect.response(end, wire)
         if rest := self._decoder.decode(b"", final=True):
             self._words.add(rest)
         if self._words.chars:
             self._words.last_is_final()
-        return self._dialect.plain_response(self._words, end, wire)
+        return self.dialect.plain_response(self._words, end, wire)
 
     def _accept(self, document: Document) -> bool:
         if self._framer.dialect is None:
             known = next((each for each in self._dialects if each.knows(document)), None)
             if known is None:
                 return False
-            if known is not type(self._dialect):
-                self._dialect = known()
-            self._framer.dialect = self._dialect
-        self._dialect.see(document)
+            if known is not type(self.dialect):
+                self.dialect = known()
+            self._framer.dialect = self.dialect
+        self.dialect.see(document)
         return True
 
     def _take_text(self, data: Bytes) -> str:
@@ -365,7 +344,7 @@ class Reader:
 
     def _format(self) -> OutputFormat:
         shape = self._framer.format
-        if shape is OutputFormat.JSON and self._framer.accepted and not self._dialect.result_seen:
+        if shape is OutputFormat.JSON and self._framer.accepted and not self.dialect.result_seen:
             return OutputFormat.JSONL  # the first line of a stream, not a whole answer
         return shape
 

@@ -13,21 +13,11 @@ import re
 
 import msgspec
 
-from ralphloop.text.plain import one_line
-
 Document = dict[str, object]  # one decoded JSON object
 
 _LONGEST_NAME = 200
 _MOST = 10**15  # more tokens or seconds than anyone will ever see
 _MOST_USED = 2.0
-
-
-def brief(text: str, limit: int = 200) -> str:
-    """The text on one bounded line; plain text, the usual case, is only cut."""
-    head = text[:limit]
-    if not head.isprintable():
-        return one_line(text, limit)
-    return head if len(text) <= limit else head[:-1].rstrip() + "…"
 
 
 def text_of(value: object) -> str:

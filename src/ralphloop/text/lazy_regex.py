@@ -8,37 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from typing import Any
+
+_Matches = Callable[..., re.Match[str] | None]
 
 
 class LazyRegex:
     """A regular expression that costs nothing until it is asked something."""
 
+    match: _Matches
+    fullmatch: _Matches
+    search: _Matches
+    finditer: Callable[..., Iterator[re.Match[str]]]
+    sub: Callable[..., str]
+    findall: Callable[..., list[str]]
+    split: Callable[..., list[str]]
+
     def __init__(self, source: str, flags: int = 0) -> None:
-        self._source = source
-        self._flags = flags
+        self._source, self._flags = source, flags
 
-    @cached_property
-    def _regex(self) -> re.Pattern[str]:
-        return re.compile(self._source, self._flags)
-
-    def match(self, text: str, start: int = 0) -> re.Match[str] | None:
-        return self._regex.match(text, start)
-
-    def fullmatch(self, text: str) -> re.Match[str] | None:
-        return self._regex.fullmatch(text)
-
-    def search(self, text: str, start: int = 0) -> re.Match[str] | None:
-        return self._regex.search(text, start)
-
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        return self._regex.finditer(text)
-
-    def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
-        return self._regex.sub(replacement, text)
-
-    def findall(self, text: str) -> list[str]:
-        return self._regex.findall(text)
-
-    def split(self, text: str, maxsplit: int = 0) -> list[str]:
-        return self._regex.split(text, maxsplit)
+    def __getattr__(self, name: str) -> Any:
+        """The first question compiles it; from then on its own methods answer, without us."""
+        method = getattr(re.compile(self._source, self._flags), name)
+        setattr(self, name, method)
+        return method
