@@ -33,6 +33,10 @@ ask_for_status = true
 commands = []
 timeout = "15m"
 baseline = "strict"
+doubt = []
+[proof]
+experiments = "auto"
+changed_tests = "show"
 [limits]
 max_iterations = 50
 max_cost_usd = 0.0

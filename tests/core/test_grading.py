@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.core.grading import Grade, Proof, judge_story
+from ralphloop.core.grading import DOUBT, ChangedTests, Grade, Proof, judge_story
 from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.proof import Fate, OldTest, Trial
 
 GREEN = (CheckResult(name="tests", status=CheckStatus.PASSED),)
 RED = (CheckResult(name="tests", status=CheckStatus.FAILED),)
 NO_TESTS = (CheckResult(name="tests", status=CheckStatus.NO_TESTS),)
 PROVEN = CheckResult(name="verify", status=CheckStatus.PASSED)
 DISPROVEN = CheckResult(name="verify", status=CheckStatus.FAILED)
+TESTED = Trial(proven=("test_new",))
+CHANGED = OldTest(name="test_old", fate=Fate.CHANGED, was="assert 3 == 4", now="assert 4 == 3")
+WEAKENED = OldTest(name="test_old", fate=Fate.WEAKENED)
+LOOK = Trial(old=(CHANGED,), proven=("test_new",))
+WEAK = Trial(old=(WEAKENED,), proven=("test_new",))
+MADE_UP = Trial(contradictions=("the results are made up",), proven=("test_new",))
+ASK, REVIEW = ChangedTests.ASK, ChangedTests.REVIEW
 
 PASSES = {
-    "verify command": (Proof(claimed=True, checks=GREEN, verify=PROVEN), Grade.VERIFIED),
-    "verify alone": (Proof(claimed=True, verify=PROVEN), Grade.VERIFIED),
     "verify that was red": (
         Proof(claimed=True, checks=GREEN, verify=PROVEN, verify_was=CheckStatus.FAILED),
         Grade.VERIFIED,
@@ -24,29 +30,67 @@ PASSES = {
         Proof(claimed=True, changed=False, verify=PROVEN, verify_was=CheckStatus.FAILED),
         Grade.VERIFIED,
     ),
+    "verify that nobody saw red": (Proof(claimed=True, verify=PROVEN), Grade.CHECKED),
     "verify that was green": (
         Proof(claimed=True, verify=PROVEN, verify_was=CheckStatus.PASSED),
         Grade.CHECKED,
     ),
-    "verify that was green, new tests": (
-        Proof(claimed=True, verify=PROVEN, verify_was=CheckStatus.PASSED, tests_added=True),
+    "verify that was green, a test that proves it": (
+        Proof(claimed=True, verify=PROVEN, verify_was=CheckStatus.PASSED, trial=TESTED),
         Grade.VERIFIED,
     ),
-    "turned green": (Proof(claimed=True, checks=GREEN, turned_green=True), Grade.VERIFIED),
-    "tests added": (Proof(claimed=True, checks=GREEN, tests_added=True), Grade.VERIFIED),
+    "turned green": (
+        Proof(claimed=True, checks=GREEN, turned_green=("test_a",)),
+        Grade.VERIFIED,
+    ),
+    "red without it": (Proof(claimed=True, checks=GREEN, trial=TESTED), Grade.VERIFIED),
+    "green without it too": (
+        Proof(claimed=True, checks=GREEN, trial=Trial(vacuous=("test_new",))),
+        Grade.CHECKED,
+    ),
+    "not to be loaded without it": (
+        Proof(claimed=True, checks=GREEN, trial=Trial(unloadable=("test_new",))),
+        Grade.CHECKED,
+    ),
     "all green": (Proof(claimed=True, checks=GREEN), Grade.CHECKED),
     "no checks": (Proof(claimed=True), Grade.CLAIMED),
     "no tests collected": (Proof(claimed=True, checks=NO_TESTS), Grade.CLAIMED),
     "already there": (
-        Proof(claimed=True, changed=False, already_done=True, checks=GREEN, tests_added=True),
+        Proof(claimed=True, changed=False, already_done=True, checks=GREEN, trial=TESTED),
         Grade.CHECKED,
     ),
     "already there, no checks": (
         Proof(claimed=True, changed=False, already_done=True),
         Grade.CLAIMED,
     ),
-    "stood by its tampering": (
-        Proof(claimed=True, checks=GREEN, verify=PROVEN, tampering=("x",), challenged=True),
+    "stood by what was found": (
+        Proof(claimed=True, checks=GREEN, verify=PROVEN, doubts=("x",), challenged=("x", "y")),
+        Grade.NEEDS_REVIEW,
+    ),
+    "another expectation": (Proof(claimed=True, checks=GREEN, trial=LOOK), Grade.CHECKED),
+    "another expectation, verify turned green": (
+        Proof(claimed=True, verify=PROVEN, verify_was=CheckStatus.FAILED, trial=LOOK),
+        Grade.CHECKED,
+    ),
+    "another expectation, to be reviewed": (
+        Proof(claimed=True, checks=GREEN, trial=LOOK, changed_tests=REVIEW),
+        Grade.NEEDS_REVIEW,
+    ),
+    "another expectation, answered for": (
+        Proof(claimed=True, checks=GREEN, trial=LOOK, changed_tests=ASK, challenged=LOOK.look_at),
+        Grade.NEEDS_REVIEW,
+    ),
+    "stood by weaker tests": (
+        Proof(claimed=True, checks=GREEN, trial=WEAK, challenged=WEAK.challenges),
+        Grade.NEEDS_REVIEW,
+    ),
+    "doubted once more in other words": (
+        Proof(
+            claimed=True,
+            checks=GREEN,
+            doubts=(f"{DOUBT}review.sh: still not",),
+            challenged=(f"{DOUBT}review.sh: it does not round",),
+        ),
         Grade.NEEDS_REVIEW,
     ),
     "tolerated red": (Proof(claimed=True, checks=RED, tolerated=("tests",)), Grade.CLAIMED),
@@ -62,8 +106,16 @@ FAILS = {
     "nothing changed, verify found no tests before": Proof(
         claimed=True, changed=False, verify=PROVEN, verify_was=CheckStatus.NO_TESTS
     ),
-    "tampering, first time": Proof(claimed=True, checks=GREEN, tampering=("test deleted",)),
-    "tampering and red": Proof(claimed=True, checks=RED, tampering=("x",), challenged=True),
+    "found for the first time": Proof(claimed=True, checks=GREEN, doubts=("settings changed",)),
+    "found, and red": Proof(claimed=True, checks=RED, doubts=("x",), challenged=("x",)),
+    "weaker tests": Proof(claimed=True, checks=GREEN, trial=WEAK),
+    "another expectation, to be asked about": Proof(
+        claimed=True, checks=GREEN, trial=LOOK, changed_tests=ASK
+    ),
+    "made up": Proof(claimed=True, checks=GREEN, trial=MADE_UP),
+    "made up, and told so before": Proof(
+        claimed=True, checks=GREEN, trial=MADE_UP, challenged=MADE_UP.contradictions
+    ),
 }
 
 
@@ -76,7 +128,23 @@ def test_a_story_passes_with_its_grade(proof: Proof, grade: Grade) -> None:
 
 @pytest.mark.parametrize("proof", FAILS.values(), ids=FAILS.keys())
 def test_a_claim_alone_is_worth_nothing(proof: Proof) -> None:
-    """Red, unchanged, unclaimed or first-time tampered work does not pass, and the reason is said."""
+    """Red, unchanged, unclaimed, made up or not yet answered for: no pass, and the reason is said."""
     verdict = judge_story(proof)
     assert verdict.passed is False
     assert verdict.reasons
+
+
+def test_what_is_found_is_put_to_the_agent() -> None:
+    """A finding and a contradiction are told, a mere look for a person is not."""
+    for trial, told in ((WEAK, "test_old"), (MADE_UP, "made up"), (LOOK, "")):
+        asked = judge_story(Proof(claimed=True, checks=GREEN, trial=trial)).asked
+        assert told in " ".join(asked)
+        assert bool(asked) is bool(told)
+
+
+def test_a_changed_expectation_is_shown_with_both_values() -> None:
+    """Whoever looks at it sees the name, what it said before and what it says now."""
+    [line] = judge_story(Proof(claimed=True, checks=GREEN, trial=LOOK)).look_at
+    assert "test_old" in line
+    assert "assert 3 == 4" in line
+    assert "assert 4 == 3" in line

@@ -25,9 +25,10 @@ from ralphloop.core.model import (
     StoryFacts,
     Usage,
 )
+from ralphloop.core.needs import Need, needs
 from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.run_state import RunState
-from ralphloop.core.step import Need, Step, needs, step
+from ralphloop.core.step import Step, step
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.text.status_block import Status, StatusBlock

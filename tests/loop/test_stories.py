@@ -211,11 +211,6 @@ GRADES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         {"checks": HAS_A},
         ["verified"],
     ),
-    "verified by new tests": (
-        "write('tests/test_b.py', 'def test_b():\\n    assert 2 > 1\\n'); write('b.py'); done()",
-        {"checks": GREEN},
-        ["verified"],
-    ),
     "checked": ("write('a.txt'); done()", {"checks": GREEN}, ["checked"]),
     "claimed without checks": ("write('a.txt'); done()", {}, ["claimed"]),
     "claimed where no tests were collected": (

@@ -16,7 +16,16 @@ from typing import Annotated, dataclass_transform
 
 import msgspec
 
-from ralphloop.core.policy import ExitGate, Limits, Mode, OnUsageLimit, Policy, Preset
+from ralphloop.core.grading import ChangedTests
+from ralphloop.core.policy import (
+    ExitGate,
+    Experiments,
+    Limits,
+    Mode,
+    OnUsageLimit,
+    Policy,
+    Preset,
+)
 
 
 class Form(StrEnum):
@@ -151,10 +160,19 @@ class AgentSection(Section):
         ] or [(self.name, self.model)]
 
 
+_USUAL = Policy()
+
+
 class ChecksSection(Section):
     commands: Commands = ()
     timeout: Duration = 15 * 60.0
     baseline: Baseline = Baseline.STRICT
+    doubt: Commands = ()  # each may only doubt a green story: exit code 1, with words
+
+
+class ProofSection(Section):
+    experiments: Experiments = _USUAL.experiments  # tests run crosswise
+    changed_tests: ChangedTests = _USUAL.changed_tests
 
 
 class LimitsSection(Section):
@@ -171,9 +189,6 @@ class LimitsSection(Section):
     until: Clock = ""  # a time of day at which a session ends
     on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
     backoff: Duration = 5.0  # after the first outage; doubles with each, at most 5 minutes
-
-
-_USUAL = Policy()
 
 
 class CircuitSection(Section):
@@ -229,6 +244,7 @@ class Config(Section):
 
     agent: AgentSection = AgentSection()
     checks: ChecksSection = ChecksSection()
+    proof: ProofSection = ProofSection()
     limits: LimitsSection = LimitsSection()
     circuit: CircuitSection = CircuitSection()
     exit: ExitSection = ExitSection()
@@ -281,6 +297,9 @@ def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
         exit_gate=config.exit.gate,
         limits=limits_of(config.limits),
         ask_for_status=config.agent.ask_for_status,
+        experiments=config.proof.experiments,
+        changed_tests=config.proof.changed_tests,
+        doubts=bool(config.checks.doubt),
         commits=config.git.commit is CommitPolicy.STORY,
         on_usage_limit=config.limits.on_usage_limit,
         mode=mode,

@@ -1,23 +1,37 @@
 """Whether a claimed story passes, and how well that is proven.
 
 Only green checks that we ran ourselves make a story pass; the grade says how much they prove.
+`verified` needs something that was red without the story and is green with it, and nothing that is
+doubted or that a person should look at.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from ralphloop.core.model import CheckResult, CheckStatus, Value
+from ralphloop.core.proof import Trial
+from ralphloop.text.plain import some
 
 UNCHANGED = "nothing changed since the story began"
+DOUBT = "doubt of "  # how a finding begins whose words are another command's
 
 
 class Grade(StrEnum):
-    VERIFIED = "verified"  # its own proof or a check turned green, or there are new tests
+    VERIFIED = "verified"  # red without the story, green with it
     CHECKED = "checked"  # all green, nothing of that
     CLAIMED = "claimed"  # there was nothing to check it with
-    NEEDS_REVIEW = "needs review"  # green, but tests or stories were weakened on the way
+    NEEDS_REVIEW = "needs review"  # green, but a person should look at what was found
     BY_HAND = "by hand"  # a person said so
+
+
+class ChangedTests(StrEnum):
+    """What follows where tests expect something else, or went with their code."""
+
+    SHOW = "show"  # at most `checked`, and shown
+    REVIEW = "review"  # it needs review
+    ASK = "ask"  # the agent is asked first
 
 
 class Proof(Value, kw_only=True):
@@ -30,10 +44,11 @@ class Proof(Value, kw_only=True):
     tolerated: tuple[str, ...] = ()  # checks that are red only in ways they were before
     verify: CheckResult | None = None
     verify_was: CheckStatus | None = None  # before the story's first start; None: not known
-    turned_green: bool = False  # a check or a named test went red -> green in this story
-    tests_added: bool = False
-    tampering: tuple[str, ...] = ()
-    challenged: bool = False  # the same findings were put to the agent before
+    turned_green: tuple[str, ...] = ()  # checks and named tests that were red before the run
+    trial: Trial = Trial()
+    changed_tests: ChangedTests = ChangedTests.SHOW
+    doubts: tuple[str, ...] = ()  # found beside the tests: stories, settings, history, scripts
+    challenged: tuple[str, ...] = ()  # what was put to the agent before
 
     @property
     def verify_turned_green(self) -> bool:
@@ -41,11 +56,20 @@ class Proof(Value, kw_only=True):
         is_green = self.verify is not None and self.verify.status is CheckStatus.PASSED
         return is_green and self.verify_was is CheckStatus.FAILED
 
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What the agent has to answer for before the story can pass."""
+        asked = self.trial.look_at if self.changed_tests is ChangedTests.ASK else ()
+        return (*self.doubts, *self.trial.challenges, *asked)
+
 
 class StoryVerdict(Value, kw_only=True):
     passed: bool = False
     grade: Grade | None = None
     reasons: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()  # what the agent is told and has to answer for
+    look_at: tuple[str, ...] = ()  # for a person, with names and values
+    remarks: tuple[str, ...] = ()  # for the report alone
 
 
 def judge_story(proof: Proof) -> StoryVerdict:
@@ -53,38 +77,68 @@ def judge_story(proof: Proof) -> StoryVerdict:
     if not proof.claimed:
         return _no("the agent does not claim it")
     checks = [*proof.checks, *([proof.verify] if proof.verify else [])]
-    failed = [check.name for check in checks if check.status is CheckStatus.FAILED]
-    if red := [name for name in failed if name not in proof.tolerated]:
+    if red := _red(proof):
         return _no(*(f"{name} failed" for name in red))
     if not (proof.changed or proof.already_done or proof.verify_turned_green):
         return _no(UNCHANGED)
-    if proof.tampering and not proof.challenged:
-        return _no(*(f"challenged: {finding}" for finding in proof.tampering))
-    if proof.tampering:
-        return _yes(Grade.NEEDS_REVIEW, *proof.tampering)
+    if made_up := proof.trial.contradictions:
+        return _no(*made_up, asked=made_up)
+    findings = proof.findings
+    if not is_answered(findings, proof.challenged):
+        return _no(*(f"challenged: {finding}" for finding in findings), asked=findings)
+    is_reviewed = proof.changed_tests is ChangedTests.REVIEW and proof.trial.look_at
+    if findings or is_reviewed:
+        return _yes(proof, Grade.NEEDS_REVIEW, *(findings or proof.trial.look_at))
     return _graded(proof, [check.name for check in checks if check.status is CheckStatus.PASSED])
 
 
+def is_green(proof: Proof) -> bool:
+    """Something ran, and nothing is red that was not before."""
+    return bool(proof.checks or proof.verify) and not _red(proof)
+
+
+def _red(proof: Proof) -> list[str]:
+    checks = (*proof.checks, *((proof.verify,) if proof.verify else ()))
+    failed = (check.name for check in checks if check.status is CheckStatus.FAILED)
+    return [name for name in failed if name not in proof.tolerated]
+
+
+def is_answered(findings: Iterable[str], challenged: Iterable[str]) -> bool:
+    """Whether all of it was put to the agent before; a doubter never says the same twice."""
+    known = {_key(finding) for finding in challenged}
+    return all(_key(finding) in known for finding in findings)
+
+
+def _key(finding: str) -> str:
+    return finding.partition(":")[0] if finding.startswith(DOUBT) else finding
+
+
 def _graded(proof: Proof, green: list[str]) -> StoryVerdict:
+    trial = proof.trial
     if not green:
-        return _yes(Grade.CLAIMED, "no check could prove it")
-    if proof.verify_turned_green:
-        where = () if proof.changed else ("its work is in ignored files",)
-        return _yes(Grade.VERIFIED, "its own verify command was red and is green", *where)
+        return _yes(proof, Grade.CLAIMED, "no check could prove it")
     if not proof.changed:
-        return _yes(Grade.CHECKED, "already there before the story began, checks are green")
-    if proof.verify and proof.verify.name in green and proof.verify_was is None:
-        return _yes(Grade.VERIFIED, "its own verify command passed")
+        if proof.verify_turned_green:
+            words = ("its own verify command was red and is green", "its work is in ignored files")
+            return _yes(proof, Grade.VERIFIED, *words)
+        return _yes(proof, Grade.CHECKED, "already there before the story began, checks are green")
+    if trial.look_at:
+        return _yes(proof, Grade.CHECKED, f"look at: {some(trial.look_at, 1)}")
+    if proof.verify_turned_green:
+        return _yes(proof, Grade.VERIFIED, "its own verify command was red and is green")
     if proof.turned_green:
-        return _yes(Grade.VERIFIED, "a check or test turned from red to green")
-    if proof.tests_added:
-        return _yes(Grade.VERIFIED, "tests were added and all is green")
-    return _yes(Grade.CHECKED, f"{', '.join(green)} green")
+        return _yes(proof, Grade.VERIFIED, f"was red, is green: {some(proof.turned_green, 3)}")
+    if trial.proven:
+        return _yes(proof, Grade.VERIFIED, f"red without it: {some(trial.proven, 3)}")
+    why = trial.remarks[:1] if trial.vacuous or trial.unloadable else trial.untried[:1]
+    return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *why)
 
 
-def _yes(grade: Grade, *reasons: str) -> StoryVerdict:
-    return StoryVerdict(passed=True, grade=grade, reasons=reasons)
+def _yes(proof: Proof, grade: Grade, *reasons: str) -> StoryVerdict:
+    trial = proof.trial
+    told = {"look_at": trial.look_at, "remarks": (*trial.remarks, *trial.untried)}
+    return StoryVerdict(passed=True, grade=grade, reasons=reasons, **told)
 
 
-def _no(*reasons: str) -> StoryVerdict:
-    return StoryVerdict(passed=False, reasons=reasons)
+def _no(*reasons: str, asked: tuple[str, ...] = ()) -> StoryVerdict:
+    return StoryVerdict(passed=False, reasons=reasons, asked=asked)

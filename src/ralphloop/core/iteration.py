@@ -274,7 +274,7 @@ def kept(one: Weighed, decision: Decision) -> Iteration:
         analysis=one.analysis,
         verdict=one.verdict,
         decision=decision,
-        findings=evidence.findings,
+        findings=tuple(dict.fromkeys((*evidence.findings, *one.verdict.asked))),
         tolerated=evidence.comparison.tolerated_failures,
         leftovers=result.leftovers,
         stderr_tail=result.stderr_tail[-_KEPT_STDERR:],

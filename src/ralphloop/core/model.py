@@ -17,7 +17,7 @@ from enum import StrEnum
 import msgspec
 
 from ralphloop.core import Value as Value  # noqa: PLC0414
-from ralphloop.core.proof import TestCounts, TestReport
+from ralphloop.core.proof import TestCounts, TestReport, Trial
 from ralphloop.core.quota import Windows
 from ralphloop.core.story import Story
 from ralphloop.core.totals import TOKENS as TOKENS  # noqa: PLC0414 - a home for them too
@@ -216,8 +216,9 @@ class Evidence(Value, kw_only=True):
     changed: ChangedFiles = ChangedFiles()
     comparison: Comparison = Comparison()
     checks_cut: bool = False  # stopped before all of them had run
-    doubts: tuple[str, ...] | None = None  # what the story did to tests, stories and history
-    tests_added: bool = False
+    doubts: tuple[str, ...] | None = None  # what it did to stories, settings, history, scripts
+    trial: Trial | None = None  # what its tests say crosswise
+    opinions: tuple[str, ...] | None = None  # what commands that may only doubt have said
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran
     unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere
     passes_set: bool = False  # the agent flipped this story's `passes` itself
@@ -231,7 +232,7 @@ class Evidence(Value, kw_only=True):
     @property
     def findings(self) -> tuple[str, ...]:
         """What was seen beside the claim, each once."""
-        return tuple(dict.fromkeys((*self.remarks, *(self.doubts or ()))))
+        return tuple(dict.fromkeys((*self.remarks, *(self.doubts or ()), *(self.opinions or ()))))
 
     @property
     def is_empty(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Self
 
 import msgspec
 
+from ralphloop.core.grading import ChangedTests
 from ralphloop.core.model import Decision, ExitDecision, Value
 from ralphloop.core.totals import Totals
 from ralphloop.text.durations import clock_time, format_duration
@@ -161,6 +162,14 @@ class OnUsageLimit(StrEnum):
     STOP = "stop"
 
 
+class Experiments(StrEnum):
+    """Whether tests are run crosswise."""
+
+    AUTO = "auto"  # within a share of the check's own time
+    ALWAYS = "always"
+    OFF = "off"
+
+
 class Mode(StrEnum):
     SCRIPT = "script"
     HOOK = "hook"
@@ -186,6 +195,9 @@ class Policy(Value, kw_only=True, forbid_unknown_fields=True):
     interim_checks: int = 5  # every so many unclaimed iterations in a row the checks run
     limits: Limits = Limits()
     ask_for_status: bool = True  # an answer without its block is put back to the agent, once
+    experiments: Experiments = Experiments.AUTO
+    changed_tests: ChangedTests = ChangedTests.SHOW
+    doubts: bool = False  # a command may doubt what is green
     commits: bool = True  # a passed story gets a commit of its own
     on_usage_limit: OnUsageLimit = OnUsageLimit.WAIT
     mode: Mode = Mode.SCRIPT

@@ -4,13 +4,25 @@ Names are the runner's own: the file and the way to the test in it where the run
 (`tests/test_a.py::TestX::test_y`, `src/sum.test.js > adds > small numbers`), else what stands for
 it.  The rows of a parameter table are folded into their function and counted, because their ids
 are renumbered by honest work.
+
+A story is tried crosswise: its code with the tests as they were shows what was weakened, its tests
+with the code as it was show what it proves.  `concluded` compares the four reports test by test,
+`disbelief` names what makes a check no evidence at all; both come out as a `Trial`, which is all
+that is kept and all that grading looks at.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
 import msgspec
 
 from ralphloop.core import Value
+from ralphloop.text.plain import counted, some
+
+MOST_NAMES = 50
 
 
 class TestCounts(Value, kw_only=True):
@@ -35,6 +47,9 @@ class TestReport(Value, kw_only=True):
         default_factory=dict
     )  # could not be imported, collected or set up
     skipped: dict[str, int] = msgspec.field(default_factory=dict)
+    said: dict[str, str] = msgspec.field(
+        default_factory=dict
+    )  # the first line of what a failing test says, bounded
 
     @property
     def counts(self) -> TestCounts:
@@ -44,3 +59,262 @@ class TestReport(Value, kw_only=True):
             failed=sum(self.failed.values()) + sum(self.errors.values()),
             skipped=sum(self.skipped.values()),
         )
+
+
+# --- what comes out --------------------------------------------------------------------------
+
+
+class Fate(StrEnum):
+    """What became of a test that passed before the story."""
+
+    LOST = "lost"  # missing, skipped or with fewer rows, though nothing of the test side changed
+    WEAKENED = "weakened"  # as it was it fails on the new code, as it is it passes on the old too
+    REMOVED = "removed"  # as it was it fails on the new code, and it is no more
+    SKIPPED = "skipped"  # as it was it fails on the new code, and it is not run any more
+    CHANGED = "changed"  # another expectation: as it is it fails on the old code
+    GONE = "gone"  # with the code it tested
+    UNCLEAR = "unclear"  # nobody could find out which of these
+
+    @property
+    def is_challenged(self) -> bool:
+        """Put to the agent; the others are for a person to look at."""
+        return self in (Fate.LOST, Fate.WEAKENED, Fate.REMOVED, Fate.SKIPPED)
+
+
+_FATES = {  # in the order they are told
+    Fate.LOST: "no longer run in full, though no test file changed",
+    Fate.WEAKENED: "as they were they fail on the new code, as they are they pass on the old too",
+    Fate.REMOVED: "removed, and as they were they fail on the new code",
+    Fate.SKIPPED: "skipped, and as they were they fail on the new code",
+    Fate.GONE: "gone together with the code they tested",
+    Fate.UNCLEAR: "changed, and could not be tried as they were",
+}
+
+
+class OldTest(Value, kw_only=True):
+    """A test that passed before the story and, as it was, does not pass with the new code."""
+
+    name: str
+    fate: Fate
+    was: str = ""  # what its old form says of the new code
+    now: str = ""  # what its new form says of the old code
+
+
+class Trial(Value, kw_only=True):
+    """What came out of comparing and trying; small, so that a night can be decided again."""
+
+    contradictions: tuple[str, ...] = ()  # why a check cannot be believed, in words
+    old: tuple[OldTest, ...] = ()
+    proven: tuple[str, ...] = ()  # fail without the story's code, in a running test, and pass here
+    vacuous: tuple[str, ...] = ()  # new, and pass without the story's code too
+    unloadable: tuple[str, ...] = ()  # new, and cannot even be loaded without it
+    idle: tuple[str, ...] = ()  # removed or cut, and would pass as they were
+    untried: tuple[str, ...] = ()  # what could not be tried or judged, in words
+    took_s: float = 0.0
+
+    @property
+    def challenges(self) -> tuple[str, ...]:
+        """What the agent has to answer for, in words that stay the same."""
+        return tuple(_told(self.old, [fate for fate in _FATES if fate.is_challenged]))
+
+    @property
+    def look_at(self) -> tuple[str, ...]:
+        """What a person should look at, with old and new values."""
+        changed = (one for one in self.old if one.fate is Fate.CHANGED)
+        return (*map(_with_values, changed), *_told(self.old, (Fate.GONE, Fate.UNCLEAR)))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is said in the report, and nothing else."""
+        told = {
+            "new tests that pass without it too": self.vacuous,
+            "new tests that cannot be loaded without it": self.unloadable,
+            "removed tests that would still pass": self.idle,
+        }
+        return tuple(f"{words}: {some(names)}" for words, names in told.items() if names)
+
+    def joined(self, other: Trial) -> Trial:
+        """Both together: those of two checks, or of two ways to look."""
+        names = (name for name in Trial.__struct_fields__ if name != "took_s")
+        both = {name: (*getattr(self, name), *getattr(other, name)) for name in names}
+        kept = {name: tuple(dict.fromkeys(it))[:MOST_NAMES] for name, it in both.items()}
+        return Trial(**kept, took_s=self.took_s + other.took_s)
+
+
+def _told(old: Iterable[OldTest], fates: Iterable[Fate]) -> Iterator[str]:
+    by_fate: dict[Fate, list[str]] = {}
+    for one in old:
+        by_fate.setdefault(one.fate, []).append(one.name)
+    for fate in fates:
+        if fate in by_fate:
+            yield f"{_FATES[fate]}: {some(by_fate[fate])}"
+
+
+def _with_values(one: OldTest) -> str:
+    said = {"as it was": one.was, "as it is": one.now}
+    values = "; ".join(f"{when}: {words}" for when, words in said.items() if words)
+    return f"{one.name} expects something else now" + (f" ({values})" if values else "")
+
+
+# --- test by test ----------------------------------------------------------------------------
+
+
+class Runs(Value, kw_only=True):
+    """One check before the story, after it, and crosswise; None: there are no names."""
+
+    before: TestReport | None = None
+    end: TestReport | None = None
+    old_tests: TestReport | None = None  # with the new code
+    new_tests: TestReport | None = None  # with the old code
+    tests_changed: bool = False  # something of the test side differs
+    is_unsure: bool = False  # tests stand in code files too, or `before` is not quite the start
+    flaky: frozenset[str] = frozenset()
+
+
+def concluded(runs: Runs) -> Trial:
+    """What named results, side by side, say of a story."""
+    before, end = runs.before, runs.end
+    if before is None or end is None:
+        return Trial()
+    lost = [name for name, rows in before.passed.items() if end.passed.get(name, 0) < rows]
+    if not runs.tests_changed:
+        fate = Fate.UNCLEAR if runs.is_unsure else Fate.LOST
+        judged: dict[str, OldTest | None] = {n: OldTest(name=n, fate=fate) for n in lost}
+    else:
+        failing = [name for name in before.passed if _is_failing(runs.old_tests, name)]
+        judged = {name: _judged(runs, end, name) for name in dict.fromkeys((*lost, *failing))}
+    return _proofs(runs, before, end).joined(
+        Trial(
+            old=tuple(one for one in judged.values() if one is not None),
+            idle=tuple(name for name in lost if judged[name] is None),
+        )
+    )
+
+
+def _proofs(runs: Runs, before: TestReport, end: TestReport) -> Trial:
+    """What the tests that pass now do without the story's code."""
+    if (crossed := runs.new_tests) is None:
+        return Trial()
+    new = [name for name in end.passed if not _is_known(before, name)]
+    failing = [name for name in end.passed if name in crossed.failed and name not in end.failed]
+    proven = [t for t in failing if t not in runs.flaky and not _says(_IMPORT, crossed, t)]
+    vacuous = [name for name in new if name in crossed.passed and name not in crossed.failed]
+    known = {*proven, *vacuous, *runs.flaky, *crossed.skipped}
+    return Trial(
+        proven=tuple(proven),
+        vacuous=tuple(vacuous),
+        unloadable=tuple(name for name in new if name not in known),
+    )
+
+
+def _judged(runs: Runs, end: TestReport, name: str) -> OldTest | None:
+    """What became of one old test; None where its old form passes on the new code."""
+    tried, crossed = runs.old_tests, runs.new_tests
+    if tried is None:
+        return OldTest(name=name, fate=Fate.UNCLEAR)
+    if (not _is_failing(tried, name) and name in tried.passed) or name in runs.flaky:
+        return None
+    said = tried.said.get(name, ""), crossed.said.get(name, "") if crossed else ""
+    return OldTest(name=name, fate=_fate(tried, crossed, end, name), was=said[0], now=said[1])
+
+
+def _fate(tried: TestReport, crossed: TestReport | None, end: TestReport, name: str) -> Fate:
+    """Of a test whose old form does not pass on the new code."""
+    has_run, is_over = name in tried.failed, name not in end.passed
+    if not has_run or _says(_MISSING, tried, name):
+        if is_over:
+            return Fate.GONE if has_run or _is_failing(tried, name) else Fate.UNCLEAR
+        is_changed = has_run and crossed is not None and name in crossed.failed
+        return Fate.CHANGED if is_changed else Fate.UNCLEAR
+    if is_over:
+        return Fate.SKIPPED if name in end.skipped else Fate.REMOVED
+    if crossed is not None and name in crossed.failed:
+        return Fate.CHANGED
+    return Fate.WEAKENED if crossed is not None and name in crossed.passed else Fate.UNCLEAR
+
+
+def _is_known(report: TestReport, name: str) -> bool:
+    kinds = (report.passed, report.failed, report.errors, report.skipped)
+    return any(name in kind for kind in kinds)
+
+
+def _is_failing(report: TestReport | None, name: str) -> bool:
+    """It failed, or what it stands in could not be loaded."""
+    if report is None or (name in report.passed and name not in report.failed):
+        return False
+    return name in report.failed or name.startswith(tuple(report.errors))
+
+
+_IMPORT = (
+    r"^(?:E +)?(?:\w+\.)*(?:ImportError|ModuleNotFoundError|SyntaxError)\b|Cannot find module"
+    r"|Failed to (?:load|resolve)|does not provide an export"
+)
+_MISSING = (
+    f"{_IMPORT}|^(?:E +)?(?:AttributeError: (?!'NoneType')|NameError:)"
+    "|is not (?:a function|a constructor|defined)"
+)
+
+
+def _says(pattern: str, report: TestReport, name: str) -> bool:
+    """Its failure reads like this; one without words says nothing of the kind."""
+    return re.search(pattern, report.said.get(name, "")) is not None
+
+
+# --- what cannot be believed -----------------------------------------------------------------
+
+
+class Canary(StrEnum):
+    """How our own failing test came out."""
+
+    UNTRIED = ""
+    FAILED = "failed"  # as it must
+    PASSED = "passed"
+    ABSENT = "absent"
+
+
+class Told(Value, kw_only=True):
+    """What one run of a check told of its tests."""
+
+    report: TestReport | None = None
+    counts: TestCounts | None = None
+    is_green: bool = True  # it ended well
+
+    @property
+    def numbers(self) -> TestCounts:
+        return self.report.counts if self.report else self.counts or TestCounts()
+
+
+def disbelief(check: str, before: Told, now: Told, *, behaved: bool, canary: Canary) -> Trial:
+    """Why a green check is no evidence.
+
+    `behaved`: at the baseline our failing test came out failed, and the command did not end well.
+    """
+    found, was, numbers = [], before.numbers, now.numbers
+    if before.report is not None and now.report is None:
+        found.append(f"{check} is green, but wrote no results, which it did before")
+    # Without the canary's word, a check that was green with failures before means nothing by it.
+    is_used_to_it = not behaved and before.is_green and bool(was.failed)
+    if now.is_green and numbers.failed and not is_used_to_it:
+        failed = sorted((now.report.failed | now.report.errors) if now.report else ())
+        named = f": {some(failed)}" if failed else ""
+        words = f"{counted(numbers.failed, 'test')} failed, and yet {check} ended well{named}"
+        found.append(words)
+    if was.passed and numbers.passed == 0 and not numbers.failed:
+        found.append(f"no test passed in {check}, {was.passed} did before")
+    if behaved and canary in (Canary.PASSED, Canary.ABSENT):
+        how = "passed" if canary is Canary.PASSED else "was never run"
+        found.append(f"a test of ours that must fail {how}: the results of {check} are made up")
+    return Trial(contradictions=tuple(found))
+
+
+def fewer(check: str, before: Told, now: Told, *, tests_changed: bool) -> Trial:
+    """Without names: whether fewer tests passed than before, and what may account for it."""
+    was, numbers = before.numbers, now.numbers
+    if (before.report and now.report) or not was.passed or not numbers.passed:
+        return Trial()
+    left_out = (numbers.deselected or 0) > (was.deselected or 0)
+    if numbers.passed >= was.passed and not left_out:
+        return Trial()
+    fate = Fate.UNCLEAR if tests_changed and not left_out else Fate.LOST
+    name = f"{numbers.passed} tests of {check} passed, {was.passed} before"
+    return Trial(old=(OldTest(name=name, fate=fate),))

@@ -1,15 +1,13 @@
-"""The two functions that decide.
+"""The function that decides.
 
-`needs` names what has to be found out next about a start that has ended; the shell finds it out and
-asks again until nothing is left.  `step` then folds the start into the run: the story's standing
-and grade, attempts, quarantine and second chance, the circuit, the exit gate and the effects that
-are owed.  Both are pure, so a night can be replayed, with other thresholds if one likes.
+Once nothing is left to be found out (`needs`), `step` folds the start into the run: the story's
+standing and grade, attempts, quarantine and second chance, the circuit, the exit gate and the
+effects that are owed.  It is pure, so a night can be replayed, with other thresholds if one likes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 
 from msgspec.structs import replace
 
@@ -25,7 +23,7 @@ from ralphloop.core.analyzer import (
 )
 from ralphloop.core.breaker import BreakerInput
 from ralphloop.core.exit_gate import GateInput, decide, silent_words
-from ralphloop.core.grading import Proof, StoryVerdict, judge_story
+from ralphloop.core.grading import StoryVerdict, judge_story
 from ralphloop.core.iteration import (
     AddProgress,
     AnyEffect,
@@ -39,10 +37,10 @@ from ralphloop.core.iteration import (
     kept,
 )
 from ralphloop.core.model import Analysis, Circuit, Decision, Evidence, ExitDecision, Outcome, Value
+from ralphloop.core.needs import proof_of, totals_with
 from ralphloop.core.policy import (
     REFUSALS,
     SILENT_STALLS,
-    UNANSWERED,
     Policy,
     quota_wait,
     reached,
@@ -59,21 +57,11 @@ from ralphloop.core.story_after import (
     story_after,
     used,
 )
-from ralphloop.core.story_state import Standing, StoryState, verify_was
-from ralphloop.core.totals import Spent, Totals
+from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.totals import Spent
 from ralphloop.text.lines import speech
 from ralphloop.text.plain import counted
 from ralphloop.text.signatures import error_signature
-
-VERIFY = "verify"  # the name of the check that is a story's own command
-
-
-class Need(StrEnum):
-    """What is to be found out next."""
-
-    STATUS = "status"  # ask the same conversation for the block that is missing
-    CHECKS = "checks"  # run them, the story's own command among them
-    DOUBTS = "doubts"  # look at what the story did to tests, stories and history
 
 
 class Step(Value, kw_only=True):
@@ -94,44 +82,6 @@ class Step(Value, kw_only=True):
     @property
     def verdict(self) -> StoryVerdict:
         return self.iteration.verdict
-
-
-def needs(
-    state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy
-) -> Need | None:
-    """What to find out before the start can be judged; None once nothing is left."""
-    if _is_to_be_asked(state, start, result, evidence, policy):
-        return Need.STATUS
-    claim = claim_of(result.heard, passes_set=evidence.passes_set)
-    outcome = settle(result.heard, result.end, evidence)
-    if outcome.is_infrastructure or is_refused(result.heard, outcome):
-        return None
-    every = policy.interim_checks  # without a claim, so that the agent hears how things stand
-    is_due = every > 0 and (start.state.unclaimed + 1) % every == 0
-    if evidence.checks is None and (claim.story or claim.exit_signal or is_due):
-        return Need.CHECKS
-    if evidence.doubts is None and claim.story and start.story and not evidence.checks_cut:
-        return Need.DOUBTS
-    return None
-
-
-def _is_to_be_asked(
-    state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy
-) -> bool:
-    """A finished answer without a block, and asking for it is possible, new and within limits."""
-    response = result.response
-    is_missing = settle(response, result.end, evidence) is Outcome.COMPLETED and not response.status
-    is_new = result.asked is None and state.unanswered < UNANSWERED
-    if not (is_missing and is_new and result.can_be_asked and policy.ask_for_status):
-        return False
-    paid = replace(
-        state,
-        cost_usd=state.cost_usd + cost_of(response, start.state),
-        tokens=state.tokens + used(response, start.state).fresh_tokens,
-        active_s=state.active_s + result.end.duration_s,
-    )
-    totals = _used(paid, start, result, evidence)
-    return reached(policy.limits, totals, evidence.at or 0.0) is None
 
 
 def step(state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy) -> Step:
@@ -169,7 +119,7 @@ def _weighed(
     response = result.heard
     claim = claim_of(response, passes_set=evidence.passes_set)
     outcome = settle(response, result.end, evidence)
-    verdict = _verdict(start, claim, outcome, evidence)
+    verdict = _verdict(start, claim, outcome, evidence, policy)
     if is_refused(response, outcome):
         verdict = StoryVerdict(reasons=(response.reason,))
     if evidence.stories_passed is None:
@@ -207,36 +157,20 @@ def _entries(key: str, story: StoryState, one: Weighed) -> dict[str, StoryState]
 # --- the verdict -----------------------------------------------------------------------------
 
 
-def _verdict(start: Start, claim: Claim, outcome: Outcome, evidence: Evidence) -> StoryVerdict:
+def _verdict(
+    start: Start, claim: Claim, outcome: Outcome, evidence: Evidence, policy: Policy
+) -> StoryVerdict:
     """Infrastructure and half-done work prove nothing; the rest is judged."""
     if outcome.is_infrastructure:
         return StoryVerdict(reasons=(f"the start ended {outcome}",))
     if evidence.unfinished and claim.story:
         return StoryVerdict(reasons=(evidence.unfinished,))
     if evidence.stories_passed is not None:  # somebody else judged it
-        proof = _proof(start, replace(claim, story=True), evidence)
+        proof = proof_of(start, replace(claim, story=True), evidence, policy)
         return judge_story(proof) if evidence.stories_passed else StoryVerdict()
     if start.story is None or evidence.checks_cut:
         return StoryVerdict()
-    return judge_story(_proof(start, claim, evidence))
-
-
-def _proof(start: Start, claim: Claim, evidence: Evidence) -> Proof:
-    checks, doubts = evidence.checks or (), evidence.doubts or ()
-    began = start.state.start_tree or start.tree
-    return Proof(
-        claimed=claim.story,
-        already_done=claim.already_done,
-        changed=evidence.tree is None or began != evidence.tree,
-        checks=tuple(check for check in checks if check.name != VERIFY),
-        tolerated=evidence.comparison.tolerated,
-        verify=next((check for check in checks if check.name == VERIFY), None),
-        verify_was=verify_was(start.state, start.story) if start.story else None,
-        turned_green=bool(evidence.comparison.turned_green),
-        tests_added=evidence.tests_added,
-        tampering=doubts,
-        challenged=set(doubts) <= set(start.state.challenged),
-    )
+    return judge_story(proof_of(start, claim, evidence, policy))
 
 
 # --- what history shows ----------------------------------------------------------------------
@@ -350,7 +284,9 @@ def _gate_input(state: RunState, story: StoryState, one: Weighed, *, was_open: b
         promise=says_promise(response),
         fatal_reason=response.reason,
         limit=reached(
-            one.policy.limits, _used(state, one.start, one.result, evidence), evidence.at or 0.0
+            one.policy.limits,
+            totals_with(state, one.start, one.result, evidence),
+            evidence.at or 0.0,
         ),
         others=_others(state, evidence),
         reserve=_reserve_words(state, one),
@@ -376,20 +312,6 @@ def _away_until(state: RunState, one: Weighed) -> float:
     if full := _too_full(state, one):
         return at + quota_wait(free_again(full), at, 0)
     return 0.0
-
-
-def _used(state: RunState, start: Start, result: Result, evidence: Evidence) -> Totals:
-    """What the run has used, this start's money and tokens included."""
-    if evidence.used is None:
-        known = Totals(cost_usd=state.cost_usd, active_s=state.active_s)
-        return replace(known, input_tokens=state.tokens, iterations=state.iterations)
-    before, now = evidence.used, used(result.response, start.state, result.asked)
-    return replace(
-        before,
-        iterations=state.iterations,
-        cost_usd=before.cost_usd + max(0.0, now.cost_usd or 0.0),
-        input_tokens=before.input_tokens + now.fresh_tokens,
-    )
 
 
 def _runnable(state: RunState, story: StoryState, evidence: Evidence, open_stories: int) -> int:

@@ -43,7 +43,7 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
         return _refused(state, one.result.response.reason)
     if one.infrastructure:
         return state
-    findings = evidence.findings
+    findings = tuple(dict.fromkeys((*evidence.findings, *verdict.asked)))
     unchanged = f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
     unclaimed = 0 if one.claimed else one.start.state.unclaimed + 1
     looked = _looked(unclaimed, one)

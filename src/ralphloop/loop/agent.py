@@ -28,8 +28,8 @@ from ralphloop.agents.transcript import Transcript
 from ralphloop.core.events import AgentStep, StatusAsked
 from ralphloop.core.iteration import Carried, Result
 from ralphloop.core.model import AgentEvent, Evidence, Outcome, Response, Usage, Value
+from ralphloop.core.needs import Need, needs
 from ralphloop.core.policy import HOUR, money_left, reached
-from ralphloop.core.step import Need, needs
 from ralphloop.core.story_after import cost_of
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord

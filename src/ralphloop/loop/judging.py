@@ -14,9 +14,11 @@ import msgspec
 from ralphloop.core.events import IterationFinished, StoryBlocked, StorySetAside
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import ChangedFiles, Evidence, Outcome, Value
+from ralphloop.core.needs import Need, needs
 from ralphloop.core.planning import facts_of
+from ralphloop.core.proof import Trial
 from ralphloop.core.run_state import RunState
-from ralphloop.core.step import Need, Step, needs, step
+from ralphloop.core.step import Step, step
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import FinishedIteration
@@ -72,8 +74,10 @@ def judge(runner: Runner, begun: Begun, result: Result) -> Steps[Judged]:
     while need := needs(state, start, result, evidence, policy):
         if need is Need.CHECKS:
             evidence = yield from _checked(runner, begun, evidence)
-        else:
+        elif need is Need.DOUBTS:
             evidence = _doubted(runner, begun, measured, evidence)
+        else:
+            evidence = msgspec.structs.replace(evidence, trial=Trial(), opinions=())
     now, mine = runner.clock(), begun.member.clocks[result.response.outcome is Outcome.FATAL]
     others = [one for one in runner.setup.crew if mine not in one.clocks]
     only, states = runner.setup.options.only, runner.session.stories
@@ -168,7 +172,7 @@ def _doubted(runner: Runner, begun: Begun, measured: Measured, evidence: Evidenc
     changes = runner.measure.diff(start, measured.after).changes
     seen = review(changes, runner.measure.contents, runner.session.frozen.checks)
     doubts = (*seen.challenges, *measured.doubts)
-    return msgspec.structs.replace(evidence, doubts=doubts, tests_added=seen.tests_added > 0)
+    return msgspec.structs.replace(evidence, doubts=doubts)
 
 
 # --- writing it down -------------------------------------------------------------------------

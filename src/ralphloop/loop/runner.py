@@ -16,9 +16,9 @@ from ralphloop.config.model import Config, limits_of
 from ralphloop.core.breaker import BreakerState, moves
 from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
 from ralphloop.core.interventions import AnyIntervention
+from ralphloop.core.needs import VERIFY
 from ralphloop.core.policy import HOUR, Limits, Policy, raised
 from ralphloop.core.run_state import Desk, Session
-from ralphloop.core.step import VERIFY
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals

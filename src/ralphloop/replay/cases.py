@@ -34,9 +34,12 @@ from ralphloop.core.model import (
     StoryFacts,
     Value,
 )
+from ralphloop.core.needs import Need, needs
 from ralphloop.core.policy import Limits, Policy
+from ralphloop.core.proof import Trial
 from ralphloop.core.run_state import RunState
-from ralphloop.core.step import Need, Step, needs, step
+from ralphloop.core.step import Step, step
+from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import InputError
 from ralphloop.readers import read
@@ -52,6 +55,7 @@ class CaseEvidence(Value, kw_only=True):
     stories_passed: int | None = None
     tree: str | None = None
     net_lines: int | None = None  # over the story's last unclaimed iterations
+    trial: Trial | None = None  # what its tests said crosswise: then the step judges the story
 
 
 class CaseIteration(Value, kw_only=True):
@@ -156,7 +160,9 @@ class CaseRun:
         if iteration.story and self.state.story(iteration.story).standing is Standing.SET_ASIDE:
             self.state = intervene(self.state, SecondChance(story=iteration.story), self._policy)
         evidence = self._evidence(iteration)
-        start = Start(number=self.state.starts + 1, state=self.state.story(iteration.story))
+        known, name = self.state.story(iteration.story), iteration.story or "the story"
+        story = Story(id=name, title=name, index=0) if evidence.trial is not None else None
+        start = Start(number=self.state.starts + 1, state=known, story=story)
         result = self._result(iteration)
         if needs(self.state, start, result, evidence, self._policy) is Need.STATUS:
             result = msgspec.structs.replace(result, asked=self._read(iteration.asked or ""))
