@@ -68,7 +68,7 @@ COMMANDS = {
     "stats": Entry("ralphloop.cli.learnings:stats", "All numbers, and whether learning helps"),
     "status": Entry("ralphloop.cli.status:status", "Show how the run stands and what to do next"),
     "stop": Entry("ralphloop.cli.steering:stop", "End the run gently"),
-    "stories": Entry("ralphloop.cli.status:stories", "List the stories and what became of them"),
+    "stories": Entry("ralphloop.cli.story_list:stories", "List, check and edit the stories"),
 }
 
 _ALIASES = {

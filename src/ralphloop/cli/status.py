@@ -296,9 +296,7 @@ def _story_counts(night: Night) -> JsonObject:
     }
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="One object; see docs/reference/commands.md.")
-def stories(as_json: bool) -> None:
+def show_stories(*, as_json: bool) -> None:
     """List the stories: order and reason, state, grade, attempts, cost."""
     night = look(find_project(), now=time.time())
     found = night.story_list

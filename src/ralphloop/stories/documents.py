@@ -63,6 +63,12 @@ class JsonDocument:
         self.data = _parse_json(text, problems)
         self._problems = problems
 
+    def spans(self, list_key: str) -> list[tuple[int, int]]:
+        """Where the entries of a root list stand in the text."""
+        root = _items(self.text, _after_space(self.text, 0))
+        entries = next(item.start for item in root if item.key == list_key)
+        return [(entry.start, entry.end) for entry in _items(self.text, entries)]
+
     def with_values(self, list_key: str, edits: Edits) -> str:
         """The text with one member set in some entries of a root list."""
         try:
@@ -89,6 +95,16 @@ class YamlDocument:
         self.text = text
         self._problems = problems
         self._root, self.data = _parse_yaml(text, problems)
+
+    def entry_lines(self, list_key: str) -> tuple[list[int], int]:
+        """Where the lines of each entry of a block list begin, and where the last one ends."""
+        found = next(node for name, node in self._root.value if name.value == list_key)
+        if found.flow_style or not found.value:
+            return [], 0
+        starts = [self.text.rfind("\n", 0, node.start_mark.index) + 1 for node in found.value]
+        after = [name.start_mark.index for name, _ in self._root.value]
+        end = min((at for at in after if at > starts[-1]), default=len(self.text))
+        return starts, end
 
     def with_values(self, list_key: str, edits: Edits) -> str:
         """The text with one member set in some entries of a root list."""

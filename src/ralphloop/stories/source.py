@@ -107,12 +107,32 @@ def _document(path: Path, text: str, problems: Problems) -> JsonDocument | YamlD
     return document
 
 
+class StoryText(NamedTuple):
+    """A story file as text, with what it takes to make bytes of it again."""
+
+    document: JsonDocument | YamlDocument
+    bom: bytes
+    codec: str
+
+    def encoded(self, text: str) -> bytes:
+        return self.bom + text.encode(self.codec)
+
+
+def story_text(path: Path, data: bytes) -> StoryText:
+    """The text of a story file, parsed."""
+    text, bom, codec = _decoded(data, path)
+    return StoryText(_document(path, text, Problems(path)), bom, codec)
+
+
+def decoded(path: Path, text: str) -> object:
+    """The data in a text that is to become a story file."""
+    return _document(path, text, Problems(path)).data
+
+
 def _marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
     """The bytes of the file with these stories marked, the same ones if they are already."""
-    problems = Problems(path)
-    text, bom, codec = _decoded(data, path)
-    document = _document(path, text, problems)
-    listing = shapes.find_list(document.data, problems)
+    text = story_text(path, data)
+    listing = shapes.find_list(text.document.data, Problems(path))
     words, found = shapes.status_words(listing.entries), set[str]()
     edits: dict[int, tuple[str, bool | str]] = {}
     for index, raw in enumerate(listing.entries):
@@ -127,7 +147,7 @@ def _marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
     for name in wanted:
         if name not in found:
             raise _cannot_mark(path, f"the story {label(name)} is no longer in the file")
-    return bom + document.with_values(listing.key, edits).encode(codec) if edits else data
+    return text.encoded(text.document.with_values(listing.key, edits)) if edits else data
 
 
 def _cannot_mark(path: Path, reason: str) -> InputError:

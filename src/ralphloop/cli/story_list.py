@@ -1,0 +1,210 @@
+"""`ralph stories add|edit|move|rm|check|schema`: the story list without a text editor's risks.
+
+Every change is spliced into the file: order, indentation, comments and unknown keys stay.  A run
+that goes on takes the list from disk, so a story added now is part of the night.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from ralphloop.cli import output
+from ralphloop.config.load import check_config
+from ralphloop.errors import ExitCode, InputError, UsageError
+from ralphloop.night.look import story_file
+from ralphloop.project import find_project, relative
+from ralphloop.stories import shapes
+from ralphloop.stories.edit import Entry, position, rearrange
+from ralphloop.stories.lint import Remark, as_lines, remarks
+from ralphloop.stories.names import label
+from ralphloop.stories.shapes import Listing, Problems
+from ralphloop.stories.source import load, read, story_text
+from ralphloop.text.plain import counted
+
+_MOST_BYTES = 50_000_000
+
+
+def _file() -> Path:
+    project = find_project()
+    return story_file(project, None, check_config(project.root, env=os.environ)[0].config)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="One object; see docs/reference/commands.md.")
+@click.pass_context
+def stories(ctx: click.Context, as_json: bool) -> None:
+    """List the stories: order and reason, state, grade, attempts, cost.  Or edit the list."""
+    if ctx.invoked_subcommand is None:
+        from ralphloop.cli.status import show_stories
+
+        show_stories(as_json=as_json)
+
+
+@stories.command()
+@click.argument("title", nargs=-1, required=True)
+@click.option("--id", "name", help="Its id; by default the next number.")
+@click.option("--criterion", "-c", "criteria", multiple=True, help="What will be seen. Repeatable.")
+@click.option("--description", default="", help="What is wanted, and why.")
+@click.option("--verify", help="The command that proves it, as you would type it; no shell.")
+@click.option("--priority", type=float, help="The lowest comes first.")
+@click.option("--depends-on", "-d", multiple=True, help="A story that must pass first. Repeatable.")
+@click.option("--after", help="Stand behind this story; by default at the end.")
+def add(
+    title: tuple[str, ...],
+    name: str | None,
+    criteria: tuple[str, ...],
+    description: str,
+    verify: str | None,
+    priority: float | None,
+    depends_on: tuple[str, ...],
+    after: str | None,
+) -> None:
+    """Add a story.
+
+    \b
+    ralph stories add "Greet in French" -c "`greet --lang fr` prints Bonjour"
+    """
+    made: list[str] = []
+
+    def arranged(now: list[int | Entry], listing: Listing) -> list[int | Entry]:
+        story = name or _next_id(listing)
+        fields = {
+            "id": story,
+            "title": " ".join(title),
+            "description": description,
+            "acceptanceCriteria": list(criteria),
+            "priority": int(priority) if priority and priority.is_integer() else priority,
+            "dependsOn": list(depends_on),
+            "verify": verify,
+        }
+        made[:] = [story]
+        entry = {key: value for key, value in fields.items() if value not in ("", [], None)}
+        at = len(now) if after is None else position(listing, after) + 1
+        return [*now[:at], entry | {"passes": False}, *now[at:]]
+
+    path = _file()
+    rearrange(path, arranged)
+    output.emit_lines([f"{label(made[0])} was added to {_name(path)}."])
+    _tell(path, only=made[0])
+
+
+def _next_id(listing: Listing) -> str:
+    """After the last id that ends in a number, in its style."""
+    names = [shapes.identity(raw) or "" for raw in listing.entries]
+    numbered = [(name, len(name) - len(name.rstrip("0123456789"))) for name in names]
+    found = [(name[:-size], name[-size:]) for name, size in numbered if size]
+    if not found:
+        return f"US-{len(names) + 1:03d}"
+    prefix, digits = found[-1]
+    highest = max(int(number) for head, number in found if head == prefix)
+    return f"{prefix}{highest + 1:0{len(digits)}d}"
+
+
+@stories.command()
+@click.argument("story")
+def edit(story: str) -> None:
+    """Change a story in your editor, as JSON; what cannot be read is refused."""
+    if not sys.stdin.isatty():
+        raise UsageError("an editor needs a terminal", "Edit the file, or use ralph stories add.")
+    path = _file()
+    listing = _listing(path)
+    before = listing.entries[position(listing, story)]
+    text = json.dumps(before, indent=2, ensure_ascii=False) + "\n"
+    written = click.edit(text, extension=".json")
+    if written is None or written == text:
+        output.emit_lines(["Nothing was changed."])
+        return
+    try:
+        entry = json.loads(written)
+    except ValueError as error:
+        step = f"Nothing was changed. What you wrote:\n{written}"
+        raise InputError(f"not valid JSON: {error}", step) from None
+    rearrange(
+        path,
+        lambda now, listing: [entry if one == position(listing, story) else one for one in now],
+    )
+    output.emit_lines([f"{label(story)} was changed in {_name(path)}."])
+    _tell(path, only=story)
+
+
+@stories.command()
+@click.argument("story")
+@click.option("--before", help="Stand before this story.")
+@click.option("--after", help="Stand behind this story.")
+def move(story: str, before: str | None, after: str | None) -> None:
+    """Move a story in the file; the order counts among stories of the same priority."""
+    if (before is None) == (after is None):
+        raise UsageError("say where to", f"ralph stories move {story} --before US-001")
+
+    def arranged(now: list[int | Entry], listing: Listing) -> list[int | Entry]:
+        here, there = position(listing, story), position(listing, before or after or "")
+        rest = [one for one in now if one != here]
+        at = rest.index(there) if there != here else here
+        at += after is not None and there != here
+        return [*rest[:at], here, *rest[at:]]
+
+    path = _file()
+    rearrange(path, arranged)
+    output.emit_lines([f"{label(story)} was moved in {_name(path)}."])
+
+
+@stories.command()
+@click.argument("story")
+def rm(story: str) -> None:
+    """Remove a story from the list; what it changed stays."""
+    path = _file()
+    others = [s.id for s in load(path).list.stories if story in s.depends_on]
+    if others:
+        words = f"{label(others[0])} depends on {label(story)}"
+        raise UsageError(words, f"Change it first: ralph stories edit {others[0]}")
+    rearrange(path, lambda now, listing: [one for one in now if one != position(listing, story)])
+    output.emit_lines([f"{label(story)} was removed from {_name(path)}."])
+
+
+@stories.command()
+@click.option("--json", "as_json", is_flag=True, help="One object per remark.")
+def check(as_json: bool) -> int:
+    """Say what the list is likely to be missing; ends with 1 where there is something."""
+    path = _file()
+    found = _remarks(path)
+    if as_json:
+        output.emit_json([one._asdict() for one in found])
+    else:
+        for line in as_lines(found):
+            output.emit_lines(output.row("!", line, "yellow", width=2))
+        total = load(path).list.total
+        words = counted(len(found), "remark") if found else "nothing to remark"
+        output.emit_lines([f"{counted(total, 'story')} in {_name(path)}: {words}"])
+    return ExitCode.HALTED if found else ExitCode.COMPLETE
+
+
+@stories.command()
+def schema() -> None:
+    """Print the JSON Schema of prd.json, for editors that complete and check."""
+    text = files("ralphloop.stories").joinpath("data/prd.schema.json").read_text(encoding="utf-8")
+    output.emit_lines([text.rstrip()])
+
+
+def _listing(path: Path) -> Listing:
+    text = story_text(path, read(path, _MOST_BYTES).data)
+    return shapes.find_list(text.document.data, Problems(path))
+
+
+def _remarks(path: Path) -> list[Remark]:
+    return list(remarks(load(path).list, _listing(path)))
+
+
+def _tell(path: Path, *, only: str) -> None:
+    """What is likely to be missing in the story that was just written."""
+    for line in as_lines([one for one in _remarks(path) if one.story == only]):
+        output.warn(line)
+
+
+def _name(path: Path) -> str:
+    return relative(path, find_project().root)

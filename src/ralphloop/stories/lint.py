@@ -1,0 +1,129 @@
+"""What a story list is likely to be missing, though it can be read.
+
+A story that nobody can check passes by being claimed; one that is two stories fits in no context;
+one that leans on "the above" without saying so runs too early.  Each remark names the story and
+says what to do.  Words are few and plain on purpose: a linter that cries wolf is switched off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ralphloop.core.story import Story, StoryList
+from ralphloop.stories.names import label, quoted
+from ralphloop.stories.shapes import Listing
+
+MOST_CRITERIA = 8
+LONGEST_DESCRIPTION = 3_000
+_SHORTEST_CRITERION = 8
+
+# Every key that is read somewhere, and those that tools of this kind write for themselves.
+KNOWN_KEYS = frozenset(
+    "id title description acceptanceCriteria acceptance_criteria priority passes notes dependsOn"
+    " depends_on dependencies parent_spec parentSpec verify status exit_signal tasks context"
+    " execution touches labels estimate".split()
+)
+_ROOT_KEYS = frozenset(
+    "$schema project name projectName description branchName branch_name userStories stories tasks"
+    " version metadata".split()
+)
+_VAGUE = re.compile(
+    r"\b(?:works? (?:well|correctly|properly|fine|as expected|nicely)|as (?:expected|appropriate"
+    r"|needed)|properly|user[- ]friendly|intuitive|nice(?:ly)?|robust(?:ly)?|good|better"
+    r"|clean code|high quality|fast enough|performant|scalable|easy to use|etc\.?|and so on"
+    r"|modern|seamless(?:ly)?|if possible|best practices?)(?:\W|$)",
+    re.IGNORECASE,
+)
+# What can be seen from outside makes a criterion checkable, whatever else it says.
+_OBSERVABLE = re.compile(
+    r"[`\"'\d/=<>]|\b(?:returns?|prints?|shows?|exits?|raises?|rejects?|accepts?|responds?|contains?"
+    r"|creates?|writes?|reads?|tests?|fails?|passes|error|status|file|command|page|field|button"
+    r"|lists?|saves?|loads?|sorts?|sends?|stores?|within|at (?:most|least)|is (?:not )?\w+ed)\b",
+    re.IGNORECASE,
+)
+_LEANING = re.compile(
+    r"\b(?:after|once|when|using|from|see|like|builds? on|depends on|requires|needs) (?:the"
+    r" (?:above|previous|last|earlier|first|other)(?: (?:story|task|one|step|work))?|that is done"
+    r"|story \S+|(?:US|TASK|STORY)-\d+)\b|\b(?:as above|the above story|previous story)\b",
+    re.IGNORECASE,
+)
+_TWO_THINGS = re.compile(
+    r"^(?:add|build|create|implement|write|support|make|set up|introduce|fix|refactor|migrate)\b"
+    r".{3,}?(?:,| and| as well as|;|\+)\s+(?:add|build|create|implement|write|support|make|set up"
+    r"|introduce|fix|refactor|migrate|deploy|document)\b",
+    re.IGNORECASE,
+)
+
+
+class Remark(NamedTuple):
+    """What a person should look at, and how to mend it."""
+
+    story: str  # empty: the file itself
+    words: str
+    fix: str
+
+
+def remarks(stories: StoryList, listing: Listing) -> Iterator[Remark]:
+    """Everything worth a second look, in file order; what has passed is left alone."""
+    yield from _unknown("", listing.root, _ROOT_KEYS)
+    for story, raw in zip(stories.stories, listing.entries, strict=False):
+        if story.passes:
+            continue
+        if isinstance(raw, dict):
+            yield from _unknown(story.id, raw, KNOWN_KEYS)
+        yield from _of_story(story)
+
+
+def _unknown(story: str, raw: Mapping[object, object], known: frozenset[str]) -> Iterator[Remark]:
+    from difflib import get_close_matches
+
+    for key in map(str, raw):
+        if key in known or key.startswith(("_", "$", "x-")):
+            continue
+        close = get_close_matches(key, known, n=1, cutoff=0.75)
+        if close:
+            yield Remark(story, f"{quoted(key)} is not read", f"did you mean {quoted(close[0])}?")
+
+
+def _of_story(story: Story) -> Iterator[Remark]:
+    if not story.criteria and story.verify is None:
+        fix = "say what will be seen when it is done, or give it a verify command"
+        yield Remark(story.id, "has no acceptance criteria", fix)
+    for criterion in story.criteria:
+        if words := _vague(criterion):
+            fix = "name a test, a command or something that can be observed"
+            yield Remark(story.id, f"{quoted(criterion)} cannot be checked: {words}", fix)
+    yield from _too_large(story)
+    text = "\n".join((story.title, story.description, *story.criteria))
+    if not story.depends_on and (found := _LEANING.search(text)):
+        fix = "name the story in dependsOn, or say what is meant"
+        yield Remark(story.id, f"leans on another story: {quoted(found[0])}", fix)
+
+
+def _vague(criterion: str) -> str:
+    if len(criterion.strip()) < _SHORTEST_CRITERION:
+        return "it is too short"
+    found = _VAGUE.search(criterion)
+    if found and not _OBSERVABLE.search(criterion.replace(found[0], " ")):
+        return f"{quoted(found[0].strip())} is in the eye of the beholder"
+    return ""
+
+
+def _too_large(story: Story) -> Iterator[Remark]:
+    fix = "split it: one context must hold the whole of it"
+    if len(story.criteria) > MOST_CRITERIA:
+        yield Remark(story.id, f"has {len(story.criteria)} acceptance criteria", fix)
+    if _TWO_THINGS.search(story.title):
+        yield Remark(story.id, f"{quoted(story.title)} is two stories", fix)
+    if len(story.description) > LONGEST_DESCRIPTION:
+        words = f"has a description of {len(story.description):,} characters"
+        yield Remark(story.id, words, f"{fix}, or move it to a parent_spec")
+
+
+def as_lines(found: Sequence[Remark]) -> Iterator[str]:
+    """The remarks as sentences."""
+    for remark in found:
+        where = f"{label(remark.story)}: " if remark.story else ""
+        yield f"{where}{remark.words}; {remark.fix}"
