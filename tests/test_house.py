@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "ralphloop"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 500
 MOST_LINES = 40_000  # with every room that is planned; whoever makes the house smaller lowers it
-MOST_MODULES = 190
+MOST_MODULES = 225
 
 # A file name in several rooms stands for the same thing there: a command and what it commands, an
 # agent and its reader, the values of a room.
