@@ -24,8 +24,9 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -34,9 +35,14 @@ from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
 from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.text.durations import format_duration
 
+if TYPE_CHECKING:
+    from ralphloop.repo.named import Reporting
+    from ralphloop.repo.runners import FoundRunner
+
 DEFAULT_TIMEOUT_S = 900.0
 MAX_TAIL = 16 * 1024
 _READ_FOR_NAMES = 512 * 1024
+_READ_IF_PLAIN = 16 << 20  # where the output itself names every test
 _LONGEST_NAME = 100
 _NOT_STARTED = 127
 
@@ -47,6 +53,7 @@ class Check(Value, frozen=True, kw_only=True):
     name: str
     argv: tuple[str, ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
+    named: bool = True  # it is to say what became of each test, if its runner is known
 
 
 def check_of(argv: Sequence[str], timeout_s: float = DEFAULT_TIMEOUT_S) -> Check:
@@ -79,34 +86,69 @@ def _run_check(
     stop: Callable[[], bool],
 ) -> CheckResult | None:
     """Run one check, a failing one twice; None where it was stopped."""
+    from ralphloop.repo.named import reporting
+    from ralphloop.repo.runners import find_runner
+
     started = time.monotonic()
+    found = find_runner(check.argv, cwd) if check.named else None
     results: list[CheckResult] = []
     for _ in range(2):
-        ended = _run(check, cwd, env, stop)
-        if ended.stopped:
-            return None
-        results.append(_result(check, ended, env, time.monotonic() - started))
+        with reporting(check.argv, found, cwd, env) as how:
+            ended = _run(check, how, cwd, stop)
+            if ended.stopped:
+                return None
+            results.append(_result(check, ended, how, time.monotonic() - started))
         if results[-1].status is not CheckStatus.FAILED or ended.returncode == _NOT_STARTED:
             break
+        if results[-1].report is None:
+            found = None  # perhaps it does not bear being asked to report
     first, last = results[0], results[-1]
-    if first is last or last.status is CheckStatus.FAILED:
+    if found is not None and how.is_hidden and last.status is CheckStatus.PASSED:
+        asked = run_named(check, found, cwd, env, stop=stop)
+        last = msgspec.structs.replace(last, report=asked and asked.report)
+    if first is results[-1] or last.status is CheckStatus.FAILED:
         return last
-    # The first run's output says what is flaky; the second has nothing to tell.
+    # The first run's output says what is flaky; the second has nothing to tell but the tests.
     is_flaky = last.status is CheckStatus.PASSED
-    return msgspec.structs.replace(
-        first, status=last.status, duration_s=last.duration_s, flaky=is_flaky
-    )
+    kept = {name: getattr(last, name) for name in ("status", "duration_s", "report", "counts")}
+    return msgspec.structs.replace(first, flaky=is_flaky, **kept)
 
 
-def _run(check: Check, cwd: Path, env: Mapping[str, str], stop: Callable[[], bool]) -> Ended:
+def run_named(
+    check: Check,
+    found: FoundRunner,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    *,
+    files: Sequence[str] | None = None,
+    whole: bool = False,
+    select: str = "",
+    stop: Callable[[], bool] = lambda: False,
+) -> CheckResult | None:
+    """Run the tests of a check once, apart from what else it does; None where it was stopped.
+
+    `files` are the only test files to run, where the runner can be told.  `whole` runs the check's
+    own command, with the tests that `select` names.  The check's deadline is the budget.
+    """
+    from ralphloop.repo.named import reporting
+
+    env, started = os.environ if env is None else env, time.monotonic()
+    with reporting(check.argv, found, cwd, env, apart=not whole, only=files, select=select) as how:
+        ended = _run(check, how, cwd, stop)
+        if ended.stopped:
+            return None
+        return _result(check, ended, how, time.monotonic() - started)
+
+
+def _run(check: Check, how: Reporting, cwd: Path, stop: Callable[[], bool]) -> Ended:
     try:
         return run_command(
-            check.argv,
+            how.argv,
             cwd=cwd,
-            env=env,
+            env=how.env,
             timeout_s=check.timeout_s,
             output=Output.TAIL,
-            keep=_READ_FOR_NAMES,
+            keep=_READ_IF_PLAIN if how.is_plain else _READ_FOR_NAMES,
             stop=stop,
         )
     except FileNotFoundError:
@@ -116,22 +158,31 @@ def _run(check: Check, cwd: Path, env: Mapping[str, str], stop: Callable[[], boo
     return Ended(_NOT_STARTED, f"could not run {check.name}: {reason}\n".encode())
 
 
-def _result(check: Check, ended: Ended, env: Mapping[str, str], took_s: float) -> CheckResult:
-    from ralphloop.repo.check_output import collected_nothing, failing_tests, plain_text
+def _result(check: Check, ended: Ended, how: Reporting, took_s: float) -> CheckResult:
+    from ralphloop.repo.check_output import MAX_NAMES, collected_nothing, failing_tests, plain_text
+    from ralphloop.repo.reports import failures, read_counts, tally
 
-    text = plain_text(ended.stdout)
+    text = how.without_traces(plain_text(ended.stdout))
     status = CheckStatus.PASSED if ended.returncode == 0 else CheckStatus.FAILED
     if ended.timed_out:
         status = CheckStatus.FAILED
         text = f"{text.rstrip()}\ntimed out after {format_duration(check.timeout_s)}\n".lstrip()
     elif ended.returncode != _NOT_STARTED and collected_nothing(text, ended.returncode):
         status = CheckStatus.NO_TESTS
+    results = how.results(text) or []
+    report, counts = tally(results), read_counts(text)
+    failed = tuple(islice(dict.fromkeys(failures(results)), MAX_NAMES)) or failing_tests(text)
+    if report is not None:
+        deselected = counts.deselected if counts else None
+        counts = msgspec.structs.replace(report.counts, deselected=deselected)
     return CheckResult(
         name=check.name,
         status=status,
-        output_tail=_tail(text, env),
+        output_tail=_tail(text, how.env),
         duration_s=took_s,
-        failing_tests=failing_tests(text) if status is CheckStatus.FAILED else (),
+        failing_tests=failed if status is CheckStatus.FAILED else (),
+        report=report,
+        counts=counts,
     )
 
 

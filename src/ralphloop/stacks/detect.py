@@ -205,7 +205,7 @@ class Directory:
 
     def _value(self, name: str, key: str) -> object:
         if name not in self._documents:
-            self._documents[name] = _parsed(name, self._text(self.root / name))
+            self._documents[name] = parsed(name, self._text(self.root / name))
         value = self._documents[name]
         for part in key.split("."):
             if not isinstance(value, Mapping):
@@ -214,7 +214,8 @@ class Directory:
         return value
 
 
-def _parsed(name: str, text: str) -> object:
+def parsed(name: str, text: str) -> object:
+    """The values in a file of settings; None where it cannot be read."""
     try:
         if name.endswith(".json"):
             return json.loads(text) if text else None

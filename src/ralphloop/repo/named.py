@@ -1,0 +1,280 @@
+"""Running a check so that it says what became of every test.
+
+Whoever runs a check enters `reporting`: it gives the environment in which a known runner reports,
+and reads the report afterwards.  The command line stays the user's.  Where a script sets the very
+variable that would make its runner report, the runner is called once more by itself, for the names
+only; the exit code is always that of the real check.
+
+The **canary** is a test of ours that fails, with a name nobody can foresee, beside the project's
+own tests and importing what they import: a runner that does not call it failed is not to be
+believed.  It is written down before it is written, so that a crash leaves no failing test behind.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from ralphloop.atomic import write_atomic
+from ralphloop.core.model import Value
+from ralphloop.core.proof import TestReport
+from ralphloop.repo.reports import (
+    Results,
+    read_cargo,
+    read_go,
+    read_junit,
+    read_lines,
+    read_tap,
+)
+from ralphloop.repo.runners import REPORTERS, FoundRunner
+
+_PLAIN = {"go": read_go, "cargo": read_cargo, "tap": read_tap}
+_FILES = "REPORT_TESTS_OF"
+_AHEAD = frozenset({"PYTHONPATH"})  # ours has to be found first
+_REPLACED = frozenset({"PYTHONPYCACHEPREFIX"})
+
+
+class Reporting(Value, kw_only=True):
+    """One run of a check that is to report."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    found: FoundRunner | None = None
+    scratch: str = ""
+    report: str = ""  # the file it is to write
+    began: float = 0.0
+    root: Path = Path()
+
+    @property
+    def is_plain(self) -> bool:
+        """The output itself names every test."""
+        return self.found is not None and self.found.runner.results in _PLAIN
+
+    @property
+    def is_hidden(self) -> bool:
+        """A script sets what would make its runner report, so that it does not."""
+        return self.found is not None and not self.found.runner.env.keys().isdisjoint(
+            self.found.env
+        )
+
+    def results(self, text: str) -> Results | None:
+        """What became of each test; None where nobody says."""
+        if self.found is None:
+            return None
+        runner = self.found.runner
+        if runner.results in _PLAIN:
+            return _PLAIN[runner.results](text) or None
+        if runner.results == "lines":
+            return read_lines(Path(self.report))
+        fresh = [path for path in self._files(runner.reports) if self._is_fresh(path)]
+        return read_junit(fresh) if fresh else None
+
+    def without_traces(self, text: str) -> str:
+        """The output without the lines that name our own files."""
+        if not self.scratch or self.scratch not in text:
+            return text
+        return "".join(line for line in text.splitlines(True) if self.scratch not in line)
+
+    def _files(self, patterns: Sequence[str]) -> Iterator[Path]:
+        yield Path(self.report)
+        for pattern in patterns:
+            yield from self.root.glob(pattern)
+
+    def _is_fresh(self, path: Path) -> bool:
+        with suppress(OSError):
+            return path.stat().st_mtime >= self.began - 1  # file systems round
+        return False
+
+
+@contextmanager
+def reporting(
+    argv: Sequence[str],
+    found: FoundRunner | None,
+    root: Path,
+    env: Mapping[str, str],
+    *,
+    apart: bool = False,
+    only: Sequence[str] | None = None,
+    select: str = "",
+) -> Iterator[Reporting]:
+    """The command and the environment for one run; `only` and `select` say which tests.
+
+    `apart` is for experiments: the runner itself, without what else its script does.
+    """
+    with TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
+        began = time.time()
+        if found is None:
+            yield Reporting(argv=tuple(argv), env=dict(env), began=began, root=root)
+            return
+        report = _own_report(found, root) or f"{scratch}/report"
+        words = {"report": report, "reporters": str(REPORTERS), "scratch": scratch, "name": select}
+        given = dict(env)
+        if apart and found.callable:
+            argv = found.on_files(only, root) if only else (*found.argv, *found.runner.last)
+            given |= {"PATH": f"{root}/node_modules/.bin{os.pathsep}{env.get('PATH', os.defpath)}"}
+            given |= found.env
+        runner = found.runner
+        for wanted in (runner.env, runner.apart if apart else {}, runner.select if select else {}):
+            for name, value in wanted.items():
+                given[name] = _joined(name, given.get(name, ""), _filled(value, words))
+        if only is not None:
+            given[_FILES] = json.dumps(list(only))
+        yield Reporting(
+            argv=tuple(word.replace("{report}", report) for word in argv),
+            env=given,
+            found=found,
+            scratch=scratch,
+            report=report,
+            began=began,
+            root=root,
+        )
+
+
+def _filled(value: str, words: Mapping[str, str]) -> str:
+    for name, word in words.items():
+        value = value.replace(f"{{{name}}}", word)
+    return value
+
+
+def _joined(name: str, before: str, value: str) -> str:
+    if not before or name in _REPLACED:
+        return value
+    return f"{value}{os.pathsep}{before}" if name in _AHEAD else f"{before} {value}"
+
+
+def _own_report(found: FoundRunner, root: Path) -> str:
+    """The file that the user's command line has it report to."""
+    option, words = found.runner.report_option, found.argv[found.first :]
+    if not option:
+        return ""
+    for number, word in enumerate(words):
+        if word == option and number + 1 < len(words):
+            return str(root / words[number + 1])
+        if word.startswith(f"{option}="):
+            return str(root / word.partition("=")[2])
+    return ""
+
+
+# --- the canary ------------------------------------------------------------------------------
+
+
+class Canary(Value, kw_only=True):
+    """A failing test of ours: where it goes, and the name it must come out failed under."""
+
+    path: str
+    content: str
+    name: str  # a part of the reported name that occurs nowhere else
+
+    def sings(self, report: TestReport | None) -> bool:
+        """Whether the runner told it as failed."""
+        return report is not None and any(self.name in name for name in report.failed)
+
+
+def canary(found: FoundRunner, tests: Sequence[str], root: Path) -> Canary | None:
+    """A canary beside one of these tests; None where the runner has none, or nowhere to put it."""
+    runner, home = found.runner, _home(found, tests, root)
+    if not runner.canary or home is None:
+        return None
+    name, text = f"Ralph{secrets.token_hex(6)}", _source(root / home)
+    name = name.lower() if runner.name == "cargo" else name
+    stem, _, suffix = home.name.partition(".")
+    own = f"{name.lower()}_test" if stem.endswith("_test") else name.lower()
+    own = f"test_{own}" if stem.startswith("test") else own
+    imports = _python_imports(text, root) if suffix == "py" else _script_imports(text)
+    words = {"name": name, "package": _package(text), "imports": imports}
+    return Canary(
+        path=str(home.with_name(f"{own}.{suffix}")),
+        content=_filled(runner.canary.lstrip("\n"), words),
+        name=name,
+    )
+
+
+_FILE = re.compile(r"[^\s:>]+\.(?:py|go|rs|[cm]?[jt]sx?)\b")
+
+
+def _home(found: FoundRunner, tests: Sequence[str], root: Path) -> PurePosixPath | None:
+    """A file of tests that ran, by the names of the tests; the shallowest, so that it stays."""
+    if found.runner.name == "go":
+        homes = sorted(path.relative_to(root).as_posix() for path in root.glob("*_test.go"))
+    elif found.runner.name == "cargo":
+        homes = ["tests/any.rs"] if (root / "src").is_dir() else []
+    else:
+        named = {match[0] for name in tests if (match := _FILE.match(name))}
+        homes = [name for name in named if (root / name).is_file()]
+    return PurePosixPath(min(homes, key=lambda home: (home.count("/"), home))) if homes else None
+
+
+def _source(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_bytes()[: 1 << 20].decode("utf-8", "replace")
+    return ""
+
+
+def _python_imports(text: str, root: Path) -> str:
+    """Imports of the project's own modules that a test has, each of which may fail."""
+    names: dict[str, None] = {}
+    with suppress(SyntaxError, ValueError, RecursionError):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                names |= dict.fromkeys(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names[node.module or ""] = None
+    ours = [name for name in names if _is_ours(name.partition(".")[0], root)]
+    tries = (f"try:\n    import {name}\nexcept Exception:\n    pass" for name in ours[:5])
+    return "\n".join(tries)
+
+
+def _is_ours(package: str, root: Path) -> bool:
+    places = (root, root / "src", root / "lib")
+    return bool(package) and any(
+        (place / package).is_dir() or (place / f"{package}.py").is_file() for place in places
+    )
+
+
+_RELATIVE = re.compile(r"""(?:from|require\(|import\(|import)\s*["'](\.{1,2}/[^"'\n]{1,200})["']""")
+
+
+def _script_imports(text: str) -> str:
+    own = list(dict.fromkeys(_RELATIVE.findall(text)))[:5]
+    return "\n".join(f"  try {{ await import({json.dumps(name)}); }} catch {{}}" for name in own)
+
+
+def _package(text: str) -> str:
+    found = re.search(r"^package (\w+)", text, re.MULTILINE)
+    return found[1] if found else "main"
+
+
+@contextmanager
+def placed(bird: Canary, root: Path, note: Path) -> Iterator[None]:
+    """The canary in the work tree for as long as this lasts; `note` remembers it."""
+    path = root / bird.path
+    write_atomic(note, msgspec.json.encode(bird), within=note.parent)
+    try:
+        write_atomic(path, bird.content.encode(), within=root)
+        yield
+    finally:
+        sweep(root, note)
+
+
+def sweep(root: Path, note: Path) -> None:
+    """Remove a canary that was left behind."""
+    try:
+        bird = msgspec.json.decode(note.read_bytes(), type=Canary)
+    except (OSError, msgspec.DecodeError):
+        return
+    path = root / bird.path
+    with suppress(OSError):
+        if path.read_text("utf-8") == bird.content:
+            path.unlink()
+    with suppress(OSError):
+        note.unlink()

@@ -1,0 +1,363 @@
+"""Which test runner a check is, also behind `npm test`, `make test` or a script.
+
+The runners are data (`data/runners.toml`).  A check is looked through: words that only start
+something else are stepped over, scripts of package.json, recipes of a Makefile and shell scripts
+are read, a few steps deep.  Exactly one call of one runner must come out of it, else the check is
+of no known runner: nothing is guessed.  Nothing is run.
+
+The user's command line stays as it is.  The environment makes a runner report; only an experiment,
+which wants some files and nothing else, calls the runner itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from ralphloop.core.model import Value
+from ralphloop.stacks.detect import parsed
+
+REPORTERS = Path(str(files("ralphloop.repo") / "data" / "reporters"))
+_LARGEST_FILE = 256 * 1024
+_DEEPEST = 4
+_MOST_WORDS = 400
+
+
+class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry of the table, which says what the fields mean."""
+
+    name: str
+    calls: tuple[str, ...]
+    results: str
+    only: str = ""
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    apart: dict[str, str] = msgspec.field(default_factory=dict)
+    select: dict[str, str] = msgspec.field(default_factory=dict)
+    last: tuple[str, ...] = ()
+    report_option: str = ""
+    reports: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    sections: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    canary: str = ""
+
+    def obeys(self, path: str) -> bool:
+        """Whether it reads its settings from a file of this name."""
+        name = PurePosixPath(path).name
+        return any(fnmatchcase(name, pattern) for pattern in self.settings)
+
+    def own_settings(self, path: str, content: bytes | None) -> object:
+        """What it reads in a file that it shares with others; None where it reads nothing there."""
+        keys = self.sections.get(PurePosixPath(path).name, ())
+        if not keys or content is None:
+            return None
+        document = parsed(path, content.decode("utf-8", "replace"))
+        return {key: found for key in keys if (found := _at(document, key)) is not None} or None
+
+
+class FoundRunner(Value, frozen=True, kw_only=True):
+    """A runner in a check, and how it is called there."""
+
+    runner: KnownRunner
+    argv: tuple[str, ...]  # the call itself
+    first: int  # the word of it that is the runner's first own
+    env: dict[str, str] = msgspec.field(default_factory=dict)  # that the call is given
+    callable: bool = True  # in this directory; False: only the whole check can be run
+    scripts: tuple[str, ...] = ()  # files that were read on the way: they decide what runs
+
+    def on_files(self, paths: Sequence[str], root: Path) -> tuple[str, ...]:
+        """The call, for these files alone."""
+        own = self.argv[self.first :]
+        if self.runner.only == "environment":
+            return self.argv
+        if self.runner.only == "packages":
+            paths = list(dict.fromkeys(f"./{PurePosixPath(path).parent}" for path in paths))
+        kept = _without_paths(own, self.runner.values, root)
+        return (*self.argv[: self.first], *kept, *self.runner.last, *paths)
+
+
+@cache
+def known_runners() -> tuple[KnownRunner, ...]:
+    """The table."""
+    text = files("ralphloop.repo").joinpath("data/runners.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text)["runner"], tuple[KnownRunner, ...])
+
+
+def find_runner(argv: Sequence[str], root: Path) -> FoundRunner | None:
+    """The one runner that a check calls; None where there is none, or more than one."""
+    if any("{report}" in word for word in argv):
+        return FoundRunner(runner=_ANY, argv=tuple(argv), first=len(argv), callable=False)
+    found = list(_Search(root).calls(tuple(argv), {}, (), 0))
+    return found[0] if len(found) == 1 else None
+
+
+_ANY = KnownRunner(name="any", calls=(), results="junit")  # it is told where to report in its argv
+
+
+def _at(document: object, key: str) -> object:
+    """The value under a dotted key; a key of the document itself may contain dots or colons."""
+    for part in key.split("."):
+        if not isinstance(document, Mapping):
+            return None
+        document = document.get(part)
+    return document
+
+
+def _without_paths(words: Sequence[str], values: Sequence[str], root: Path) -> list[str]:
+    """The words without those that name what to run."""
+    kept: list[str] = []
+    for before, word in pairwise(("", *words)):
+        is_value = before in values
+        names_tests = not word.startswith("-") and _is_path(word.partition("::")[0], root)
+        if is_value or not names_tests:
+            kept.append(word)
+    return kept
+
+
+def _is_path(word: str, root: Path) -> bool:
+    if "*" in word or word.startswith("./"):
+        return True
+    with suppress(OSError, ValueError):
+        return bool(word) and (root / word).exists()
+    return False
+
+
+# --- looking through a check -----------------------------------------------------------------
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
+_STEP_OVER = frozenset("env cross-env cross-env-shell exec command time nice nohup stdbuf".split())
+_STARTERS = frozenset(
+    "uv uvx poetry pdm pipenv rye hatch npx pnpm yarn bunx bun coverage c8 nyc timeout xvfb-run"
+    " dotenv env-cmd node nodejs tsx python python3 pypy3 pypy".split()
+)
+_SHELLS = frozenset("sh bash dash zsh ash ksh".split())
+_MANAGERS = frozenset("npm pnpm yarn bun".split())
+_MAKES = {
+    "make": ("GNUmakefile", "makefile", "Makefile"),
+    "gmake": ("GNUmakefile", "makefile", "Makefile"),
+    "just": ("justfile", "Justfile", ".justfile"),
+}
+_ENDS = frozenset({"&&", "||", ";", "|", "&", ";;", "\n"})
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+
+
+class _Search:
+    """Looks for runners in the commands of one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def calls(
+        self, argv: tuple[str, ...], env: Mapping[str, str], scripts: tuple[str, ...], depth: int
+    ) -> Iterator[FoundRunner]:
+        """Every runner that a command calls."""
+        argv, env = _bare(argv, env)
+        if not argv or depth > _DEEPEST:
+            return
+        program, rest = PurePosixPath(argv[0]).name, argv[1:]
+        if (first := self._called(argv)) is not None:
+            runner, start = first
+            yield FoundRunner(runner=runner, argv=argv, first=start, env=dict(env), scripts=scripts)
+        elif program in _SHELLS and (text := self._shell(rest)):
+            yield from self.script(text[1], env, (*scripts, *text[0]), depth)
+        elif program in _MANAGERS and (names := _script_names(rest)):
+            for name in names:
+                yield from self._package_script(name, env, scripts, depth)
+        elif program in ("run-s", "run-p", "npm-run-all"):
+            for name in rest:
+                yield from self._package_script(name, env, scripts, depth)
+        elif program in _MAKES:
+            yield from self._recipes(program, rest, env, scripts, depth)
+        elif "/" in argv[0] and (found := self._read(argv[0])) and _is_shell(found):
+            yield from self.script(found, env, (*scripts, argv[0]), depth)
+
+    def script(
+        self, text: str, env: Mapping[str, str], scripts: tuple[str, ...], depth: int
+    ) -> Iterator[FoundRunner]:
+        """Every runner that the lines of a shell script call."""
+        moved = False
+        for command in _commands(text):
+            moved = moved or command[0] in ("cd", "pushd")
+            for found in self.calls(command, env, scripts, depth + 1):
+                yield msgspec.structs.replace(found, callable=found.callable and not moved)
+
+    def _called(self, argv: tuple[str, ...]) -> tuple[KnownRunner, int] | None:
+        """The runner that this command is, perhaps behind programs that only start others."""
+        head = PurePosixPath(argv[0]).name
+        starts = head in _STARTERS or _PYTHON.fullmatch(head)
+        for at in range(min(len(argv), _MOST_WORDS) if starts else 1):
+            for runner in known_runners():
+                for call in runner.calls:
+                    if (after := _matches(call.split(), argv, at)) is not None:
+                        return runner, after
+        return None
+
+    def _shell(self, rest: tuple[str, ...]) -> tuple[tuple[str, ...], str] | None:
+        """The text a shell is given, and the file it stands in."""
+        for number, word in enumerate(rest):
+            if not word.startswith("-"):
+                return (word,), self._read(word)
+            if word.endswith("c") and not word.startswith("--") and number + 1 < len(rest):
+                return (), rest[number + 1]
+        return None
+
+    def _package_script(
+        self, name: str, env: Mapping[str, str], scripts: tuple[str, ...], depth: int
+    ) -> Iterator[FoundRunner]:
+        texts = _at(parsed("package.json", self._read("package.json")), "scripts")
+        found = False
+        for part in (f"pre{name}", name, f"post{name}"):
+            text = texts.get(part) if isinstance(texts, Mapping) else None
+            if isinstance(text, str):
+                found = found or part == name
+                yield from self.script(text, env, (*scripts, "package.json"), depth)
+        if not found and name not in ("test", "t"):  # `yarn jest` is a program, not a script
+            yield from self.calls((name,), env, scripts, depth + 1)
+
+    def _recipes(
+        self,
+        program: str,
+        words: tuple[str, ...],
+        env: Mapping[str, str],
+        scripts: tuple[str, ...],
+        depth: int,
+    ) -> Iterator[FoundRunner]:
+        file = next((name for name in _MAKES[program] if (self.root / name).is_file()), None)
+        if file is None or any(word.startswith("-C") for word in words):
+            return
+        recipes = _makefile(self._read(file))
+        wanted = [word for word in words if not word.startswith("-") and "=" not in word]
+        for recipe in _needed(recipes, wanted or list(recipes)[:1]):
+            yield from self.script(recipe, env, (*scripts, file), depth)
+
+    def _read(self, name: str) -> str:
+        path = self.root / name
+        with suppress(OSError, ValueError):  # what cannot be read says nothing
+            if path.is_file():
+                with path.open("rb") as file:
+                    return file.read(_LARGEST_FILE).decode("utf-8", "replace")
+        return ""
+
+
+def _bare(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command without what stands before it, and the environment that was set there."""
+    given, at = dict(env), 0
+    while at < len(argv):
+        if found := _ASSIGNMENT.fullmatch(argv[at]):
+            given[found[1]] = found[2]
+        elif PurePosixPath(argv[at]).name not in _STEP_OVER:
+            break
+        at += 1
+    return argv[at:], given
+
+
+def _matches(call: Sequence[str], argv: Sequence[str], at: int) -> int | None:
+    """Where the runner's own words begin, if this call of it stands here."""
+    word = argv[at] if call[0].startswith("-") else PurePosixPath(argv[at]).name
+    if word != call[0]:
+        return None
+    if len(call) == 2 and call[1].startswith("-"):
+        return at + 1 if call[1] in argv[at + 1 :] else None
+    return at + len(call) if tuple(argv[at + 1 : at + len(call)]) == tuple(call[1:]) else None
+
+
+def _script_names(words: Sequence[str]) -> tuple[str, ...]:
+    """The script of package.json that a package manager is told to run."""
+    plain = [word for word in words if not word.startswith("-")]
+    if any(word.startswith(("-w", "--workspace", "--prefix", "-C", "--filter")) for word in words):
+        return ()  # somewhere else
+    if plain[:1] in (["run"], ["run-script"], ["exec"], ["x"]):
+        return tuple(plain[1:2])
+    return tuple("test" if word == "t" else word for word in plain[:1])
+
+
+def _is_shell(text: str) -> bool:
+    first = text.partition("\n")[0]
+    return first.startswith("#!") and any(first.rstrip().endswith(shell) for shell in _SHELLS)
+
+
+def _commands(text: str) -> Iterator[tuple[str, ...]]:
+    """The commands in a shell script, as far as they can be told apart without a shell."""
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        words: list[str] = []
+        with suppress(ValueError):  # an open quote: the rest of the line is unknown
+            for word in lexer:
+                if word in _ENDS or set(word) <= set("()"):
+                    if words:
+                        yield tuple(words)
+                    words = []
+                else:
+                    words.append(word)
+            if words := _before_redirection(words):
+                yield tuple(words)
+
+
+def _before_redirection(words: list[str]) -> list[str]:
+    at = next((number for number, word in enumerate(words) if word[0] in "<>"), len(words))
+    return words[:at]
+
+
+# --- makefiles -------------------------------------------------------------------------------
+
+_VARIABLE = re.compile(r"^(?:export )?(\w+)\s*(?::|\?|\+)?:?=\s*(.*)$")
+_RULE = re.compile(r"^([^\s:#=][^:#=]*?)(?:\s+[^:=]*)?:(?!=)([^#]*)")
+_USE = re.compile(r"\$\((\w+)\)|\$\{(\w+)\}|\{\{\s*(\w+)\s*\}\}")
+
+
+class _Recipe(Value):
+    needs: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+def _makefile(text: str) -> dict[str, _Recipe]:
+    """Targets with what they need and do."""
+    variables: dict[str, str] = {}
+    recipes: dict[str, _Recipe] = {}
+    current: list[str] = []
+    for line in text.replace("\\\n", " ").splitlines():
+        if line[:1] in ("\t", " ") and line.strip():
+            for name in current:
+                lines = (*recipes[name].lines, line.strip().lstrip("@-+ "))
+                recipes[name] = msgspec.structs.replace(recipes[name], lines=lines)
+        elif found := _VARIABLE.match(line):
+            variables.setdefault(found[1], found[2].partition(" #")[0].strip())
+        elif (found := _RULE.match(line)) and not line.startswith("."):
+            current = found[1].split()
+            for name in current:
+                before = recipes.get(name, _Recipe())
+                needs = (*before.needs, *found[2].split())
+                recipes[name] = msgspec.structs.replace(before, needs=needs)
+    return {name: _filled(recipe, variables) for name, recipe in recipes.items()}
+
+
+def _filled(recipe: _Recipe, variables: Mapping[str, str]) -> _Recipe:
+    def value(found: re.Match[str]) -> str:
+        return variables.get(next(filter(None, found.groups())), "")
+
+    lines = recipe.lines
+    for _ in range(3):
+        lines = tuple(_USE.sub(value, line)[:_LARGEST_FILE] for line in lines)
+    return msgspec.structs.replace(recipe, lines=lines)
+
+
+def _needed(recipes: Mapping[str, _Recipe], wanted: Sequence[str]) -> Iterator[str]:
+    """The text of these recipes, and of those they need, each once."""
+    waiting, seen = list(wanted), set[str]()
+    while waiting:
+        name = waiting.pop(0)
+        if name not in seen and (recipe := recipes.get(name)):
+            seen.add(name)
+            waiting += recipe.needs
+            yield "\n".join(recipe.lines)
