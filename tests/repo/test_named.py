@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.proof import TestReport
+from ralphloop.core.proof import Canary, TestReport
 from ralphloop.repo.checks import Check, check_of, run_checks, run_named
 from ralphloop.repo.named import canary, placed, sweep
 from ralphloop.repo.runners import FoundRunner, find_runner
@@ -87,7 +87,7 @@ def test_unittest_says_what_became_of_each_test(project: Path) -> None:
     report = _report(_run(UNITTEST, project))
     assert _names(report.passed) == ["TestX::test_good"]
     assert _names(report.failed) == ["TestX::test_bad", "TestX::test_crash", "TestX::test_rows"]
-    errors = ["TestSetUp::test_never_runs", "TestX::test_late_import", "test_broken"]
+    errors = ["TestSetUp::test_never_runs", "TestX::test_late_import", "tests/test_broken.py"]
     assert _names(report.errors) == errors
     assert _names(report.skipped) == ["TestX::test_skipped"]
 
@@ -202,7 +202,7 @@ def test_any_command_can_report_to_the_place_it_is_given(project: Path) -> None:
     junit = '<testsuite><testcase classname="a" name="x"/><testcase name="y"><failure/></testcase>'
     argv = ("sh", "-c", f"echo '{junit}</testsuite>' > $0", "{report}")
     result = _run(argv, project)
-    assert _report(result) == TestReport(passed={"a.x": 1}, failed={"y": 1})
+    assert (_report(result).passed, _report(result).failed) == ({"a.x": 1}, {"y": 1})
     assert result.status is CheckStatus.PASSED
 
 
@@ -246,7 +246,8 @@ def test_the_canary_comes_out_failed(project: Path, argv: tuple[str, ...]) -> No
         result = run_named(check, found, project, env, whole=True, files=files, select=bird.name)
     assert result is not None
     assert result.status is CheckStatus.FAILED
-    assert bird.sings(result.report)
+    assert bird.seen(result.report) is Canary.FAILED
+    assert bird.seen(None) is Canary.ABSENT
     assert list(_report(result).failed.values()) == [1]
     assert sorted(project.rglob("*")) == before
 

@@ -36,6 +36,7 @@ from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.text.durations import format_duration
 
 if TYPE_CHECKING:
+    from ralphloop.core.proof import TestReport
     from ralphloop.repo.named import Reporting
     from ralphloop.repo.runners import FoundRunner
 
@@ -173,6 +174,7 @@ def _result(check: Check, ended: Ended, how: Reporting, took_s: float) -> CheckR
     report, counts = tally(results), read_counts(text)
     failed = tuple(islice(dict.fromkeys(failures(results)), MAX_NAMES)) or failing_tests(text)
     if report is not None:
+        report = _without_secrets(report, how.env)
         deselected = counts.deselected if counts else None
         counts = msgspec.structs.replace(report.counts, deselected=deselected)
     return CheckResult(
@@ -184,6 +186,14 @@ def _result(check: Check, ended: Ended, how: Reporting, took_s: float) -> CheckR
         report=report,
         counts=counts,
     )
+
+
+def _without_secrets(report: TestReport, env: Mapping[str, str]) -> TestReport:
+    from ralphloop.redaction import redact, secret_values
+
+    secrets = secret_values(env)
+    said = {name: redact(words, secrets) for name, words in report.said.items()}
+    return msgspec.structs.replace(report, said=said)
 
 
 def _tail(text: str, env: Mapping[str, str]) -> str:

@@ -27,7 +27,7 @@ import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.core.model import Value
-from ralphloop.core.proof import TestReport
+from ralphloop.core.proof import Canary, TestReport
 from ralphloop.repo.reports import (
     Results,
     read_cargo,
@@ -168,19 +168,23 @@ def _own_report(found: FoundRunner, root: Path) -> str:
 # --- the canary ------------------------------------------------------------------------------
 
 
-class Canary(Value, kw_only=True):
+class PlacedTest(Value, kw_only=True):
     """A failing test of ours: where it goes, and the name it must come out failed under."""
 
     path: str
     content: str
     name: str  # a part of the reported name that occurs nowhere else
 
-    def sings(self, report: TestReport | None) -> bool:
-        """Whether the runner told it as failed."""
-        return report is not None and any(self.name in name for name in report.failed)
+    def seen(self, report: TestReport | None) -> Canary:
+        """How the runner told it."""
+        kinds = {Canary.FAILED: report.failed, Canary.PASSED: report.passed} if report else {}
+        for how, names in kinds.items():
+            if any(self.name in name for name in names):
+                return how
+        return Canary.ABSENT
 
 
-def canary(found: FoundRunner, tests: Sequence[str], root: Path) -> Canary | None:
+def canary(found: FoundRunner, tests: Sequence[str], root: Path) -> PlacedTest | None:
     """A canary beside one of these tests; None where the runner has none, or nowhere to put it."""
     runner, home = found.runner, _home(found, tests, root)
     if not runner.canary or home is None:
@@ -192,7 +196,7 @@ def canary(found: FoundRunner, tests: Sequence[str], root: Path) -> Canary | Non
     own = f"test_{own}" if stem.startswith("test") else own
     imports = _python_imports(text, root) if suffix == "py" else _script_imports(text)
     words = {"name": name, "package": _package(text), "imports": imports}
-    return Canary(
+    return PlacedTest(
         path=str(home.with_name(f"{own}.{suffix}")),
         content=_filled(runner.canary.lstrip("\n"), words),
         name=name,
@@ -255,7 +259,7 @@ def _package(text: str) -> str:
 
 
 @contextmanager
-def placed(bird: Canary, root: Path, note: Path) -> Iterator[None]:
+def placed(bird: PlacedTest, root: Path, note: Path) -> Iterator[None]:
     """The canary in the work tree for as long as this lasts; `note` remembers it."""
     path = root / bird.path
     write_atomic(note, msgspec.json.encode(bird), within=note.parent)
@@ -269,7 +273,7 @@ def placed(bird: Canary, root: Path, note: Path) -> Iterator[None]:
 def sweep(root: Path, note: Path) -> None:
     """Remove a canary that was left behind."""
     try:
-        bird = msgspec.json.decode(note.read_bytes(), type=Canary)
+        bird = msgspec.json.decode(note.read_bytes(), type=PlacedTest)
     except (OSError, msgspec.DecodeError):
         return
     path = root / bird.path

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ralphloop.core.proof import TestCounts, TestReport
 from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.plain import clean
 
 MOST_NAMES = 50_000
 _LARGEST_FILE = 64 << 20
@@ -29,6 +30,7 @@ _IMPORT = LazyRegex(
     r"(?:Uncaught )?(?:ImportError|ModuleNotFoundError"
     r"|(?:Error(?: \[\w+\])?: )?(?:Cannot find (?:module|package)|Failed to resolve import))\b"
 )
+_FAILED = frozenset({"failed", "errors"})
 _SCRIPT = LazyRegex(r"\.[cm]?[jt]sx?$")  # a group that is a file of JavaScript
 
 
@@ -38,6 +40,7 @@ class TestResult(NamedTuple):
     name: str
     ended: str
     row: str = ""  # what the runner adds to the name of its function
+    said: str = ""  # by one that failed
 
 
 Results = list[TestResult]
@@ -45,17 +48,25 @@ Results = list[TestResult]
 
 def tally(results: Results) -> TestReport | None:
     """All rows of each test together; None where there are none, or too many to keep."""
-    counted: dict[str, dict[str, int]] = {"passed": {}, "failed": {}, "errors": {}, "skipped": {}}
-    for name, ended, _ in results:
-        rows = counted[ended]
+    report = TestReport()
+    rows_of = {name: getattr(report, name) for name in ("passed", "failed", "errors", "skipped")}
+    for name, ended, _, said in results:
+        rows = rows_of[ended]
         rows[name] = rows.get(name, 0) + 1
-    names = sum(map(len, counted.values()))
-    return TestReport(**counted) if 0 < names <= MOST_NAMES else None
+        if said and ended in _FAILED:
+            report.said.setdefault(name, said)
+    return report if 0 < sum(map(len, rows_of.values())) <= MOST_NAMES else None
 
 
 def failures(results: Results) -> Iterator[str]:
     """The rows that failed, by their full names."""
-    return (name + row for name, ended, row in results if ended in ("failed", "errors"))
+    return (name + row for name, ended, row, _ in results if ended in _FAILED)
+
+
+def _failed(words: str) -> tuple[str, str]:
+    """How a test ended that says this, and the first line of it."""
+    said = clean(words[: 4 * _LONGEST_NAME]).strip().partition("\n")[0][:_LONGEST_NAME]
+    return ("errors" if _IMPORT.match(said) else "failed"), said
 
 
 def _folded(name: str) -> tuple[str, str]:
@@ -97,15 +108,13 @@ def _junit_cases(path: Path) -> Iterator[TestResult]:
         name, row = _junit_name(
             getattr(case, "file", "") or "", case.classname or "", case.name or ""
         )
-        kinds = {type(result) for result in case.result}
-        if Error in kinds or (case.name and case.name == case.classname):
+        kinds = {type(result): result for result in reversed(case.result)}
+        ended, said = "skipped" if Skipped in kinds else "passed", ""
+        if wrong := kinds.get(Failure) or kinds.get(Error):
+            ended, said = _failed(wrong.message or wrong.type or wrong.text or "")
+        if Error in kinds or (wrong and case.name == case.classname):
             ended = "errors"  # a file that could not be loaded stands for itself
-        elif Failure in kinds:
-            words = (result.message or result.type or "" for result in case.result)
-            ended = "errors" if all(map(_IMPORT.match, words)) else "failed"
-        else:
-            ended = "skipped" if Skipped in kinds else "passed"
-        yield TestResult(name[:_LONGEST_NAME], ended, row[:_LONGEST_NAME])
+        yield TestResult(name[:_LONGEST_NAME], ended, row[:_LONGEST_NAME], said)
 
 
 def _junit_name(file: str, group: str, name: str) -> tuple[str, str]:
@@ -137,8 +146,9 @@ def read_lines(path: Path) -> Results | None:
 
 def _line_results(written: list[list[str]]) -> Iterator[TestResult]:
     for name, ended, *why in written:
-        cannot_import = ended == "failed" and _IMPORT.match(str(why[0]) if why else "")
-        yield TestResult(str(name)[:_LONGEST_NAME], "errors" if cannot_import else str(ended))
+        failed, said = _failed(str(why[0]) if why else "")
+        how = failed if ended == "failed" else str(ended)
+        yield TestResult(str(name)[:_LONGEST_NAME], how, said=said)
 
 
 # --- plain output ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ imported as it would have been.  Whatever Python the project has runs this, so i
 old ones too.
 """
 # mypy: ignore-errors
-# ruff: noqa: INP001, PTH100, PTH120, PTH123, SLF001
+# ruff: noqa: INP001, PTH100, PTH110, PTH118, PTH120, PTH123, SLF001
 
 import json
 import os
@@ -30,9 +30,12 @@ def _listen(path, only):
         told = getattr(result, method)
 
         def listener(self, test, *rest):
-            how = ended(test, rest[-1] if rest else None)
+            said = rest[-1] if rest else None
+            how = ended(test, said)
             if how is not None:
-                write([_name(test), how])
+                is_error = isinstance(said, tuple)
+                why = f"{said[0].__name__}: {said[1]}" if is_error else ""
+                write([_name(test), how, why[:1000]])
             return told(self, test, *rest)
 
         setattr(result, method, listener)
@@ -67,7 +70,9 @@ def _name(test):
     if not method:
         return str(test)  # a fixture of a class or a module
     if file is None or type(test).__module__.startswith("unittest"):
-        return method  # a module that could not be imported
+        inside = method.replace(".", os.sep) + ".py"  # a module that could not be imported
+        places = (os.path.join(place, inside) for place in sys.path)
+        return next((os.path.relpath(place) for place in places if os.path.exists(place)), method)
     return "::".join([os.path.relpath(file), type(test).__qualname__, method])
 
 
