@@ -81,7 +81,15 @@ def test_every_listed_command_can_be_used(name: str, capsys: pytest.CaptureFixtu
         (["config", "show", "--nope"], "next: ralph config show --help"),
         (["config", "show", "extra"], "unexpected extra argument"),
         (["config", "nope"], "No such command 'nope'"),
-        (["config"], "Usage: ralph config"),
+        (["stat"], "next: ralph status or ralph stats\n"),
+        (
+            ["--agent", "x", "run"],
+            "next: options stand behind the command, such as: ralph run --agent",
+        ),
+        (["run", "-q", "-v"], "-q and -v ask for the opposite"),
+        (["run", "--max-time", "8"], "8 of what? Say 8h, 8m or 8s"),
+        (["run", "--max-cost", "five"], "'five' is no amount of dollars, such as 20 or $2.50"),
+        (["run", "--max-iterations", "three"], "'three' is no whole number, such as 20"),
         (["--mode", "hook"], "--mode takes only: script"),
         (["--mode"], "--mode takes only: script"),
     ],
@@ -243,3 +251,22 @@ def test_json_survives_any_stream(encoding: str, monkeypatch: pytest.MonkeyPatch
     output.emit_json(value)
     sys.stdout.flush()
     assert json.loads(buffer.getvalue().decode(encoding)) == value
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_be_taught_the_commands(
+    shell: str, tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """The script asks ralph itself, which answers with commands and options."""
+    script = run_ralph("completion", shell, cwd=tmp_path)
+    assert script.returncode == 0
+    assert "_RALPH_COMPLETE" in script.stdout
+
+
+def test_commands_and_options_are_completed(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """What the shell asks in its environment is answered, and nothing else happens."""
+    asked = {"_RALPH_COMPLETE": "bash_complete", "COMP_WORDS": "ralph st", "COMP_CWORD": "1"}
+    done = run_ralph(cwd=tmp_path, env=asked)
+    assert "plain,status" in done.stdout
+    assert "plain,stories" in done.stdout
+    assert "plain,run" not in done.stdout

@@ -13,6 +13,7 @@ import click
 
 from ralphloop.agents.prices import Price, our_prices, own_file, own_prices
 from ralphloop.cli import output
+from ralphloop.cli.given import DefaultGroup
 from ralphloop.config.load import DEFAULT, Loaded, check_config, load_config
 from ralphloop.config.model import Form, Setting, settings
 from ralphloop.config.values import HIDDEN, toml_line
@@ -23,7 +24,7 @@ from ralphloop.text.plain import counted
 _COMMENT_COLUMN = 40
 
 
-@click.group()
+@click.group(cls=DefaultGroup, default="show")
 def config() -> None:
     """Show or check the settings and where they come from."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -35,8 +36,48 @@ def _pair(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-DURATION = _written("duration", parse_duration)
+def _duration(text: str) -> float:
+    """As everywhere, but a bare number is nobody's hours: it would be seconds."""
+    if text.strip().isdigit() and int(text):
+        raise ValueError(f"{text} of what? Say {text}h, {text}m or {text}s")
+    return parse_duration(text)
+
+
+def _money(text: str) -> float:
+    try:
+        amount = float(text.strip().removeprefix("$").removesuffix("USD").replace(",", ""))
+    except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
+        raise ValueError(f"{text!r} is no amount of dollars, such as 20 or $2.50")
+    return amount
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"{text!r} is no whole number, such as 20; 0 means none")
+    return number
+
+
+DURATION = _written("duration", _duration)
+MONEY = _written("dollars", _money)
+COUNT = _written("number", _count)
 SIZE = _written("size", parse_size)
+
+
+class DefaultGroup(click.Group):
+    """A group that looks where nothing else is said."""
+
+    def __init__(self, *args: Any, default: str, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or [self.default])
 
 
 def pairs_option(flag: str, help_text: str) -> Callable[[_F], _F]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import click
 
 from ralphloop.cli import output
+from ralphloop.cli.given import DefaultGroup
 from ralphloop.config.load import load_config
 from ralphloop.core.totals import cost_words
 from ralphloop.errors import InputError, UsageError
@@ -56,7 +57,7 @@ def learn(aggregate: bool) -> None:
     output.emit_lines(map(output.safe, lines))
 
 
-@click.group()
+@click.group(cls=DefaultGroup, default="list")
 def learnings() -> None:
     """Look at what was learned in this project; forget or approve it."""
 

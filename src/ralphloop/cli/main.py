@@ -36,40 +36,68 @@ class Entry(NamedTuple):
     help: str
 
 
-COMMANDS = {
-    "analyze": Entry("ralphloop.cli.decisions:analyze", "Weigh one agent output and decide"),
-    "answer": Entry("ralphloop.cli.steering:answer", "Answer what a story waits for"),
-    "budget": Entry("ralphloop.cli.steering:budget", "Raise what the run may cost or take"),
-    "circuit": Entry("ralphloop.cli.steering:circuit", "Show or reset the circuit breaker"),
-    "clean": Entry("ralphloop.cli.clean:clean", "Remove the transcripts of old runs"),
-    "config": Entry("ralphloop.cli.config:config", "Show or check the settings and their origins"),
-    "demo": Entry("ralphloop.cli.demo:demo", "Show it all on a toy repository, for free"),
-    "doctor": Entry("ralphloop.cli.doctor:doctor", "Find what would stop a run, with the fix"),
-    "eval": Entry("ralphloop.cli.decisions:eval_cases", "Try the decisions on recorded cases"),
-    "hook": Entry("ralphloop.cli.plugin:hook", "Answer a hook of the Claude Code plugin"),
-    "init": Entry("ralphloop.cli.init:init", "Set up this directory for runs"),
-    "learn": Entry("ralphloop.cli.learnings:learn", "Aggregate what was learned"),
-    "learnings": Entry("ralphloop.cli.learnings:learnings", "Look at, forget or approve learnings"),
-    "log": Entry("ralphloop.cli.log:log", "Show what the agent said and did"),
-    "monitor": Entry("ralphloop.cli.report:monitor", "Watch and steer the run on one screen"),
-    "note": Entry("ralphloop.cli.steering:note", "Add a note to the prompts to come"),
-    "pause": Entry("ralphloop.cli.steering:pause", "Let the run pause after this iteration"),
-    "plugin": Entry("ralphloop.cli.plugin:plugin", "Install the Claude Code plugin"),
-    "prices": Entry("ralphloop.cli.config:prices", "Show what tokens are taken to cost"),
-    "reject": Entry("ralphloop.cli.review:reject", "Send a passed story back, with your words"),
-    "replay": Entry("ralphloop.cli.decisions:replay", "Decide a recorded night again, and compare"),
-    "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
-    "resume": Entry("ralphloop.cli.steering:resume", "Let a paused run go on"),
-    "retry": Entry("ralphloop.cli.steering:retry", "Open a story again"),
-    "review": Entry("ralphloop.cli.review:review", "Walk through what passed: accept or send back"),
-    "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
-    "simulate": Entry("ralphloop.cli.decisions:simulate", "Play a scripted night through the core"),
-    "skip": Entry("ralphloop.cli.steering:skip", "Set a story aside for now"),
-    "stats": Entry("ralphloop.cli.learnings:stats", "All numbers, and whether learning helps"),
-    "status": Entry("ralphloop.cli.status:status", "Show how the run stands and what to do next"),
-    "stop": Entry("ralphloop.cli.steering:stop", "End the run gently"),
-    "stories": Entry("ralphloop.cli.story_list:stories", "List, check and edit the stories"),
+GROUPS: dict[str, dict[str, Entry]] = {
+    "Set up": {
+        "init": Entry("ralphloop.cli.init:init", "Set up this directory for runs"),
+        "doctor": Entry("ralphloop.cli.doctor:doctor", "Find what would stop a run, with the fix"),
+        "config": Entry(
+            "ralphloop.cli.config:config", "Show or check the settings and their origins"
+        ),
+        "plugin": Entry("ralphloop.cli.plugin:plugin", "Install the Claude Code plugin"),
+        "completion": Entry(
+            "ralphloop.cli.completion:completion", "Print the completion script of a shell"
+        ),
+    },
+    "Run": {
+        "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
+        "stop": Entry("ralphloop.cli.steering:stop", "End the run gently"),
+        "pause": Entry("ralphloop.cli.steering:pause", "Let the run pause after this iteration"),
+        "resume": Entry("ralphloop.cli.steering:resume", "Let a paused run go on"),
+    },
+    "Look": {
+        "status": Entry(
+            "ralphloop.cli.status:status", "Show how the run stands and what to do next"
+        ),
+        "stories": Entry("ralphloop.cli.story_list:stories", "List, check and edit the stories"),
+        "log": Entry("ralphloop.cli.log:log", "Show what the agent said and did"),
+        "monitor": Entry("ralphloop.cli.report:monitor", "Watch and steer the run on one screen"),
+        "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
+        "stats": Entry("ralphloop.cli.learnings:stats", "All numbers, and whether learning helps"),
+    },
+    "Answer": {
+        "answer": Entry("ralphloop.cli.steering:answer", "Answer what a story waits for"),
+        "review": Entry(
+            "ralphloop.cli.review:review", "Walk through what passed: accept or send back"
+        ),
+        "reject": Entry("ralphloop.cli.review:reject", "Send a passed story back, with your words"),
+        "note": Entry("ralphloop.cli.steering:note", "Add a note to the prompts to come"),
+        "skip": Entry("ralphloop.cli.steering:skip", "Set a story aside for now"),
+        "retry": Entry("ralphloop.cli.steering:retry", "Open a story again"),
+        "budget": Entry("ralphloop.cli.steering:budget", "Raise what the run may cost or take"),
+    },
+    "Keep in order": {
+        "circuit": Entry("ralphloop.cli.steering:circuit", "Show or reset the circuit breaker"),
+        "learnings": Entry(
+            "ralphloop.cli.learnings:learnings", "Look at, forget or approve learnings"
+        ),
+        "learn": Entry("ralphloop.cli.learnings:learn", "Aggregate what was learned"),
+        "clean": Entry("ralphloop.cli.clean:clean", "Remove the transcripts of old runs"),
+        "prices": Entry("ralphloop.cli.config:prices", "Show what tokens are taken to cost"),
+    },
+    "Try and prove": {
+        "demo": Entry("ralphloop.cli.demo:demo", "Show it all on a toy repository, for free"),
+        "replay": Entry(
+            "ralphloop.cli.decisions:replay", "Decide a recorded night again, and compare"
+        ),
+        "simulate": Entry(
+            "ralphloop.cli.decisions:simulate", "Play a scripted night through the core"
+        ),
+        "eval": Entry("ralphloop.cli.decisions:eval_cases", "Try the decisions on recorded cases"),
+        "analyze": Entry("ralphloop.cli.decisions:analyze", "Weigh one agent output and decide"),
+        "hook": Entry("ralphloop.cli.plugin:hook", "Answer a hook of the Claude Code plugin"),
+    },
 }
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 _ALIASES = {
     "--aggregate": ("learn", "--aggregate"),
@@ -77,6 +105,18 @@ _ALIASES = {
     "--cb-status": ("circuit", "status"),
     "--mode=script": ("run",),
 }
+
+
+_EXAMPLES = """\
+\b
+Examples:
+  ralph init                           find the stack and the checks, write ralph.toml
+  ralph run --max-cost 20 --until 7:00 work through the stories for one night
+  ralph answer US-3 "Use the v2 API"   tell a story what it waits for
+  ralph review                         walk through what passed, accept or send back
+
+Also: --mode script (run), --cb-status and --cb-reset (circuit), --aggregate (learn).
+"""
 
 
 class LazyGroup(click.Group):
@@ -100,21 +140,23 @@ class LazyGroup(click.Group):
             from difflib import get_close_matches
 
             name = args[0][:40]
-            close = get_close_matches(name, COMMANDS, n=1)
-            hint = f"ralph {close[0]}" if close else "ralph --help"
+            close = [known for known in COMMANDS if len(name) > 2 and known.startswith(name)]
+            close = close or get_close_matches(name, COMMANDS, n=1)
+            hint = " or ".join(f"ralph {known}" for known in close) or "ralph --help"
             raise UsageError(f"there is no command {name!r}", hint)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry.help) for name, entry in group.items()])
 
 
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Also: --mode script (run), --cb-status and --cb-reset (circuit), --aggregate (learn).",
+    epilog=_EXAMPLES,
 )
 @click.version_option(__version__, message="ralph %(version)s")
 @click.pass_context
@@ -135,6 +177,10 @@ def ralph(ctx: click.Context) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code, whatever happens."""
     output.prepare_streams()
+    if wanted := os.environ.get("_RALPH_COMPLETE"):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(ralph, {}, "ralph", "_RALPH_COMPLETE", wanted)
     try:
         code = _run_command(arguments)
         sys.stdout.flush()  # here, where a reader that has left can still be handled
@@ -185,7 +231,10 @@ def _report_click_error(error: click.ClickException) -> int:
         output.error(error.format_message())
         return ExitCode.BAD_INPUT
     command = error.ctx.command_path if error.ctx else "ralph"
-    output.error(error.format_message(), f"{command} --help")
+    step = f"{command} --help"
+    if isinstance(error, click.NoSuchOption) and command == "ralph":
+        step = f"options stand behind the command, such as: ralph run {error.option_name}"
+    output.error(error.format_message(), step)
     return ExitCode.USAGE
 
 

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from ralphloop.cli import output
+from ralphloop.cli.given import COUNT, DURATION, MONEY
 from ralphloop.core.interventions import Reopened, intervene
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.planning import choose
@@ -49,12 +50,12 @@ _SETTINGS = {
 @click.option("--continue", "resume", is_flag=True, help="Go on with the unfinished session.")
 @click.option("--detach", is_flag=True, help="Run in the background; log in .ralph/ralph.log.")
 @click.option("--monitor", is_flag=True, help="In tmux: the loop left, the monitor right.")
-@click.option("--max-iterations", type=click.IntRange(min=0), help="At most so many; 0: no limit.")
-@click.option("--max-cost", type=click.FloatRange(min=0), help="Dollars; 0: no limit.")
-@click.option("--max-tokens", type=click.IntRange(min=0), help="Without cache reads; 0: no limit.")
-@click.option("--max-time", metavar="DURATION", help="Wall clock, e.g. 8h; 0: no limit.")
+@click.option("--max-iterations", type=COUNT, help="At most so many; 0: no limit.")
+@click.option("--max-cost", type=MONEY, help="Dollars; 0: no limit.")
+@click.option("--max-tokens", type=COUNT, help="Without cache reads; 0: no limit.")
+@click.option("--max-time", type=DURATION, help="Wall clock, e.g. 8h; 0: no limit.")
 @click.option("--until", metavar="HH:MM", help="End the run at that time of day, e.g. 07:00.")
-@click.option("--calls", type=click.IntRange(min=0), help="Starts an hour; 0: no limit.")
+@click.option("--calls", type=COUNT, help="Starts an hour; 0: no limit.")
 @click.option("--story", "only", metavar="ID", help="Work on this story only.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and the first prompt; run nothing.")
 @click.option(
@@ -83,6 +84,8 @@ def run(
 
     Stories come from SPECS_DIR (prd.json, then tasks.yaml), --prd, or stories.prd in ralph.toml.
     """
+    if quiet and verbose:
+        raise UsageError("-q and -v ask for the opposite", "ralph run -v")
     if cb_status:
         from ralphloop.cli.steering import show_circuit
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.given import DURATION
+from ralphloop.cli.given import COUNT, DURATION, MONEY, DefaultGroup
 from ralphloop.config.load import load_config
 from ralphloop.config.model import policy_of
 from ralphloop.core import breaker
@@ -105,8 +105,8 @@ def _edited(story: str, question: str) -> str:
 
 
 @click.command()
-@click.option("--cost", type=click.FloatRange(min=0), help="Dollars to add.")
-@click.option("--tokens", type=click.IntRange(min=0), help="Tokens to add.")
+@click.option("--cost", type=MONEY, help="Dollars to add.")
+@click.option("--tokens", type=COUNT, help="Tokens to add.")
 @click.option("--time", "more_time", type=DURATION, help="Time to add, such as 2h.")
 def budget(cost: float | None, tokens: int | None, more_time: float | None) -> None:
     """Raise what the run may cost or use, or how long it may take."""
@@ -230,7 +230,7 @@ def _what_became_of(project: Project, holder: Holder) -> str:
     return f"Run {run.id} has stopped: {reason}. `ralph run --continue` goes on with it."
 
 
-@click.group()
+@click.group(cls=DefaultGroup, default="status")
 def circuit() -> None:
     """Show or reset the circuit breaker of this project."""
 

@@ -35,6 +35,7 @@ _MAX_PLACE = 200
 _MAX_COMPLAINT = 200
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN_KEY = LazyRegex(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
+_MARKDOWN = LazyRegex(r"\s*(?:#{1,3} \S|[-*] \S|[A-Za-z][\w'-]* [a-z])")
 _COLON = LazyRegex(r"[ \t]*:")
 _PLAIN_WORD = LazyRegex(r"[A-Za-z]\w*(?:[ -]\w+)*")
 _NOT_A_WORD = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -225,6 +226,8 @@ def _parse_json(text: str, problems: Problems) -> object:
 
 
 def _json_complaint(error: json.JSONDecodeError) -> str:
+    if _MARKDOWN.match(error.doc):
+        return "this is prose; a story list is JSON (docs/reference/stories.md)"
     rest = error.doc[error.pos : error.pos + 8]
     for mark, hint in _HINTS.items():
         if rest.startswith(mark):
