@@ -45,6 +45,7 @@ AGAIN = || { test $$? -eq 1 && $(BIN)/python -m pytest --last-failed --last-fail
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
 
 # Hundreds of tests start the command; where bytecode is not written, each would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: bytecode
 bytecode: $(READY)
 	@$(BIN)/python -m compileall -q src
@@ -98,4 +99,4 @@ mutants: $(READY) ## Which small changes of what decides and counts money does n
 .PHONY: torture
 
 torture: $(READY) ## Kill the supervisor at every pass of every point and 200 times at random (half an hour)
-	TORTURE_KILLS=200 $(BIN)/python -m pytest tests/loop/test_kill_anywhere.py -n auto
+	RALPH_TEST_EXEC=1 TORTURE_KILLS=200 $(BIN)/python -m pytest tests/loop/test_kill_anywhere.py -n auto

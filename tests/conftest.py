@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,6 +31,10 @@ _GIT_IDENTITY = """\
 [commit]
     gpgSign = false
 """
+
+
+# A shell that starts us in the background has its children ignore Ctrl-C; tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class RunRalph(Protocol):

@@ -30,6 +30,7 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+_KILLING = Path(__file__).parent / "killing" / "sitecustomize.py"
 _LEAVE_OUT = ("ralphloop.ui.monitor", "ralphloop.cli.monitor", "ralphloop.agents.scripted_main")
 
 
@@ -109,6 +110,8 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
         os.chdir(request["cwd"])
         _take_environment(request["env"])
         _take_streams()
+        if "RALPH_KILL_AT" in os.environ:
+            runpy.run_path(str(_KILLING))
         sys.argv = [request["module"], *request["arguments"]]
         _run(request["module"])
     finally:

@@ -29,6 +29,7 @@ from typing import Any, AnyStr
 
 from ralphloop.proc.run import ourselves
 
+EXECUTE = bool(os.environ.get("RALPH_TEST_EXEC"))  # of the person: tests get none of it
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _ROOM_FOR_ENVIRONMENTS = 48 * 1024
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG", "LD_")
@@ -76,7 +77,7 @@ def run_to_end(
 
 def _server_for(asked: Mapping[str, Any]) -> _Server | None:
     """Who can fork this; nobody, where it is not the same as executing it."""
-    if sys.platform != "linux" or os.environ.get("RALPH_TEST_EXEC"):
+    if sys.platform != "linux" or EXECUTE:
         return None
     if tuple(asked["args"][:3]) != ourselves()[:3] or not Path(asked["cwd"] or ".").is_dir():
         return None
@@ -88,7 +89,11 @@ def _server_for(asked: Mapping[str, Any]) -> _Server | None:
 
 
 def _of_the_interpreter(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: env[name] for name in env if name.startswith(_OF_THE_INTERPRETER)}
+    """What Python itself reads; the server knows how to be killed without its path."""
+    told = {name: env[name] for name in env if name.startswith(_OF_THE_INTERPRETER)}
+    if "RALPH_KILL_AT" in env:
+        told.pop("PYTHONPATH")
+    return told
 
 
 class _Server:

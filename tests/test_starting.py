@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.proc.run import ourselves
+from tests import starting
 from tests.starting import Started, run_to_end
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only forked on Linux")
@@ -43,9 +44,9 @@ def test_a_forked_command_says_and_returns_what_an_executed_one_does(
     tmp_path: Path, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same bytes on both streams and the same exit code."""
-    monkeypatch.delenv("RALPH_TEST_EXEC", raising=False)
+    monkeypatch.setattr(starting, "EXECUTE", False)
     forked = _ended(words, tmp_path)
-    monkeypatch.setenv("RALPH_TEST_EXEC", "1")
+    monkeypatch.setattr(starting, "EXECUTE", True)
     assert _ended(words, tmp_path) == forked
 
 
@@ -54,7 +55,7 @@ def test_a_forked_command_is_a_child_like_any_other(
 ) -> None:
     """Its parent, directory, environment, session and descriptors are what was asked, and it can
     be killed."""
-    monkeypatch.delenv("RALPH_TEST_EXEC", raising=False)
+    monkeypatch.setattr(starting, "EXECUTE", False)
     env = {**os.environ, "OF_THIS_TEST": str(tmp_path)}
     with Started[bytes](
         [*ourselves(), "analyze", "-"],

@@ -24,21 +24,35 @@ from ralphloop.proc.run import ourselves
 from tests.starting import Started, run_to_end
 
 LIBRARY = '''
-import json, os, pathlib, signal, sys, time
-PROMPT = sys.stdin.read()
+import os, sys, time
+
+class _Later:
+    # Importing costs more than what most agents do, and there are thousands of them.
+    def __init__(self, make): self._make = make
+    def __getattr__(self, name): return getattr(self._make(), name)
+    def __truediv__(self, name): return self._make() / name
+    def __fspath__(self): return str(self._make())
+
+json, pathlib, signal = (
+    _Later(lambda name=name: __import__(name)) for name in ("json", "pathlib", "signal")
+)
+STATE = _Later(lambda: pathlib.Path(os.environ["TEST_STATE"]))
 STORY = os.environ["RALPH_STORY_ID"]
-STATE = pathlib.Path(os.environ["TEST_STATE"])
-_count = STATE / "starts"
-START = int(_count.read_text()) + 1 if _count.exists() else 1
-_count.write_text(str(START))
-(STATE / f"prompt-{START}").write_text(PROMPT)
-with (STATE / "stories").open("a") as _log:
-    _log.write(STORY + "\\n")
+PROMPT = sys.stdin.read()
+
+def _kept(name, mode, text=""):
+    with open(os.environ["TEST_STATE"] + "/" + name, mode) as file:
+        return file.read() if mode == "r" else file.write(text)
+
+START = int(_kept("starts", "r")) + 1 if os.path.exists(os.environ["TEST_STATE"] + "/starts") else 1
+_kept("starts", "w", str(START))
+_kept(f"prompt-{START}", "w", PROMPT)
+_kept("stories", "a", STORY + "\\n")
 
 def write(name, text="x"):
-    path = pathlib.Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(str(text))
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    with open(name, "w") as file:
+        file.write(str(text))
 
 def status(status="IN_PROGRESS", *, words="Worked on it.", files=1, tests="NOT_RUN",
            work="IMPLEMENTATION", signal="false", recommendation="go on", tasks=0):
