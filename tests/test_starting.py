@@ -23,7 +23,7 @@ COMMANDS = (
     "config show",
     "status --json",
     "run --no-such-option",
-    "analyze - --json",
+    "analyze -",
     "hook stop",
 )
 
