@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralphloop.core.grading import StoryVerdict
+from ralphloop.core.iteration import Result, Start, Weighed
 from ralphloop.core.model import (
     TOKENS,
     Analysis,
@@ -15,9 +17,11 @@ from ralphloop.core.model import (
     Response,
     Usage,
 )
-from ralphloop.core.story_after import conversation, cost_of, spent, used
+from ralphloop.core.policy import Policy
+from ralphloop.core.progress import Progress
+from ralphloop.core.story_after import conversation, spent, used
 from ralphloop.core.story_state import StoryState
-from ralphloop.core.totals import Amounts, Totals
+from ralphloop.core.totals import Amounts, Spent, Totals
 from ralphloop.text.status_block import StatusBlock
 
 
@@ -40,7 +44,7 @@ def test_the_parts_of_a_conversation_add_up_to_its_total(steps: list[int]) -> No
     for step in steps:
         running += step
         response = said(total(running, running / 100))
-        paid += cost_of(response, state)
+        paid += used(response, state).dollars
         tokens += used(response, state).total_tokens
         state = msgspec.structs.replace(state, session_usage=conversation(response, state))
     assert paid == pytest.approx(sum(steps) / 100)
@@ -52,8 +56,8 @@ BEFORE = StoryState(session_id="c-1", session_usage=total(100, 1.0))
 
 def test_another_conversation_owes_its_whole_total() -> None:
     """Only what the same conversation paid is taken off."""
-    assert cost_of(said(total(150, 1.5), "c-2"), BEFORE) == pytest.approx(1.5)
-    assert cost_of(said(total(150, 1.5)), StoryState()) == pytest.approx(1.5)
+    assert used(said(total(150, 1.5), "c-2"), BEFORE).dollars == pytest.approx(1.5)
+    assert used(said(total(150, 1.5)), StoryState()).dollars == pytest.approx(1.5)
 
 
 def test_what_a_start_reports_of_itself_is_not_reduced() -> None:
@@ -77,7 +81,7 @@ def test_an_answer_to_a_question_is_paid_once(before: StoryState) -> None:
     first, asked = said(total(150, 1.5)), said(total(160, 1.6))
     known = before.session_usage
     assert used(first, before, asked).input_tokens == 160 - known.input_tokens
-    assert cost_of(first, before, asked) == pytest.approx(1.6 - (known.cost_usd or 0.0))
+    assert used(first, before, asked).dollars == pytest.approx(1.6 - (known.cost_usd or 0.0))
     assert conversation(first, before, asked) == total(160, 1.6)
 
 
@@ -98,7 +102,7 @@ def test_an_unknown_price_stays_unknown() -> None:
     """Tokens are counted where there is no price, and no price is made up."""
     grown = used(said(total(150, None)), BEFORE)
     assert (grown.input_tokens, grown.output_tokens, grown.cost_usd) == (50, 100, None)
-    assert cost_of(said(total(150, None)), BEFORE) == 0.0
+    assert used(said(total(150, None)), BEFORE).dollars == 0.0
 
 
 # --- what a start adds to the totals ------------------------------------------------------------
@@ -118,6 +122,22 @@ def test_tokens_of_all_kinds_are_added_up() -> None:
     assert Totals(**kinds).total_tokens == Usage(**kinds).total_tokens == 1111
 
 
+def added(usage: Usage, response: Response, analysis: Analysis, evidence: Evidence) -> Spent:
+    """What such a start adds to the totals."""
+    return spent(
+        Weighed(
+            start=Start(),
+            result=Result(response=response),
+            evidence=evidence,
+            policy=Policy(),
+            moved=Progress(made=False),
+            verdict=StoryVerdict(),
+            analysis=analysis,
+            used=usage,
+        )
+    )
+
+
 @pytest.mark.parametrize(
     "outcome, model_output, counted",
     [
@@ -134,7 +154,7 @@ def test_a_start_nobody_answered_is_no_iteration(
     """An outage before the first word counts for nothing; whatever was paid for counts."""
     response = msgspec.structs.replace(said(Usage()), model_output=model_output)
     analysis = msgspec.structs.replace(QUIET, outcome=outcome)
-    assert spent(Usage(), response, analysis, Evidence()).counted is counted
+    assert added(Usage(), response, analysis, Evidence()).counted is counted
 
 
 def test_work_is_counted_as_measured_and_claimed_only_where_nothing_was() -> None:
@@ -142,19 +162,19 @@ def test_work_is_counted_as_measured_and_claimed_only_where_nothing_was() -> Non
     block = StatusBlock(files_modified=7)
     response = msgspec.structs.replace(said(Usage()), status=block)
     measured = Evidence(files_changed=2, commits=3, stories_passed=1)
-    found = spent(Usage(), response, QUIET, measured)
+    found = added(Usage(), response, QUIET, measured)
     assert (found.files_modified, found.commits, found.tasks_completed) == (2, 3, 1)
-    assert spent(Usage(), response, QUIET, Evidence()).files_modified == 7
-    nothing = spent(Usage(), said(Usage()), QUIET, Evidence())
+    assert added(Usage(), response, QUIET, Evidence()).files_modified == 7
+    nothing = added(Usage(), said(Usage()), QUIET, Evidence())
     assert (nothing.files_modified, nothing.commits, nothing.tasks_completed) == (0, 0, 0)
 
 
 def test_an_estimate_stays_one_and_money_is_never_negative() -> None:
     """What was estimated is marked, tokens are taken over, and no start gives money back."""
     usage = Usage(input_tokens=5, cache_write_tokens=3, cost_usd=0.5, estimated=True)
-    found = spent(usage, said(usage), QUIET, Evidence())
+    found = added(usage, said(usage), QUIET, Evidence())
     assert (found.cost_usd, found.cost_estimated, found.total_tokens) == (0.5, True, 8)
-    refund = spent(Usage(cost_usd=-1.0), said(Usage()), QUIET, Evidence())
+    refund = added(Usage(cost_usd=-1.0), said(Usage()), QUIET, Evidence())
     assert (refund.cost_usd, refund.cost_estimated) == (0.0, False)
 
 
@@ -173,4 +193,4 @@ def test_a_start_without_a_price_is_counted_where_the_model_was_reached(
 ) -> None:
     """Unknown is not free, free is not unknown, and who was never reached costs nothing."""
     response = msgspec.structs.replace(said(usage), model_output=model_output)
-    assert spent(usage, response, QUIET, Evidence()).unpriced == unpriced
+    assert added(usage, response, QUIET, Evidence()).unpriced == unpriced

@@ -41,8 +41,15 @@ def show(as_json: bool) -> None:
                 for name, setting in settings().items()
             }
         )
-    else:
-        output.emit_lines(_as_toml(loaded))
+        return
+    section = ""
+    for name, setting in settings().items():
+        if setting.section != section:
+            section = setting.section
+            output.emit_lines([output.paint(f"[{section}]", "bold")])
+        line = output.safe(toml_line(setting, _visible(setting, loaded)))
+        origin = output.paint(f"# {output.safe(loaded.origins[name])}", "dim")
+        output.emit_lines([f"{line:<{_COMMENT_COLUMN}} {origin}"])
 
 
 @config.command()
@@ -64,17 +71,6 @@ def validate(as_json: bool) -> int:
         parts = [f"{count} from {origin}" for origin, count in counts.items()]
         output.emit_lines([f"OK: {', '.join([*parts, f'{defaults} by default'])}"])
     return ExitCode.BAD_INPUT if problems else ExitCode.COMPLETE
-
-
-def _as_toml(loaded: Loaded) -> Iterator[str]:
-    section = ""
-    for name, setting in settings().items():
-        if setting.section != section:
-            section = setting.section
-            yield output.paint(f"[{section}]", "bold")
-        line = output.safe(toml_line(setting, _visible(setting, loaded)))
-        origin = output.paint(f"# {output.safe(loaded.origins[name])}", "dim")
-        yield f"{line:<{_COMMENT_COLUMN}} {origin}"
 
 
 def _visible(setting: Setting, loaded: Loaded) -> object:

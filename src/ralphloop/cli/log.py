@@ -23,7 +23,7 @@ from ralphloop.core.policy import Mode
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
-from ralphloop.night.look import find_run, is_live, reading
+from ralphloop.night.look import config_of, find_run, is_live, reading
 from ralphloop.project import Project, find_project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.stream import Reader
@@ -153,7 +153,7 @@ class _LogReader:
         attempt = f", attempt {record.attempt}" if record.attempt > 1 else ""
         words = f"iteration {record.n}: {story}{attempt}, {iso(record.started_at)}"
         output.emit_lines([output.paint(words, "bold")])
-        view = _LogView(record, self.run)
+        view = _LogView(self.project, record, self.run)
         for chunk in self._pieces(record):
             output.emit_lines(view.feed(chunk))
             output.flush()
@@ -238,11 +238,11 @@ class _LogView:
     A step is held back until another follows it: the last words are shown in full at the end.
     """
 
-    def __init__(self, record: IterationRecord, run: RunRecord) -> None:
+    def __init__(self, project: Project, record: IterationRecord, run: RunRecord) -> None:
         # Who can read it is known at the end, before that by the settings.
-        agent = run.config.get("agent", {})
-        told = record.record.response.reader or agent.get("name")
-        self._reader_name = reader_name(told, agent.get("format"))
+        agent = config_of(project, run).agent
+        told = record.record.response.reader or agent.name
+        self._reader_name = reader_name(told, agent.format)
         self._reader: Reader | None = None
         self._decoder, self._open = codecs.getincrementaldecoder("utf-8")("replace"), ""
         self._held: AgentEvent | None = None

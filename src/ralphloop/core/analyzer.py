@@ -45,6 +45,9 @@ def analyze(
     """Everything one iteration says, before history is added."""
     block, facts = response.status, evidence.stories
     words, failed = final_words(response), failed_checks(evidence)
+    # Changed paths beat the claimed work type.
+    on_tests = block is not None and block.work_type is WorkType.TESTING
+    on_tests = only_tests(evidence.work_files) if evidence.work_files else on_tests
     return Analysis(
         iteration=iteration,
         outcome=outcome,
@@ -60,7 +63,7 @@ def analyze(
         # In the agent's own last words, else in the output of the last failing check.
         error_signature=error_signature(words)
         or (error_signature(failed[-1].output_tail) if failed else None),
-        test_only=not facts.about_tests and _only_tests(evidence, block),
+        test_only=on_tests and not facts.about_tests,
         question=claims.question_to_person(words),
         warnings=(
             *_warnings(response, evidence, outcome, words),
@@ -72,8 +75,13 @@ def analyze(
 def claim_of(response: Response, *, passes_set: bool = False) -> Claim:
     """What the agent says of its story and of the project, before anything is believed."""
     block, words = response.status, final_words(response)
+    says_so = passes_set or claims.has_promise(words)
+    if block is None:
+        says_so = says_so or claims.claims_completion(words) is not None
+    elif block.status is not Status.BLOCKED:
+        says_so = says_so or block.status is Status.COMPLETE or (block.tasks_completed or 0) >= 1
     return Claim(
-        story=passes_set or _claims_story(block, words),
+        story=says_so,
         already_done=claims.says_already_done(words) is not None,
         exit_signal=bool(block and block.exit_signal and response.status_is_final),
     )
@@ -92,16 +100,6 @@ def says_promise(response: Response) -> bool:
 def is_refused(response: Response, outcome: Outcome) -> bool:
     """The request itself was refused: too long, too large, a safeguard, a hook."""
     return outcome in (Outcome.ERROR, Outcome.LIMIT) and not response.model_output
-
-
-def _claims_story(block: StatusBlock | None, words: str) -> bool:
-    if claims.has_promise(words):
-        return True
-    if block is None:
-        return claims.claims_completion(words) is not None
-    if block.status is Status.BLOCKED:
-        return False
-    return block.status is Status.COMPLETE or (block.tasks_completed or 0) >= 1
 
 
 def _indicators(
@@ -128,13 +126,6 @@ def _tests_passing(evidence: Evidence, block: StatusBlock | None) -> bool | None
     if block is None or block.tests_status in (None, TestsStatus.NOT_RUN):
         return None
     return block.tests_status is TestsStatus.PASSING
-
-
-def _only_tests(evidence: Evidence, block: StatusBlock | None) -> bool:
-    """Changed paths beat the claimed work type."""
-    if evidence.work_files:
-        return only_tests(evidence.work_files)
-    return block is not None and block.work_type is WorkType.TESTING
 
 
 def _confidence(response: Response, evidence: Evidence, outcome: Outcome) -> float:

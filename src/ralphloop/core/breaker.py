@@ -107,21 +107,15 @@ def _count(state: BreakerState, seen: BreakerInput) -> BreakerState:
         return msgspec.structs.replace(state, no_progress=no_progress)
     if seen.error is None and state.by_check and not (seen.checked or seen.relieved):
         return msgspec.structs.replace(state, no_progress=no_progress)  # nobody looked for it
+    goes_on = seen.error == state.last_error and not seen.relieved
+    row = state.same_error + 1 if goes_on else 1
     return msgspec.structs.replace(
         state,
         no_progress=no_progress,
-        same_error=_same_error(state, seen),
+        same_error=row if seen.error is not None else 0,
         last_error=seen.error,
         by_check=seen.by_check,
     )
-
-
-def _same_error(state: BreakerState, seen: BreakerInput) -> int:
-    if seen.error is None:
-        return 0
-    if seen.relieved or seen.error != state.last_error:
-        return 1
-    return state.same_error + 1
 
 
 def _target(state: BreakerState, seen: BreakerInput, policy: Policy) -> tuple[Circuit, str]:

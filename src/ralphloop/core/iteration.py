@@ -25,6 +25,7 @@ from ralphloop.core.model import (
     RateLimit,
     Response,
     ToolCall,
+    Usage,
     Value,
 )
 from ralphloop.core.policy import Limits, Policy
@@ -158,6 +159,7 @@ class Weighed(Value, kw_only=True):
     moved: Progress
     verdict: StoryVerdict
     analysis: Analysis
+    used: Usage  # by this start alone
     trail: tuple[Footprint, ...] = ()  # of its story, this start included
 
     @property

@@ -18,9 +18,9 @@ from ralphloop.core.model import Evidence, Outcome
 from ralphloop.core.policy import UNANSWERED, Policy, reached
 from ralphloop.core.proof import Trial
 from ralphloop.core.run_state import RunState
-from ralphloop.core.story_after import cost_of, used
+from ralphloop.core.story_after import used
 from ralphloop.core.story_state import verify_was
-from ralphloop.core.totals import Totals
+from ralphloop.core.totals import Totals, Usage
 
 VERIFY = "verify"  # the name of the check that is a story's own command
 
@@ -75,13 +75,14 @@ def _is_to_be_asked(
     is_new = result.asked is None and state.unanswered < UNANSWERED
     if not (is_missing and is_new and result.can_be_asked and policy.ask_for_status):
         return False
+    usage = used(response, start.state)
     paid = replace(
         state,
-        cost_usd=state.cost_usd + cost_of(response, start.state),
-        tokens=state.tokens + used(response, start.state).fresh_tokens,
+        cost_usd=state.cost_usd + usage.dollars,
+        tokens=state.tokens + usage.fresh_tokens,
         active_s=state.active_s + result.end.duration_s,
     )
-    totals = totals_with(paid, start, result, evidence)
+    totals = totals_with(paid, usage, evidence)
     return reached(policy.limits, totals, evidence.at or 0.0) is None
 
 
@@ -105,15 +106,15 @@ def proof_of(start: Start, claim: Claim, evidence: Evidence, policy: Policy) -> 
     )
 
 
-def totals_with(state: RunState, start: Start, result: Result, evidence: Evidence) -> Totals:
+def totals_with(state: RunState, now: Usage, evidence: Evidence) -> Totals:
     """What the run has used, this start's money and tokens included."""
     if evidence.used is None:
         known = Totals(cost_usd=state.cost_usd, active_s=state.active_s)
         return replace(known, input_tokens=state.tokens, iterations=state.iterations)
-    before, now = evidence.used, used(result.response, start.state, result.asked)
+    before = evidence.used
     return replace(
         before,
         iterations=state.iterations,
-        cost_usd=before.cost_usd + max(0.0, now.cost_usd or 0.0),
+        cost_usd=before.cost_usd + now.dollars,
         input_tokens=before.input_tokens + now.fresh_tokens,
     )

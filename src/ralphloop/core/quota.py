@@ -67,9 +67,9 @@ def free_again(windows: Windows) -> float | None:
 
 
 def reserve_words(windows: Windows, reserve: float, at: float) -> str:
-    """Why no further start is made for now."""
+    """Why no further start is made for now; empty where nothing is too full."""
     used = quota_words(windows, at, resets=True)
-    return f"{used}; {reserve:.0%} is to be left (limits.reserve)"
+    return f"{used}; {reserve:.0%} is to be left (limits.reserve)" if windows else ""
 
 
 def quota_words(windows: Windows, at: float, *, resets: bool = False) -> str:

@@ -50,7 +50,6 @@ from ralphloop.core.progress import WindowEntry
 from ralphloop.core.quota import Windows, free_again, reserve_words, too_full, updated
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_after import (
-    cost_of,
     entry_outcome,
     entry_summary,
     spent,
@@ -86,7 +85,7 @@ class Step(Value, kw_only=True):
 
 def step(state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy) -> Step:
     """Fold one start into the run."""
-    before, heard, key = state.breaker, result.heard, evidence.stories.current or ""
+    before, key = state.breaker, evidence.stories.current or ""
     cooled = breaker.cool_down(before, iteration=state.starts, at=evidence.at, policy=policy)
     one = _weighed(state, start, result, evidence, policy)
     state, one = _look_back(state, one)
@@ -107,7 +106,7 @@ def step(state: RunState, start: Start, result: Result, evidence: Evidence, poli
         decision=decision,
         effects=tuple(_effects(story, one)),
         story=key,
-        spent=spent(used(heard, start.state, result.asked), heard, one.analysis, one.evidence),
+        spent=spent(one),
         away_until=_away_until(state, one),
     )
 
@@ -137,6 +136,7 @@ def _weighed(
         policy=policy,
         moved=moved,
         verdict=verdict,
+        used=used(result.response, start.state, result.asked),
         analysis=analyze(
             response, evidence, claim, iteration=state.starts + 1, outcome=outcome, progress=moved
         ),
@@ -249,8 +249,8 @@ def _counters(state: RunState, one: Weighed) -> RunState:
         state,
         starts=state.starts + 1,
         iterations=state.iterations + (paid or not infrastructure),
-        cost_usd=state.cost_usd + cost_of(result.response, one.start.state, result.asked),
-        tokens=state.tokens + used(result.response, one.start.state, result.asked).fresh_tokens,
+        cost_usd=state.cost_usd + one.used.dollars,
+        tokens=state.tokens + one.used.fresh_tokens,
         active_s=state.active_s + result.end.duration_s,
         startup_errors=startup,
         paid_failures=failures,
@@ -266,7 +266,7 @@ def _counters(state: RunState, one: Weighed) -> RunState:
 
 def _gate_input(state: RunState, story: StoryState, one: Weighed, *, was_open: bool) -> GateInput:
     evidence, facts, response = one.evidence, one.evidence.stories, one.result.response
-    passed = evidence.stories_passed or 0
+    limits, at, passed = one.policy.limits, evidence.at or 0.0, evidence.stories_passed or 0
     open_stories = 0 if facts.total is None else max(0, facts.total - facts.passed - passed)
     runnable = _runnable(state, story, evidence, open_stories)
     return GateInput(
@@ -283,13 +283,9 @@ def _gate_input(state: RunState, story: StoryState, one: Weighed, *, was_open: b
         may_end_run=facts.exit_signal and one.analysis.story_claimed and passed > 0,
         promise=says_promise(response),
         fatal_reason=response.reason,
-        limit=reached(
-            one.policy.limits,
-            totals_with(state, one.start, one.result, evidence),
-            evidence.at or 0.0,
-        ),
+        limit=reached(limits, totals_with(state, one.used, evidence), at),
         others=_others(state, evidence),
-        reserve=_reserve_words(state, one),
+        reserve=reserve_words(_too_full(state, one), limits.reserve, at),
     )
 
 
@@ -297,11 +293,6 @@ def _too_full(state: RunState, one: Weighed) -> Windows:
     """The agent's windows of which a further start would use what is to be left."""
     reserve, at = one.policy.limits.reserve, one.evidence.at or 0.0
     return too_full(state.quota, reserve, agent=one.start.agent, at=at)
-
-
-def _reserve_words(state: RunState, one: Weighed) -> str:
-    full = _too_full(state, one)
-    return reserve_words(full, one.policy.limits.reserve, one.evidence.at or 0.0) if full else ""
 
 
 def _away_until(state: RunState, one: Weighed) -> float:
@@ -357,7 +348,8 @@ def _quarantined(
 ) -> tuple[RunState, StoryState]:
     """Set a story aside after too many failed attempts; a last one has its second chance first."""
     story, facts, others = state.story(key), one.evidence.stories, _others(state, one.evidence)
-    worn_out, is_silent = _is_worn_out(story, one), state.silent_stalls >= SILENT_STALLS
+    worn_out = story.saturated or 0 < one.policy.limits.max_attempts <= story.attempts
+    is_silent = state.silent_stalls >= SILENT_STALLS
     share = "" if worn_out or is_silent else share_used(one.policy.limits, story.share)
     stays = facts.total is None or facts.current is None or story.standing is not Standing.OPEN
     stays = stays or state.breaker.circuit is Circuit.OPEN or not (worn_out or is_silent or share)
@@ -375,10 +367,6 @@ def _quarantined(
         return state, story
     reason = f"{key or 'the work'} was set aside"
     return set_aside(state, reason, is_idle=not share, at=one.evidence.at), story
-
-
-def _is_worn_out(story: StoryState, one: Weighed) -> bool:
-    return story.saturated or 0 < one.policy.limits.max_attempts <= story.attempts
 
 
 def set_aside(

@@ -17,10 +17,8 @@ from ralphloop.core.grading import UNCHANGED
 from ralphloop.core.iteration import Weighed
 from ralphloop.core.model import (
     TOKENS,
-    Analysis,
     CheckResult,
     CheckStatus,
-    Evidence,
     Outcome,
     Response,
     Usage,
@@ -38,30 +36,30 @@ _KEPT_CHALLENGES = 20
 def story_after(now: StoryState, one: Weighed) -> StoryState:
     """The story after a start; `now` holds what a person asked of it while the agent ran."""
     evidence, analysis, verdict = one.evidence, one.analysis, one.verdict
-    state, passed = _worked_on(now, one), one.passed
+    state, before, passed = _worked_on(now, one), one.start.state, one.passed
     if analysis.refused:
         return _refused(state, one.result.response.reason)
     if one.infrastructure:
         return state
     findings = tuple(dict.fromkeys((*evidence.findings, *verdict.asked)))
-    unchanged = f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
-    unclaimed = 0 if one.claimed else one.start.state.unclaimed + 1
-    looked = _looked(unclaimed, one)
+    said, unclaimed = one.result.response.reason, 0 if one.claimed else before.unclaimed + 1
+    told = list(findings)
+    if said and analysis.outcome is Outcome.LIMIT:  # its program stopped it; it never heard of it
+        told.append(f"The last run was stopped before it was through: {said}")
+    if UNCHANGED in verdict.reasons:
+        words = f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
+        told.append(words)
+    told += _looked(unclaimed, one)
     row = state.test_row + 1 if analysis.test_only and not passed else 0
     saturated = 0 < one.policy.test_saturation <= row
     state = replace(
         state,
         failure=failure_text(evidence.checks or (), MAX_FAILURE_CHARS),
-        findings=(
-            *findings,
-            *_cut_short(one),
-            *((unchanged,) if UNCHANGED in verdict.reasons else ()),
-            *looked,
-        ),
+        findings=tuple(told),
         refusals=0,
         unclaimed=unclaimed,
         trail=one.trail,
-        challenged=(*one.start.state.challenged, *findings)[-_KEPT_CHALLENGES:],
+        challenged=(*before.challenged, *findings)[-_KEPT_CHALLENGES:],
         reason="; ".join(verdict.reasons),
         test_row=0 if saturated else row,
         saturated=saturated,
@@ -79,12 +77,6 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
         state = replace(state, standing=Standing.OPEN)
     more = int(waits or failed)
     return replace(state, attempts=state.attempts + more, failed=state.failed + more)
-
-
-def _cut_short(one: Weighed) -> tuple[str, ...]:
-    """What the agent's program said when it stopped the agent itself, which never heard of it."""
-    said = one.result.response.reason if one.analysis.outcome is Outcome.LIMIT else ""
-    return (f"The last run was stopped before it was through: {said}",) if said else ()
 
 
 def _refused(state: StoryState, said: str) -> StoryState:
@@ -136,7 +128,7 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
         share=_share(now.share, one),
         start_tree=before.start_tree or one.start.tree,
         start_head=before.start_head or one.start.head,
-        cost_usd=before.cost_usd + cost_of(result.response, before, result.asked),
+        cost_usd=before.cost_usd + one.used.dollars,
         unpriced=before.unpriced + is_unpriced(result.response),
         # A conversation that could not be found is forgotten.
         session_id="" if not_started else result.response.session_id or before.session_id,
@@ -153,7 +145,7 @@ def _share(had: Share, one: Weighed) -> Share:
     response, checks = one.result.response, one.evidence.checks or ()
     return Share(
         iterations=had.iterations + (response.model_output or not one.infrastructure),
-        cost_usd=had.cost_usd + cost_of(response, one.start.state, one.result.asked),
+        cost_usd=had.cost_usd + one.used.dollars,
         active_s=had.active_s
         + one.result.end.duration_s
         + sum(check.duration_s for check in checks),
@@ -224,24 +216,20 @@ def conversation(response: Response, before: StoryState, asked: Response | None 
     return before.session_usage + response.usage
 
 
-def cost_of(response: Response, before: StoryState, asked: Response | None = None) -> float:
-    """Dollars this start added."""
-    return max(0.0, used(response, before, asked).cost_usd or 0.0)
-
-
 def is_unpriced(response: Response) -> bool:
     """True where the model was reached and nobody says what that cost."""
     reached = response.model_output or response.usage.total_tokens > 0
     return reached and response.usage.cost_usd is None
 
 
-def spent(usage: Usage, response: Response, analysis: Analysis, evidence: Evidence) -> Spent:
+def spent(one: Weighed) -> Spent:
     """What the start adds to the totals."""
+    response, evidence = one.result.heard, one.evidence
     block = response.status or StatusBlock()
     return Spent(
-        counted=response.model_output or not analysis.says_nothing,
-        cost_usd=max(0.0, usage.cost_usd or 0.0),
-        cost_estimated=usage.estimated,
+        counted=response.model_output or not one.infrastructure,
+        cost_usd=one.used.dollars,
+        cost_estimated=one.used.estimated,
         unpriced=int(is_unpriced(response)),
         tasks_completed=evidence.stories_passed or 0,
         # What was measured stands, also where it is nothing.
@@ -250,5 +238,5 @@ def spent(usage: Usage, response: Response, analysis: Analysis, evidence: Eviden
         )
         or 0,
         commits=evidence.commits or 0,
-        **{name: getattr(usage, name) for name in TOKENS},
+        **{name: getattr(one.used, name) for name in TOKENS},
     )

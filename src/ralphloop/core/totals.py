@@ -35,6 +35,11 @@ class Usage(Tokens, frozen=True, kw_only=True, omit_defaults=True):
     estimated: bool = False  # summed from the stream because no result reported it
     cumulative: bool = False  # cost covers the whole resumed conversation, not this start alone
 
+    @property
+    def dollars(self) -> float:
+        """What is known to have been paid."""
+        return max(0.0, self.cost_usd or 0.0)
+
     def __add__(self, other: Usage) -> Usage:
         """Both together; the price is unknown only where neither names one."""
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]

@@ -13,6 +13,7 @@ process does not outlive the power, and effects may be done again.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -35,15 +36,14 @@ from ralphloop.journal.records import (
     RequestStatus,
     RunRecord,
     RunStatus,
-    count,
     json_text,
-    money,
     text,
     texts,
 )
 from ralphloop.text.durations import iso
 
 _LARGEST_EVENT_BYTES = 64 * 1024
+_LARGEST_INTEGER = 2**53
 _SUMS = tuple(name for name in Spent.__struct_fields__ if name not in ("counted", "cost_estimated"))
 
 # Time that passed since the last sign of life belongs to the run only while a process carried it.
@@ -284,10 +284,12 @@ def _finish_columns(done: FinishedIteration) -> dict[str, object]:
 
 
 def _spent_columns(spent: Spent) -> dict[str, object]:
-    counts = {name: count(getattr(spent, name)) for name in _SUMS if name != "cost_usd"}
+    """Numbers somebody reported: never negative or endless, never more than the file can hold."""
+    told = {name: getattr(spent, name) for name in _SUMS if name != "cost_usd"}
+    cost = spent.cost_usd
     return {
-        **counts,
-        "cost_usd": money(spent.cost_usd),
+        **{name: min(max(count, 0), _LARGEST_INTEGER) for name, count in told.items()},
+        "cost_usd": max(0.0, cost) if math.isfinite(cost) else 0.0,
         "counted": int(spent.counted),
         "cost_estimated": int(spent.cost_estimated),
     }

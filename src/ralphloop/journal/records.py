@@ -8,7 +8,6 @@ Values come from agents and files we do not control: half surrogate pairs, negat
 numbers.  A night must not end because one could not be stored.
 """
 
-import math
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -186,9 +185,6 @@ class ResumeCandidate(msgspec.Struct, frozen=True, kw_only=True):
     expired: bool
 
 
-_LARGEST_INTEGER = 2**53
-
-
 def text(value: str) -> str:
     """The text without half surrogate pairs, which undecodable output leaves behind."""
     return value.encode("utf-8", "replace").decode("utf-8")
@@ -199,16 +195,6 @@ def texts(values: Mapping[str, object]) -> dict[str, object]:
     return {
         name: text(value) if isinstance(value, str) else value for name, value in values.items()
     }
-
-
-def count(value: int) -> int:
-    """A number somebody reported: never negative, never more than the file can hold."""
-    return min(max(value, 0), _LARGEST_INTEGER)
-
-
-def money(value: float) -> float:
-    """A cost somebody reported: finite and never negative."""
-    return max(0.0, value) if math.isfinite(value) else 0.0
 
 
 def json_text(value: object) -> str:

@@ -82,21 +82,13 @@ def not_again(runner: Runner) -> Decision | None:
     """What ends the run instead of another start."""
     if runner.stop.requested:
         return interrupted(runner)
-    if decision := _stays_open(runner):
-        return decision
-    if decision := reached(runner.limits, runner.totals(), runner.clock()):
-        return _ending(runner, decision)
-    return None
-
-
-def _stays_open(runner: Runner) -> Decision | None:
-    """The end of the run, unless the circuit is closed or its cool-down is over."""
     if runner.session.state.breaker.circuit is Circuit.OPEN:
         runner.intervene(CooledDown(at=runner.clock()))
     circuit = runner.session.state.breaker
-    if circuit.circuit is not Circuit.OPEN:
-        return None
-    return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(circuit.reason,))
+    if circuit.circuit is Circuit.OPEN:  # still: its cool-down is not over
+        return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(circuit.reason,))
+    decision = reached(runner.limits, runner.totals(), runner.clock())
+    return _ending(runner, decision) if decision else None
 
 
 def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decision:
@@ -136,25 +128,20 @@ async def _iterate(runner: Runner, begun: Begun) -> Decision | None:
     from ralphloop.loop.agent import run_agent  # a session's turns start no agent
 
     judged = await beside(judge(runner, begun, await run_agent(runner, begun)))
-    if judged.cut_short:
-        return _checks_owed(runner, judged)
+    if judged.cut_short:  # among the checks: it stays unfinished, for them to be run again
+        runner.owed_usd = judged.step.spent.cost_usd
+        words = (
+            f"the checks of iteration {begun.number} are still to be run:"
+            " `ralph run --continue` runs them, and not the agent"
+        )
+        stopped = interrupted(runner)
+        return msgspec.structs.replace(stopped, reasons=(*stopped.reasons, words))
     decision = await beside(concluded(runner, judged, settle=False))
     outcome = judged.step.analysis.outcome
     if decision or not outcome.is_infrastructure or runner.stop.requested:
         return decision
     quota = judged.result.response.rate_limit
     return await wait_after(runner, outcome, quota.resets_at if quota else None)
-
-
-def _checks_owed(runner: Runner, judged: Judged) -> Decision:
-    """Stopped among the checks: the iteration stays unfinished, for them to be run again."""
-    runner.owed_usd = judged.step.spent.cost_usd
-    words = (
-        f"the checks of iteration {judged.begun.number} are still to be run:"
-        " `ralph run --continue` runs them, and not the agent"
-    )
-    stopped = interrupted(runner)
-    return msgspec.structs.replace(stopped, reasons=(*stopped.reasons, words))
 
 
 def concluded(runner: Runner, judged: Judged, *, settle: bool = True) -> Steps[Decision | None]:
