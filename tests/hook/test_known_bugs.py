@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ralphloop.config.model import Config
+from ralphloop.core import readable
 from tests.hook.support import OTHER, RALPH, SESSION, Box, box, done, story
 
 PLUGIN = Path(str(files("ralphloop.plugin")))
@@ -153,7 +155,7 @@ def test_H09_no_shell_reads_a_command(tmp_path: Path) -> None:
         assert "```!" not in path.read_text()
     made = box(tmp_path, files={"it's a prompt.md": "Do it.\n"})
     made.begin('--prompt "it\'s a prompt.md"\n--max-iterations 3')
-    assert made.run().config["limits"]["max_iterations"] == 3
+    assert readable(made.run().config, Config).limits.max_iterations == 3
     assert not made.command("ralph", f"--prd '$(touch {tmp_path}/pwned)'").context
     assert not (tmp_path / "pwned").exists()
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -128,7 +129,7 @@ def test_the_circuit_view_is_bounded() -> None:
     for n in range(80):
         failed = BreakerInput(iteration=n, progress=False, error="x" * 9_000)
         state = breaker.step(breaker.reset(state, iteration=n, at=None), failed, OPENS_AT_ONCE)
-    view = circuit_view(state, Policy())
+    view: dict[str, Any] = circuit_view(state, Policy())
     assert [change["iteration"] for change in view["history"]][-1] == 79
     assert len(view["history"]) == 50
     assert len(view["last_error"]) == 500
@@ -215,7 +216,7 @@ def test_SKILL_iterations_are_listed_one_by_one(journal: Journal) -> None:
     journal.start_iteration(new_iteration(3))
     run = journal.find_run("r1")
     assert run is not None
-    listed = iteration_list(run, RunState(), journal.iterations("r1", brief=True))
+    listed: dict[str, Any] = iteration_list(run, RunState(), journal.iterations("r1", brief=True))
     assert (listed["session_id"], listed["started_at"]) == ("r1", "2026-11-15T12:00:00Z")
     assert listed["iterations"][1] == {
         "number": 2,

@@ -13,7 +13,7 @@ import click
 
 from ralphloop.agents.prices import Price, our_prices, own_file, own_prices
 from ralphloop.cli import output
-from ralphloop.cli.given import DefaultGroup
+from ralphloop.cli.given import DefaultGroup, json_option
 from ralphloop.config.load import DEFAULT, Loaded, check_config, load_config
 from ralphloop.config.model import Form, Setting, settings
 from ralphloop.config.values import HIDDEN, toml_line
@@ -30,7 +30,7 @@ def config() -> None:
 
 
 @config.command()
-@click.option("--json", "as_json", is_flag=True, help="One object: name → value and origin.")
+@json_option("One object: name → value and origin.")
 def show(as_json: bool) -> None:
     """Print every setting in force with its origin, in the form of a ralph.toml."""
     loaded = load_config(find_project().root, env=os.environ)
@@ -53,7 +53,7 @@ def show(as_json: bool) -> None:
 
 
 @config.command()
-@click.option("--json", "as_json", is_flag=True, help="One object: ok and the problems.")
+@json_option("One object: ok and the problems.")
 def validate(as_json: bool) -> int:
     """Check ralph.toml, your own settings and the environment; name every problem."""
     loaded, problems = check_config(find_project().root, env=os.environ)
@@ -85,7 +85,7 @@ def _visible(setting: Setting, loaded: Loaded) -> object:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option("Print one JSON object.")
 def prices(as_json: bool) -> None:
     """Show what tokens are taken to cost, for agents that name no price."""
     own = own_prices().models

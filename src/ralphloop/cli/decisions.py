@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from ralphloop.agents.environment import local_time
 from ralphloop.cli import output
-from ralphloop.cli.given import Pairs, pairs_option
+from ralphloop.cli.given import Pairs, json_option, pairs_option
 from ralphloop.config.load import load_config, with_settings
 from ralphloop.config.model import CircuitSection, Config, Context, LimitsSection, policy_of
 from ralphloop.core.iteration import Result, Start
@@ -25,7 +25,7 @@ from ralphloop.core.policy import Limits, Mode
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
 from ralphloop.errors import ExitCode, InputError, RepositoryError
-from ralphloop.journal.records import JsonObject, RunRecord
+from ralphloop.journal.records import JsonValues, RunRecord
 from ralphloop.journal.session import load_beginning
 from ralphloop.night.look import config_of, find_run, look, reading
 from ralphloop.project import Project, find_project
@@ -46,7 +46,7 @@ _CHUNK = 1 << 16
 @click.argument("file", default="-", type=click.Path(path_type=str, allow_dash=True))
 @click.option("--agent", type=click.Choice(NAMES), default="auto", help="Whose output this is.")
 @click.option("--exit-code", type=int, default=0, help="The agent's exit code.  [default: 0]")
-@click.option("--json", "as_json", is_flag=True, help="The whole analysis as one object.")
+@json_option("The whole analysis as one object.")
 def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     """Weigh one agent's output (FILE, or - for standard input) and say what would be decided.
 
@@ -98,7 +98,7 @@ def _summary(taken: Step, response: Response) -> Iterator[str]:
         yield f"warning     {output.safe(warning)}"
 
 
-def analysis_object(taken: Step, response: Response, *, timestamp: str) -> JsonObject:
+def analysis_object(taken: Step, response: Response, *, timestamp: str) -> JsonValues:
     """One iteration's analysis in the published shape."""
     analysis, decision, block = taken.analysis, taken.decision, taken.analysis.status
     return {
@@ -131,7 +131,7 @@ def analysis_object(taken: Step, response: Response, *, timestamp: str) -> JsonO
 
 @click.command("eval")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="One object per case.")
+@json_option("One object per case.")
 @pairs_option("--policy", "Override a threshold in every case, e.g. no_progress_threshold=4.")
 def eval_cases(files: Sequence[Path], as_json: bool, settings: Pairs) -> int:
     """Play labelled cases (JSON Lines) through the readers and the core and compare.
@@ -182,7 +182,7 @@ def _case_lines(result: CaseResult) -> Iterator[str]:
     help="Which night to play; without it all are listed.",
 )
 @pairs_option("--set", "A setting as in ralph.toml, e.g. circuit.no_progress_threshold=5.")
-@click.option("--json", "as_json", is_flag=True, help="One object per step.")
+@json_option("One object per step.")
 def simulate(name: str | None, settings: Pairs, as_json: bool) -> None:
     """Play a scripted sequence through the core and show state, transition and decision.
 
@@ -218,7 +218,7 @@ def _step_lines(number: int, turn: CaseTurn, played: Played) -> Iterator[str]:
     yield f"{below}{output.paint(taken.decision.sentence, *style)}"
 
 
-def _step_data(number: int, turn: CaseTurn, played: Played) -> JsonObject:
+def _step_data(number: int, turn: CaseTurn, played: Played) -> JsonValues:
     breaker, taken = played.state.breaker, played.taken
     return {
         "step": number,
@@ -242,7 +242,7 @@ def _step_data(number: int, turn: CaseTurn, played: Played) -> JsonObject:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the night as a case for `ralph eval`, without names, paths and secrets.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One object.")
+@json_option("One object.")
 def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool) -> int:
     """Fold the recorded evidence of RUN (or the last run) again, and say where it parts.
 
@@ -342,7 +342,7 @@ def _sum(night: ReplayedNight, *, changed: bool) -> str:
     return f"{'; '.join(parts)} ({reach})"
 
 
-def _night_data(record: RunRecord, night: ReplayedNight) -> JsonObject:
+def _night_data(record: RunRecord, night: ReplayedNight) -> JsonValues:
     return {
         "v": 1,
         "run": record.id,

@@ -29,6 +29,7 @@ from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
 from ralphloop.cli import output
+from ralphloop.cli.given import json_option
 from ralphloop.config.load import Loaded, check_config
 from ralphloop.config.model import AgentSection, CommitPolicy, Config, Scope
 from ralphloop.core.story import StoryList
@@ -64,7 +65,7 @@ class Seen(NamedTuple):
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One object: ok and the findings.")
+@json_option("One object: ok and the findings.")
 def doctor(as_json: bool) -> int:
     """Look at everything a run needs: git, settings, stories, checks, agents, journal.
 

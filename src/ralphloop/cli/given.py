@@ -63,6 +63,11 @@ def _count(text: str) -> int:
     return number
 
 
+def json_option(words: str) -> Callable[[_F], _F]:
+    """Print for programs instead of for people."""
+    return click.option("--json", "as_json", is_flag=True, help=words)
+
+
 DURATION = _written("duration", _duration)
 MONEY = _written("dollars", _money)
 COUNT = _written("number", _count)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.given import DefaultGroup
+from ralphloop.cli.given import DefaultGroup, json_option
 from ralphloop.config.load import load_config
 from ralphloop.core.totals import cost_words
 from ralphloop.errors import InputError, UsageError
@@ -32,7 +32,7 @@ _MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an age
 _NONE_YET = (
     "Nothing yet. `ralph stats` counts what was captured; patterns come out of several stories."
 )
-_as_json = click.option("--json", "as_json", is_flag=True, help="All fields, as JSON.")
+_as_json = json_option("All fields, as JSON.")
 _ids = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 
 
@@ -171,7 +171,7 @@ def _details(one: Pattern) -> Iterator[str]:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="All numbers as JSON.")
+@json_option("All numbers as JSON.")
 @click.option("--prd-metrics", is_flag=True, help="The four success metrics with their targets.")
 def stats(as_json: bool, prd_metrics: bool) -> None:
     """Runs, stories, money, tokens, failures, and what learning costs and brings."""

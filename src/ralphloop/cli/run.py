@@ -13,13 +13,13 @@ import click
 import msgspec
 
 from ralphloop.cli import output
-from ralphloop.cli.given import COUNT, DURATION, MONEY
+from ralphloop.cli.given import COUNT, DURATION, MONEY, json_option
 from ralphloop.core.interventions import Reopened, intervene
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.planning import choose
 from ralphloop.core.run_state import Desk, Frozen
 from ralphloop.errors import ExitCode, UsageError
-from ralphloop.journal.records import JsonObject
+from ralphloop.journal.records import JsonValues
 from ralphloop.loop.prepare import Options, Setup, prepare
 from ralphloop.night.look import Placed, arranged, look, reading
 from ralphloop.project import find_project
@@ -69,7 +69,7 @@ _SETTINGS = {
 @click.option("--no-wait", is_flag=True, help="End instead of waiting for a limit to reset.")
 @click.option("-v", "--verbose", count=True, help="Also show every step of the agent.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results.")
-@click.option("--json", "as_json", is_flag=True, help="One event a line.")
+@json_option("One event a line.")
 def run(
     cb_status: bool,
     dry_run: bool,
@@ -198,7 +198,7 @@ def _branch(setup: Setup) -> tuple[str, str]:
     return setup.repo.branch() or "", "already"
 
 
-def _plan_data(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> JsonObject:
+def _plan_data(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> JsonValues:
     branch, how = _branch(setup)
     return {
         "project": str(setup.project.root),

@@ -14,13 +14,14 @@ from pathlib import Path
 import click
 
 from ralphloop.cli import output
+from ralphloop.cli.given import json_option
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import named
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import TOKENS, cost_words, money, spent_words
 from ralphloop.errors import InputError
-from ralphloop.journal.records import JsonObject, RunRecord
+from ralphloop.journal.records import JsonValues, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
 from ralphloop.night.look import Placed, all_iterations, arranged, look
 from ralphloop.night.values import Night, State, next_steps
@@ -50,7 +51,7 @@ _STORY_INDENT = 5
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One object; see docs/reference/commands.md.")
+@json_option("One object; see docs/reference/commands.md.")
 def status(as_json: bool) -> None:
     """Show how the run stands: stories, cost, circuit, last decision, next step."""
     show_status(as_json=as_json)
@@ -192,12 +193,12 @@ def _last(night: Night) -> Iterator[str]:
         yield from output.row("warning", warning, "yellow")
 
 
-def status_data(night: Night) -> JsonObject:
+def status_data(night: Night) -> JsonValues:
     """The object of `--json`: the session with its iterations, and all that surrounds it."""
     run, holder, totals, last = night.run, night.holder, night.totals, night.last
     wait = night.wait if night.state is State.WAITING else None
     current = night.current if night.is_live else None
-    session: JsonObject = {
+    session: JsonValues = {
         "session_id": None,
         "started_at": None,
         "iterations": [],
@@ -209,7 +210,7 @@ def status_data(night: Night) -> JsonObject:
             run,
             night.session.state,
             stories_completed=night.story_list.passed if night.story_list else 0,
-            stories_failed=night.count(Standing.SET_ASIDE) + night.count(Standing.BLOCKED),
+            stories_failed=night.count(Standing.SET_ASIDE, Standing.BLOCKED),
         )
     return {
         "v": 1,
@@ -267,7 +268,7 @@ def status_data(night: Night) -> JsonObject:
     }
 
 
-def _run_data(night: Night, run: RunRecord) -> JsonObject:
+def _run_data(night: Night, run: RunRecord) -> JsonValues:
     return {
         **output.picked(run, "id", "status", "mode", "branch"),
         "decision": run.decision or None,
@@ -282,7 +283,7 @@ def _run_data(night: Night, run: RunRecord) -> JsonObject:
     }
 
 
-def _story_counts(night: Night) -> JsonObject:
+def _story_counts(night: Night) -> JsonValues:
     stories = night.story_list
     return {
         "source": stories.source if stories else None,
@@ -345,7 +346,7 @@ def _facts(placed: Placed) -> str:
     return f"{', '.join(parts)}: {placed.why}" if placed.why else ", ".join(parts)
 
 
-def _story_data(placed: Placed) -> JsonObject:
+def _story_data(placed: Placed) -> JsonValues:
     seen, story, state = placed.look, placed.look.story, placed.look.state
     return {
         **output.picked(story, "id", "title"),

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import click
 
 from ralphloop.cli import output
-from ralphloop.cli.given import COUNT, DURATION, MONEY, DefaultGroup
+from ralphloop.cli.given import COUNT, DURATION, MONEY, DefaultGroup, json_option
 from ralphloop.config.load import load_config
 from ralphloop.config.model import policy_of
 from ralphloop.core import breaker
@@ -236,7 +236,7 @@ def circuit() -> None:
 
 
 @circuit.command()
-@click.option("--json", "as_json", is_flag=True, help="The published object.")
+@json_option("The published object.")
 def status(as_json: bool) -> None:
     """Print the circuit's state, its counts and why it is so.  Always exits 0."""
     show_circuit(as_json=as_json)

@@ -8,7 +8,6 @@ iteration is stored once: `IterationFinished` points to it, and the journal puts
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -28,7 +27,7 @@ class Event(Value, tag_field="type", tag=lambda name: re.sub("(?<!^)(?=[A-Z])", 
     def type(self) -> str:
         return str(self.__struct_config__.tag)
 
-    def published(self) -> dict[str, Any]:
+    def published(self) -> dict[str, object]:
         """Its fields in the shape of `ralph run --json`."""
         fields = msgspec.structs.asdict(self).items()
         return {name: msgspec.to_builtins(value) for name, value in fields if value is not UNSET}
@@ -113,7 +112,7 @@ class IterationFinished(Event, kw_only=True):
     def checks(self) -> dict[str, CheckStatus]:
         return {check.name: check.status for check in self.iteration.evidence.checks or ()}
 
-    def published(self) -> dict[str, Any]:
+    def published(self) -> dict[str, object]:
         kept, analysis = self.iteration, self.iteration.analysis
         said = analysis.status
         fields = {
@@ -234,7 +233,7 @@ KINDS = {
 }
 
 
-def event_of(type_: str, data: dict[str, Any]) -> Event:
+def event_of(type_: str, data: dict[str, object]) -> Event:
     """The event that was stored so, as far as it can be read."""
     is_too_long = isinstance(data.get("left_out"), int)  # all that is left of it
     kind = Unknown if is_too_long else KINDS.get(type_, Unknown)
@@ -250,7 +249,7 @@ class LoopEvent(Value, kw_only=True):
     iteration: int | None = None
     seq: int = 0  # in the journal
 
-    def as_line(self) -> dict[str, Any]:
+    def as_line(self) -> dict[str, object]:
         """The published shape of `ralph run --json`."""
         head = {"v": 1, "type": self.what.type, "ts": iso(self.at), "run": self.run}
         return {**head, "iteration": self.iteration, **self.what.published()}

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from ralphloop.atomic import kill_point, sync_directory, temporary_name
 from ralphloop.errors import JournalError
@@ -32,7 +32,7 @@ _NO_WAL = (
     "the journal uses a rollback journal instead, which is safe but slower."
 )
 
-Parameters = Sequence[object] | dict[str, Any]
+Parameters = Sequence[object] | dict[str, object]
 
 
 class Database:

@@ -28,7 +28,7 @@ from ralphloop.journal.database import Database, empty, open_for_reading
 from ralphloop.journal.records import (
     InterventionRecord,
     IterationRecord,
-    JsonObject,
+    JsonValues,
     Passing,
     Request,
     ResumeCandidate,
@@ -219,7 +219,7 @@ class Queries:
         sql = "SELECT after, at, change FROM interventions WHERE run = ? ORDER BY seq"
         return self._all(InterventionRecord, sql, run)
 
-    def story_states(self, run: str) -> dict[str, JsonObject]:
+    def story_states(self, run: str) -> dict[str, JsonValues]:
         """What is remembered of each story in this run."""
         rows = self._db.rows("SELECT story, state FROM stories WHERE run = ?", (run,))
         return {row["story"]: msgspec.json.decode(row["state"]) for row in rows}
@@ -296,7 +296,7 @@ _DECODERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def _decoded(row: sqlite3.Row) -> dict[str, Any]:
+def _decoded(row: sqlite3.Row) -> dict[str, object]:
     """The columns as values; a run's totals stand among them."""
     columns = dict(row)
     for name in _DECODERS.keys() & columns.keys():

@@ -10,7 +10,6 @@ numbers.  A night must not end because one could not be stored.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
@@ -22,7 +21,7 @@ from ralphloop.core.model import CheckResult
 from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent, Totals
 
-JsonObject = dict[str, Any]
+JsonValues = dict[str, object]  # documented keys, each with a value that has a type
 
 
 class RunStatus(StrEnum):
@@ -55,7 +54,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     head: str = ""
     pid: int = 0
     pid_started: float = 0.0
-    config: JsonObject = msgspec.field(default_factory=dict)
+    config: JsonValues = msgspec.field(default_factory=dict)
     continues: str | None = None  # the run whose story states this one takes over
     # From here on the journal itself says it.
     status: RunStatus = RunStatus.RUNNING

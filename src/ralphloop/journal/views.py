@@ -23,7 +23,7 @@ from ralphloop.core.iteration import AddProgress
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.errors import RalphError
-from ralphloop.journal.records import IterationRecord, JsonObject, RunRecord, json_text
+from ralphloop.journal.records import IterationRecord, JsonValues, RunRecord, json_text
 from ralphloop.text.durations import iso
 from ralphloop.text.plain import one_line
 
@@ -43,7 +43,7 @@ _HEADER = re.compile(rb"^## Iteration [0-9-]{1,20}(?= \()", re.MULTILINE)
 
 def session_view(
     run: RunRecord, state: RunState, *, stories_completed: int, stories_failed: int
-) -> JsonObject:
+) -> JsonValues:
     """`.ralph-session.json`: one run in numbers."""
     return {
         "session_id": run.id,
@@ -58,7 +58,7 @@ def session_view(
     }
 
 
-def circuit_view(state: BreakerState, policy: Policy) -> JsonObject:
+def circuit_view(state: BreakerState, policy: Policy) -> JsonValues:
     """`.ralph-circuit-state.json`: the circuit and how it came to be so."""
     return {
         "state": str(state.circuit),
@@ -90,7 +90,7 @@ def circuit_view(state: BreakerState, policy: Policy) -> JsonObject:
 
 def iteration_list(
     run: RunRecord, state: RunState, iterations: Iterable[IterationRecord]
-) -> JsonObject:
+) -> JsonValues:
     """The session with its iterations one by one, for `ralph status --json`."""
     return {
         "session_id": run.id,
@@ -127,7 +127,7 @@ def progress_text(run: str, n: int, entry: AddProgress) -> str:
 # --- writing ---------------------------------------------------------------------------------
 
 
-def publish(path: Path, view: JsonObject, *, root: Path) -> str:
+def publish(path: Path, view: JsonValues, *, root: Path) -> str:
     """Write a JSON view in one step; returns why it could not be written, or nothing."""
     data = (msgspec.json.format(json_text(view), indent=2) + "\n").encode()
     try:
@@ -181,7 +181,7 @@ def progress_tail(path: Path, most: int = _PROGRESS_TAIL_BYTES) -> bytes:
 # --- parts -----------------------------------------------------------------------------------
 
 
-def _session_totals(run: RunRecord, state: RunState) -> JsonObject:
+def _session_totals(run: RunRecord, state: RunState) -> JsonValues:
     return {
         "total_tasks_completed": run.totals.tasks_completed,
         "total_files_modified": run.totals.files_modified,

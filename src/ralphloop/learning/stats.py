@@ -20,11 +20,13 @@ from statistics import fmean, variance
 
 from msgspec.structs import replace
 
-from ralphloop.config.model import LearningSection
+from ralphloop.config.model import Config, LearningSection, policy_of
+from ralphloop.core import readable
 from ralphloop.core.iteration import LearningShare
 from ralphloop.core.model import Outcome, Value
+from ralphloop.core.policy import Policy, Preset
 from ralphloop.journal.queries import Queries
-from ralphloop.journal.records import IterationRecord, RunRecord
+from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
 from ralphloop.learning.capturing import ended_as
 from ralphloop.learning.model import PatternStanding
@@ -134,9 +136,9 @@ def gather(project: Project, journal: Queries, config: LearningSection) -> Stats
     """All numbers; of an empty journal all of them are zero."""
     runs = journal.runs(MAX_RUNS)[::-1]
     totals = [run.totals for run in runs]
-    agents = {run.config.get("agent", {}).get("name") for run in runs}
+    settings = [readable(run.config, Config) for run in runs]
     stats = Stats(
-        simulated=agents == {"scripted"},
+        simulated={str(one.agent.name) for one in settings} == {"scripted"},
         runs=len(runs),
         runs_complete=sum(run.status == "complete" for run in runs),
         iterations=sum(one.iterations for one in totals),
@@ -150,9 +152,9 @@ def gather(project: Project, journal: Queries, config: LearningSection) -> Stats
     )
     works: list[_Work] = []
     unpassed: dict[str, _Work] = {}  # by story
-    for run in runs:
+    for run, config_then in zip(runs, settings, strict=True):
         finished = [one for one in journal.every_iteration(run.id) if one.finished_at is not None]
-        _add_runaways(stats, run, finished)
+        _add_runaways(stats, policy_of(config_then), finished)
         for iteration in finished:
             _add_iteration(stats, iteration)
             if iteration.story is not None:
@@ -181,11 +183,10 @@ def _add_iteration(stats: Stats, iteration: IterationRecord) -> None:
         stats.prompt_tokens_most = max(stats.prompt_tokens_most, added)
 
 
-def _add_runaways(stats: Stats, run: RunRecord, finished: Sequence[IterationRecord]) -> None:
+def _add_runaways(stats: Stats, policy: Policy, finished: Sequence[IterationRecord]) -> None:
     """Starts in a row on one story that came to nothing; outages are no starts."""
-    circuit = run.config.get("circuit", {})
-    threshold = int(circuit.get("no_progress_threshold", 3))
-    longest = threshold + (circuit.get("preset") != "strict")  # HALF_OPEN is one
+    threshold = policy.no_progress_threshold
+    longest = threshold + (policy.preset is not Preset.STRICT)  # HALF_OPEN is one
     starts = [one for one in finished if not Outcome(one.outcome).is_infrastructure]
     for (_, progress), row in groupby(
         starts, key=lambda one: (one.story, one.record.analysis.progress)

@@ -245,7 +245,8 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
             mark, words = _HELD_BACK[type(what)]
             yield f"  {mark} {what.story} {words}: {what.reason}"
         case events.LeftoversKept(ref=ref, files=files):
-            yield f"    kept at {ref}: {some(files)}; one of them is yours? {_restore(ref, files)}"
+            back = f"git restore --source={ref} -- {shlex.quote(f':/{files[0]}')}"
+            yield f"    kept at {ref}: {some(files)}; one of them is yours? {back}"
         case events.CircuitChanged() as what:
             yield f"  circuit {what.before} → {what.after}: {what.reason}"
         case events.RequestAnswered() as what:
@@ -253,17 +254,10 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
         case events.Waiting(kind="pause", until=str(), reason=reason, seconds=s) if s >= 1:
             yield f"  on hold: {reason}"
         case events.Waiting(until=str(until), reason=reason, seconds=s) if s >= 1:
-            yield f"  waiting {format_duration(s)} until {_here(until, event.at)}: {reason}"
+            end = clock_time(parse_iso(until), event.at)
+            yield f"  waiting {format_duration(s)} until {end}: {reason}"
         case events.RunFinished() as what:
             yield from _run_finished(what, event.at)
-
-
-def _restore(ref: str, files: tuple[str, ...]) -> str:
-    return f"git restore --source={ref} -- {shlex.quote(f':/{files[0]}')}"
-
-
-def _here(moment: str, now: float) -> str:
-    return clock_time(parse_iso(moment), now)
 
 
 def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
