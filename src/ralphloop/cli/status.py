@@ -104,7 +104,7 @@ def _waiting(night: Night) -> str:
         return f": {paused or (wait.reason if wait else '')}"
     if night.state is not State.WAITING or wait is None:
         return ""
-    left = format_duration(max(0.0, wait.until - night.now))
+    left = format_duration(night.wait_s)
     return f": goes on in {left}, at {clock_time(wait.until, night.now)}: {wait.reason}"
 
 
@@ -227,7 +227,7 @@ def status_data(night: Night) -> JsonValues:
         and {
             **output.picked(wait, "kind", "reason"),
             "until": iso(wait.until),
-            "seconds": max(0.0, wait.until - night.now),
+            "seconds": night.wait_s,
         },
         "paused": night.session.desk.paused or None,
         "current": current

@@ -121,6 +121,11 @@ class Night:
         return self.iterations[0] if self.iterations else None
 
     @property
+    def wait_s(self) -> float:
+        """Seconds until the wait is over, if there is one."""
+        return max(0.0, self.wait.until - self.now) if self.wait else 0.0
+
+    @property
     def is_working(self) -> bool:
         """An agent runs now."""
         return self.is_live and self.newest is not None and self.newest.finished_at is None

@@ -135,7 +135,7 @@ class Screen:
         stories = counted(left, "story")
         if not done:
             return f"{stories} left; no estimate before one passes"
-        waiting = max(0.0, wait.until - self.at) if wait and wait.kind != "pause" else 0.0
+        waiting = night.wait_s if wait and wait.kind != "pause" else 0.0
         waited = night.totals.waited_s + (elapsed(wait.started_at, self.at) if wait else 0.0)
         each = max(0.0, night.active_s - waited) / done
         also = f" + {_about(waiting)} wait" if waiting >= 60 else ""
@@ -280,7 +280,7 @@ class Screen:
         wait = self.night.wait
         if wait is None or wait.kind == "pause" or not self.night.is_live:
             return None
-        left = format_duration(max(0.0, wait.until - self.at))
+        left = format_duration(self.night.wait_s)
         return f"goes on in {left} ({clock(wait.until, self.zone, '%H:%M')})", Tone.WARN
 
     @property
@@ -376,7 +376,7 @@ def _running(night: Night, last_activity: float) -> Headline:
     if wait is not None and wait.kind == "pause":
         return Headline(paint.PAUSED, "PAUSED", Tone.WARN, one_line(wait.reason), "p lets it go on")
     if wait is not None:
-        left = format_duration(max(0.0, wait.until - night.now))
+        left = format_duration(night.wait_s)
         return Headline(paint.CLOCK, "WAITING", Tone.WARN, f"{left} more: {one_line(wait.reason)}")
     if night.session.desk.paused:
         words = ("after this iteration", "p lets it go on")
