@@ -128,7 +128,7 @@ Still failing:
 
 I'll look at this next.
 """,
-        "FAILED test_refund - AssertionError: assert <n> == <n>",
+        "AssertionError: assert <n> == <n>",
     ),
     (
         """\

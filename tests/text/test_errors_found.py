@@ -247,7 +247,7 @@ INLINE = [
     ("The run ended in `AssertionError: 3 is not 4`.", "AssertionError"),
     ("I get `ModuleNotFoundError: No module named 'foo'` when running the tests.", "'foo'"),
     ("The linter reports `src/a.py:1:1: F401 'os' imported but unused`.", "F401"),
-    ("tsc shows `src/a.ts(3,5): error TS2322: Type 'x' is not assignable.`", "TS2322"),
+    ("tsc reports `src/a.ts(3,5): error TS2322: Type 'x' is not assignable.`", "TS2322"),
 ]
 NOT_CURED = [
     (

@@ -35,7 +35,6 @@ from ralphloop.text.told_errors import (
     announces_failure,
     cured_below,
     is_message,
-    says_solved,
     told_error,
     told_in_code,
     words,
@@ -88,8 +87,7 @@ _TRIGGER = LazyRegex(
     r"|terminate|unresolved|unable|cannot|can't|could not|not ok|no module|module not|ld: "
     rf"|problem|{_SYSTEM_SAYS}|[✖✕✗✘×›]|\.go:|\w: \(\d|-\d{{3,}}: |sqlstate|illegal|exit|\*\*\*"
     r"|\*\* \(|\b(?:stop(?:s|ped)|breaks|die[sd]|ends|complains|red|broken|won't"
-    r"|does ?n[o']t)[^\n]{0,60}:[*_]{0,3}\s*(?:\n|$)|\[emerg|\[alert|\[crit|file \"|:\d+:\d+"
-    r"|-->"
+    r"|does ?n[o']t)[^\n]{0,60}:[*_]{0,3}\s*(?:\n|$)|\[emerg|\[alert|\[crit|file \"|:\d+:\d+|-->"
 )
 _BULLET = LazyRegex(r"(?:[-*•·❌🔴💥⛔│┃║╷╵]\ufe0f?\s+|[│┃║]|\d{1,3}[.)]\s+)+")
 _BOLD = LazyRegex(r"\*\*(?=[^\s*])([^*]{1,400})(?<=\S)\*\*(?!\*)")
@@ -113,7 +111,6 @@ _MACHINE = LazyRegex(
     r"[A-Z][a-z]{2} +\d+ [\d:]+ \S+ \S+:\s+|[\w.]+ ?[-.] ?(?=(?:ERROR|CRITICAL|FATAL)\b)"
     rf"|E {{2,}}|{_NOT_A_PROGRAM}(?!['\"`(+$])(?=\S*[\d:=|\]#])\S+\s+|[-|:]\s+"
 )
-_CLOCK = LazyRegex(r"\d\d:\d\d|\w\[\d+\]:")
 _PLACE = LazyRegex(
     r"(?:file://)?(?:[A-Za-z]:)?(?=[^\s:()]*[./\\])[^\s:()\"'`]{1,300}(?::\[?\d+(?P<column>(?:"
     r"[:,]\d+)*)\]?(?:: ?|\s-\s|\s(?=[A-Za-z])|:(?=in ))|\(\d+(?:,\d+)*\)\s?:\s+|: line \d+: )"
@@ -136,6 +133,7 @@ _HEAD = _any(
     r"|collecting )?(?:\S*[./:\\]\S*|[\"'`]\S+|[A-Z][a-z]\S*)(?=\s|$)",
     rf"\[{_LEVEL}\](?!:\s*(?:#|<|http|[./]))[:\s]*[^\s\[:].*\S",
 )
+_CLOCK = LazyRegex(r"\d\d:\d\d|\w\[\d+\]:")
 _LOG_LEVEL = LazyRegex(r"(?:ERROR|FATAL|CRITICAL)\b[\s\]:-]*\S")
 # "Fixed error: …", "on error: …": the words before say that this reports no error.
 _NO_LEAD = words(
@@ -182,7 +180,6 @@ _COMPLAINT = LazyRegex(
     r"|incompatible|unused|imported|declared|not (?:found|defined|declared|assignable|allowed"
     r"|used))\b)|[A-Z]{1,4}\d{2,4}(?: \[\*\])? \S"
 )
-_THROWN = LazyRegex(r"(?:[a-z]\w*\.){2,8}[A-Z]\w*(?:Error|Exception)$")  # above its frames
 # That something failed, and not what: wrappers, and details of what another line names.
 _VAGUE = _any(
     r"\w+(?:\[\d+\])?: \*\*\* .*\bError \d+|[a-z]+ (?:ERR!|error) (?:code (?:ELIFECYCLE|\d+)|errno"
@@ -222,9 +219,6 @@ _SUMMARY = LazyRegex(
     r"|source|checks?|suites?|found)\b)*$))"
 )
 _BAD_COUNT = LazyRegex(r"(?i:\b(\d+)\s+(?:\w+\s+)?(?:failed|failing|failures?|errors?)\b)")
-_COUNTED = LazyRegex(
-    r"(?i:\b(?:errors?|failures|failed|fatal)\s?[:=]\s*(\d+)(?=\s*(?:[,;|)]|\.(?:\s|$)|$)))"
-)
 _RUN_ENDED = LazyRegex(r"test result: (?:ok|FAILED)\b|(?:OK|FAILED)(?: \(\w+=\d.*)?$")
 _PASSED = LazyRegex(r"(?i:\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|^OK \(\d)")
 
@@ -251,18 +245,16 @@ class _Reader:
         self._kind = Kind.SPEECH
         self._shown: dict[str, Rank] = {}  # found in the fence or quotation that is open
         self._passed: bool | None = None  # it counts tests that passed; False: some that failed
-        self._spoken = ""  # the last line of speech
         self._frame_indent: int | None = None  # of the last `File "…", line n`
         self._head: str | None = None  # its message stands on the next line
-        self._announced = False  # "The build stops here:"; what comes next is why
         self._previous = ""
+        self._announced = False  # "The build stops here:"; what comes next is why
 
     def read(self, line: Line) -> None:
         """Take one more line into account."""
         text = line.text[:MAX_LINE]
         if line.kind is Kind.SPEECH and text.strip():
             self.leave_exhibit(text)
-            self._spoken = text
         elif line.kind is not self._kind and line.kind is not Kind.SPEECH:
             self.leave_exhibit("")
             self._kind = line.kind
@@ -273,10 +265,8 @@ class _Reader:
             kept.setdefault(found.text[:MAX_ERROR_CHARS].rstrip(), found.rank)
 
     def leave_exhibit(self, next_spoken: str) -> None:
-        """Keep what an exhibit held, unless it passed or the speech around it cures it."""
-        around = (self._spoken, next_spoken) if self._kind is Kind.QUOTE else ()
-        cured = any(map(says_solved, around)) or cured_below(next_spoken)
-        if not (cured or self._passed):
+        """Keep what an exhibit held, unless it passed or the speech below it cures it."""
+        if not (self._passed or cured_below(next_spoken)):
             for text, rank in self._shown.items():
                 self.found.setdefault(text, rank)
         self._shown, self._passed, self._kind = {}, None, Kind.SPEECH
@@ -289,21 +279,19 @@ class _Reader:
         if in_fence and self._passed is not False and _RUN_ENDED.match(text):
             self._passed = not text.lower().startswith(("failed", "test result: f"))
         if not waiting and not _TRIGGER.search(text.lower()):
-            self._note_passed(in_fence and bool(_PASSED.search(text)))
+            if in_fence and self._passed is None and _PASSED.search(text):
+                self._passed = True
             return None
         if frame := _FRAME.match(text):
             self._frame_indent = len(frame[1])
             return None
-        if named := self._raised(text) or self._pointed_at(text):
-            return ErrorLine(named, Rank.SPECIFIC)
+        # The headline of a diagnostic whose place stands below it, as ruff and rustc print them.
+        pointed_at = self._previous.strip() if _POINTS_BACK.match(text) else ""
+        if pointed_at and not _NOT_SEVERE.match(pointed_at):
+            return ErrorLine(pointed_at, Rank.SPECIFIC)
+        if raised := self._raised(text):
+            return ErrorLine(raised, Rank.SPECIFIC)
         return self._reported(text, in_code=in_fence and not _OUTPUT.fullmatch(line.language))
-
-    def _note_passed(self, passed: bool, *, failed: bool = False) -> None:
-        """One count of failures outweighs any that passed."""
-        if failed:
-            self._passed = False
-        elif passed and self._passed is None:
-            self._passed = True
 
     def _raised(self, line: str) -> str | None:
         """The exception that ends a traceback: the first line left of its frames."""
@@ -313,11 +301,6 @@ class _Reader:
         self._frame_indent = None
         match = _RAISED.match(line)
         return match[1].strip() if match else None
-
-    def _pointed_at(self, line: str) -> str | None:
-        """The headline of a diagnostic whose place stands below it (`--> file:line:column`)."""
-        headline = self._previous.strip() if _POINTS_BACK.match(line) else ""
-        return None if _NOT_SEVERE.match(headline) else headline or None
 
     def _reported(self, line: str, *, in_code: bool) -> ErrorLine | None:
         head, self._head = self._head, None
@@ -331,13 +314,15 @@ class _Reader:
             return None
         failures = _counts_failures(bare)
         if failures is not None:
-            self._note_passed(_PASSED.search(bare) is not None, failed=failures)
+            # One count of failures outweighs any that passed.
+            if failures or (self._passed is None and _PASSED.search(bare)):
+                self._passed = not failures
             return ErrorLine(bare, Rank.TALLY) if failures else None
         self._announced = self._announced or (announced and bulleted)
         found = _shaped(bare, in_code=in_code, bulleted=bulleted)
         if not (found or in_code):
-            told = told_error(line, announced=announced) or told_in_code(line, _by_shape)
-            found = ErrorLine(told, Rank.SPECIFIC) if told else None
+            told = told_error(line, announced=announced)
+            found = ErrorLine(told, Rank.SPECIFIC) if told else told_in_code(line, _shaped)
         if head and not found and is_message(head.rstrip(":"), bare):
             return ErrorLine(f"{head} {bare}", Rank.SPECIFIC)
         shown = announced and not (found or bulleted or in_code or self._announced)
@@ -356,7 +341,7 @@ def _undressed(line: str) -> tuple[str, bool]:
     return (span[2].strip() if span else bare), bullet is not None
 
 
-def _shaped(bare: str, *, in_code: bool, bulleted: bool) -> ErrorLine | None:
+def _shaped(bare: str, *, in_code: bool = False, bulleted: bool = False) -> ErrorLine | None:
     """The line as an error by its shape alone."""
     place = _PLACE.match(bare)
     said = bare[place.end() :] if place else bare
@@ -368,17 +353,8 @@ def _shaped(bare: str, *, in_code: bool, bulleted: bool) -> ErrorLine | None:
         head, _, message = headed.partition(": ")
         return ErrorLine(headed, Rank.SPECIFIC) if is_message(head, message) else None
     complains = place and place["column"] and _COMPLAINT.match(said)
-    named = (
-        complains
-        or _OTHERS.match(said)
-        or (not bulleted and (_THROWN.match(said) or _program_says(said)))
-    )
+    named = complains or _OTHERS.match(said) or (not bulleted and _program_says(said))
     return ErrorLine(said, Rank.SPECIFIC) if named else None
-
-
-def _by_shape(bare: str) -> str | None:
-    found = _shaped(bare, in_code=False, bulleted=False)
-    return found.text if found else None
 
 
 def _headed(text: str) -> str | None:
@@ -405,7 +381,6 @@ def _program_says(text: str) -> bool:
 
 def _counts_failures(text: str) -> bool | None:
     """Whether a summary of counts tells of failures; None where the line is no summary."""
-    numbers = _COUNTED.findall(text[:300])
-    if not numbers and len(text) < 200 and _SUMMARY.match(text):
-        numbers = _BAD_COUNT.findall(text)
+    is_summary = len(text) < 200 and _SUMMARY.match(text)
+    numbers = _BAD_COUNT.findall(text) if is_summary else []
     return any(number.strip("0") for number in numbers) if numbers else None

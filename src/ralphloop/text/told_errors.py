@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import islice
+from typing import TypeVar
 
 from ralphloop.text.lazy_regex import LazyRegex
 
+_Found = TypeVar("_Found")
 _MAX_SENTENCES = 80
 
 # An exception's name: `TypeError`, `sqlite3.OperationalError`, `psycopg.errors.UndefinedTable`.
@@ -36,7 +38,6 @@ _TOKEN = LazyRegex(
 _SPAN = LazyRegex(r"`([^`\n]{8,400})`")
 _MAX_SPANS = 20
 _CLOSING = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’"}
-_TEST = LazyRegex(r"(?<![\w./\\-])(?:[\w./\\-]+::[\w:]+|test_\w+)")
 _SENTENCE_END = LazyRegex(r"[.!?;]\s+(?=[A-Z`\"'*_(])")
 _FAILS_NOW = words(
     r"still|again|fail(?:s|ed|ing|ures?)?|crash(?:es|ed|ing)?|break(?:s|ing)?|broken?|stuck|stops?",
@@ -44,12 +45,13 @@ _FAILS_NOW = words(
     r"end(?:s|ed) (?:in|with)|(?:i|we) get|keeps?|remain(?:s|ing)?|persists?|cannot|can't"
     r"|unable|won't|throwing",
     r"happens|occurs|blocks|(?:builds?|compil\w+|type ?check\w*|lint\w*|suite|tests?|ci|pipeline"
-    r"|runs?|check|cargo|clippy|eslint|flake8|gcc|go (?:build|test|vet)|gradle|javac|jest|make|mypy"
-    r"|npm|phpunit|pyright|pytest|rubocop|ruff|rustc|tsc|vitest)(?: [\w:.-]+){0,2}`?"
-    r" (?:now )?(?:reports?|says|prints|gives|shows)",
+    r"|runs?|check)(?: [\w:.-]+){0,2} (?:now )?(?:reports?|says|prints|gives|shows)",
 )
-_CODED = LazyRegex(r"error(?:\[\w+\]| [A-Z]{1,6}\d{2,5}\b)")  # only a compiler speaks so
-_TELLS = words(r"reports?|says|prints|gives|shows")
+# A program by its name: in inline code, or small at the beginning of a sentence.
+_PROGRAM_TELLS = LazyRegex(
+    r"(?:`[a-z][^`]{0,40}`|^\W{0,4}[a-z][\w./-]*(?: [\w:./-]+){0,2})"
+    r" (?:now )?(?:reports?|says)\b"
+)
 _UNSOLVED = words(
     r"still|remains?|persists?|keeps?|unable|tried to|attempted|attempts? to|trying to",
     r"could ?n[o']t|(?:not|n't) (?:yet |been |fully )*(?:fix|solv|resolv)\w*",
@@ -108,6 +110,8 @@ _OF_THE_ABOVE = LazyRegex(
     r" (?:in|by|with|now)\b|i(?:'ve| have)? (?:\w+ )?(?:fixed|resolved|solved|corrected)"
     r" (?:it|this|that|both|these)\b))"
 )
+
+
 _FIX_HEADING = LazyRegex(r"(?i:(?:#{1,6}|\*\*)\s*(?:the )?(?:fix|solution|resolution)\b\W*$)")
 
 
@@ -115,12 +119,8 @@ def cured_below(said: str) -> bool:
     """True where speech says of what was just shown that it is solved."""
     if _FIX_HEADING.match(said):
         return True
-    return bool(_OF_THE_ABOVE.match(said)) and says_solved(said) and not _TURN.search(said)
-
-
-def says_solved(said: str) -> bool:
-    """True where speech calls what it shows solved, or old."""
-    return bool(_NOT_NOW.search(said)) and not _UNSOLVED.search(said)
+    solved = _OF_THE_ABOVE.match(said) and _NOT_NOW.search(said) and not _UNSOLVED.search(said)
+    return bool(solved) and not _TURN.search(said)
 
 
 def is_message(head: str, message: str) -> bool:
@@ -147,12 +147,12 @@ def told_error(line: str, *, announced: bool) -> str | None:
     return None
 
 
-def told_in_code(line: str, shaped: Callable[[str], str | None]) -> str | None:
+def told_in_code(line: str, shaped: Callable[[str], _Found | None]) -> _Found | None:
     """The same for inline code that is an error by its shape."""
     for sentence in _SENTENCE_END.split(line, maxsplit=_MAX_SENTENCES):
         for span in islice(_SPAN.finditer(sentence), _MAX_SPANS):
             found, before = shaped(span[1]), sentence[: span.start()]
-            if found and before.strip() and _happens_now(before, found, sentence[span.end() :]):
+            if found and before.strip() and _happens_now(before, sentence[span.end() :]):
                 return found
     return None
 
@@ -165,17 +165,15 @@ def _told_in(sentence: str, match: re.Match[str], *, announced: bool) -> str | N
     head, _, rest = message.partition(":")
     if not is_message(head.strip(), rest.strip() or message):
         return None
-    if not (announced or _happens_now(before, message, after)):
+    if not (announced or _happens_now(before, after)):
         return None
-    tests = [] if message.startswith("FAIL") else _TEST.findall(before)
-    return f"FAILED {tests[-1]} - {message.strip()}" if tests else message.strip()
+    return message.strip()
 
 
-def _happens_now(before: str, message: str, after: str) -> bool:
+def _happens_now(before: str, after: str) -> bool:
     around = f"{before} {after}"
     if _UNSOLVED.search(around):
         return True
     if _NOT_NOW.search(around) or (_WORK.match(before) and not _TURN.search(before)):
         return False
-    by_a_compiler = _CODED.match(message) is not None and _TELLS.search(before) is not None
-    return by_a_compiler or _FAILS_NOW.search(around) is not None
+    return bool(_FAILS_NOW.search(around) or _PROGRAM_TELLS.search(before))
