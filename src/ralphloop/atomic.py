@@ -55,35 +55,39 @@ def append(path: Path, data: bytes, *, within: Path | None = None) -> None:
         is_new = not target.exists()
         # Non-blocking, so that a pipe put in the file's place cannot hang the run.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        with _opened(target, flags) as descriptor:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        with os.fdopen(os.open(target, flags, 0o666), "wb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
-            _write_all(descriptor, data)
+            file.write(data)
+            file.flush()
             kill_point("append.written")
             if is_new:
-                os.fsync(descriptor)
+                os.fsync(file.fileno())
         if is_new:
             sync_directory(target.parent)
 
 
 def sync_file(path: Path) -> None:
     """Make what was written to a file survive a power cut; one that is gone has nothing to lose."""
-    with (
-        _problems_named(path),
-        suppress(FileNotFoundError),
-        _opened(path, os.O_RDONLY | os.O_NONBLOCK) as descriptor,
-    ):
-        os.fsync(descriptor)
+    with _problems_named(path), suppress(FileNotFoundError):
+        _sync(path, os.O_NONBLOCK)
 
 
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory survive a power cut."""
-    with _opened(directory, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-                raise  # these two: the file system has no such thing and needs none
+    try:
+        _sync(directory, os.O_DIRECTORY)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise  # these two: the file system has no such thing and needs none
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, os.O_RDONLY | flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def temporary_name() -> str:
@@ -98,7 +102,10 @@ def clean_leftovers(directory: Path, *, now: float) -> list[Path]:
     removed = []
     for path in found:
         try:
-            if _is_leftover(path, now):
+            status, writer = path.lstat(), int(path.name.split("-")[1])
+            # Process ids come round again, in containers at once: age decides where one is in use.
+            is_gone = now - status.st_mtime > _LEFTOVER_AGE_S or not is_alive(writer)
+            if stat.S_ISREG(status.st_mode) and is_gone:
                 path.unlink()
                 removed.append(path)
         except OSError:
@@ -128,27 +135,19 @@ def _real_target(path: Path, within: Path | None) -> Path:
 
 def _replace(target: Path, data: bytes, *, durable: bool) -> None:
     temporary = target.parent / temporary_name()
-    with _opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+    with temporary.open("xb") as file:
         try:
-            _take_over(descriptor, target)
-            _write_all(descriptor, data)
+            _take_over(file.fileno(), target)
+            file.write(data)
+            file.flush()
             if durable:
-                os.fsync(descriptor)
+                os.fsync(file.fileno())
             kill_point("atomic.written")
             temporary.replace(target)
             kill_point("atomic.renamed")
         except BaseException:  # an interrupt too must leave no half file
             temporary.unlink(missing_ok=True)
             raise
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags, 0o666)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _take_over(descriptor: int, target: Path) -> None:
@@ -163,19 +162,6 @@ def _take_over(descriptor: int, target: Path) -> None:
         except PermissionError:
             pass  # only root may give files away; the content matters more than the owner
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def _is_leftover(path: Path, now: float) -> bool:
-    status = path.lstat()
-    # Process ids come round again, in containers at once: age decides where the id is in use.
-    is_old = now - status.st_mtime > _LEFTOVER_AGE_S
-    return stat.S_ISREG(status.st_mode) and (is_old or not is_alive(int(path.name.split("-")[1])))
 
 
 def is_alive(pid: int) -> bool:

@@ -18,17 +18,14 @@ _UNSAFE = LazyRegex(r"[^a-z0-9]+")
 
 def slug(story_id: str) -> str:
     """A readable name plus 8 hex digits of the id's hash, safe in file names and git refs."""
-    readable = _UNSAFE.sub("-", _ascii(story_id[:1000]).lower())[:_MAX_READABLE].strip("-")
+    text = story_id[:1000]
+    if not text.isascii():
+        import unicodedata
+
+        text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    readable = _UNSAFE.sub("-", text.lower())[:_MAX_READABLE].strip("-")
     digest = hashlib.sha256(story_id.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{readable or 'story'}-{digest[:8]}"
-
-
-def _ascii(text: str) -> str:
-    if text.isascii():
-        return text
-    import unicodedata
-
-    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
 
 
 def quoted(text: str) -> str:
