@@ -14,7 +14,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,7 +22,7 @@ from ralphloop.config.model import AgentSection
 from ralphloop.core.model import RateLimit, Response
 from ralphloop.core.quota import Windows, updated
 from ralphloop.readers.codex import windows_of
-from ralphloop.readers.values import document_at, document_of, text_at, text_of
+from ralphloop.readers.values import Document, document_at, document_of, text_at, text_of
 
 _CONVERSATION = re.compile(r"[0-9A-Za-z-]{8,64}")
 _MOST_BYTES = 64 << 20
@@ -95,7 +94,7 @@ def _gemini_setting(env: Mapping[str, str]) -> str:
     return text_at(document_at(settings, "model"), "name") or text_of(settings.get("model"))
 
 
-def _settings(file: Path) -> dict[str, Any]:
+def _settings(file: Path) -> Document:
     """Somebody else's settings; whatever is wrong with them is theirs to say."""
     try:
         text = file.read_text(encoding="utf-8")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from ralphloop.loop.begin import Begun
 from ralphloop.text.plain import one_line
 
-Answer = dict[str, Any]
+Answer = dict[str, object]
 MOST_CHARS = 10_000
 _MOST_WORDS = 1_500
 # The rules stand above, or in the reminder that follows a summary of the conversation.

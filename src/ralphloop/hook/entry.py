@@ -16,7 +16,6 @@ TYPE_CHECKING = False  # the real one costs half of what this path may cost
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import Any
 
     from ralphloop.journal.holder import Holder
 
@@ -35,7 +34,7 @@ def main(event: str) -> int:
     return 0
 
 
-def read_input() -> dict[str, Any]:
+def read_input() -> dict[str, object]:
     """The hook's JSON object; anything else is an empty one."""
     import json
 
@@ -48,7 +47,7 @@ def read_input() -> dict[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
-def write_answer(answer: dict[str, Any] | None) -> None:
+def write_answer(answer: dict[str, object] | None) -> None:
     """Print the one object a hook may print."""
     import json
 

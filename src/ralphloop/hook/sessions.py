@@ -91,7 +91,7 @@ def _first(turn: Turn, said: list[str]) -> Answer:
     decision = not_again(turn.runner)
     begun = turn.begin() if decision is None else decision
     if isinstance(begun, Decision):
-        return refused("\n".join([*said, let_go(turn, begun)["systemMessage"]]))
+        return refused("\n".join([*said, str(let_go(turn, begun)["systemMessage"])]))
     stories = turn.runner.setup.stories
     left = stories.list.total - stories.list.passed if stories else 0
     if left >= MANY_STORIES:

@@ -85,11 +85,9 @@ def failed(call: Call, turn: Turn) -> Answer | None:
 
 def broken_off(call: Call, turn: Turn) -> None:
     """A turn that somebody interrupted, and then ended the loop: what it used counts."""
-    usage, model = _count_usage(call, turn)
-    if usage.total_tokens:
-        reason = "the turn was interrupted"
-        used = Response(reader="hook", outcome=Outcome.INTERRUPTED, reason=reason, usage=usage)
-        _finish(call, turn, msgspec.structs.replace(used, model=model or None, model_output=True))
+    used = _response(call, turn, Outcome.INTERRUPTED, "the turn was interrupted")
+    if used.usage.total_tokens:
+        _finish(call, turn, used)
 
 
 def _finish(call: Call, turn: Turn, response: Response) -> tuple[Judged | None, Decision | None]:
@@ -120,20 +118,22 @@ def _spoken(message: str, call: Call, turn: Turn) -> Response:
     if message:
         words.say(message)
         words.last_is_final()
-    usage, model = _count_usage(call, turn)
-    return Response(
-        reader="hook",
-        outcome=Outcome.COMPLETED if message.strip() else Outcome.EMPTY,
-        reason="the turn ended",
+    outcome = Outcome.COMPLETED if message.strip() else Outcome.EMPTY
+    return msgspec.structs.replace(
+        _response(call, turn, outcome, "the turn ended"),
         status=words.status,
         status_is_final=words.status_is_final,
         final_text=words.final_text,
         text=words.text,
         text_chars=words.chars,
-        usage=usage,
-        model=model or None,
-        model_output=True,
     )
+
+
+def _response(call: Call, turn: Turn, outcome: Outcome, reason: str) -> Response:
+    """A turn that ended so, with what it used."""
+    usage, model = _count_usage(call, turn)
+    used = Response(reader="hook", outcome=outcome, reason=reason, usage=usage)
+    return msgspec.structs.replace(used, model=model or None, model_output=True)
 
 
 def _broken_off(call: Call, turn: Turn) -> Response:
@@ -153,16 +153,12 @@ def _broken_off(call: Call, turn: Turn) -> Response:
         outcome, reason = Outcome.LIMIT, words
     elif outcome is Outcome.ERROR and error in ("", "unknown"):
         outcome = Outcome.TRANSIENT  # nobody knows: try again
-    usage, model = _count_usage(call, turn)
     resets_at = reset_time(reason, local_time(call.now, os.environ))
     limit = RateLimit(rejected=True, resets_at=resets_at, kind=limit_kind(reason))
-    return Response(
-        reader="hook",
-        outcome=outcome,
-        reason=reason,
-        usage=usage,
-        model=model or None,
-        model_output=usage.output_tokens > 0,
+    response = _response(call, turn, outcome, reason)
+    return msgspec.structs.replace(
+        response,
+        model_output=response.usage.output_tokens > 0,
         rate_limit=limit if outcome is Outcome.USAGE_LIMIT else None,
     )
 

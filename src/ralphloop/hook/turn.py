@@ -53,7 +53,7 @@ _LONGEST_LOG = 1 << 20
 class Call(msgspec.Struct, frozen=True):
     """One hook that concerns a loop of ours."""
 
-    given: dict[str, Any]
+    given: dict[str, object]
     project: Project
     holder: Holder
     now: float
@@ -251,7 +251,7 @@ class Ledger(Value, kw_only=True):
         return f"/{self.prefix}{name} {rest}".rstrip()
 
 
-def handle(event: str, given: dict[str, Any], directory: Path, holder: Holder) -> Answer | None:
+def handle(event: str, given: dict[str, object], directory: Path, holder: Holder) -> Answer | None:
     """Answer an event; what goes wrong is told and logged, and the session stops as it would."""
     project = Project(directory.parent)
     call = Call(given, project, holder, time.time())

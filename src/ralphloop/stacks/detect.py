@@ -93,13 +93,10 @@ def _checks(stack: Stack, tool: Tool, directory: Directory) -> Iterator[tuple[st
     for rule in stack.checks:
         if rule.purpose not in done and directory.meets(rule):
             done.add(rule.purpose)
-            yield tuple(_filled_in(rule.command, tool.words))
-
-
-def _filled_in(command: Sequence[str], words: dict[str, tuple[str, ...]]) -> Iterator[str]:
-    for word in command:
-        is_slot = word.startswith("{") and word.endswith("}")
-        yield from words.get(word[1:-1], ()) if is_slot else (word,)
+            slots = {
+                word: tool.words.get(word[1:-1], ()) for word in rule.command if word[:1] == "{"
+            }
+            yield tuple(each for word in rule.command for each in slots.get(word, (word,)))
 
 
 def _first_text(stacks: Sequence[Stack], field: str, directory: Directory) -> str:

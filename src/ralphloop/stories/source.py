@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from typing import NamedTuple
 from ralphloop.atomic import write_atomic
 from ralphloop.core.story import Kind, Story, StoryList
 from ralphloop.errors import InputError, RepositoryError
+from ralphloop.room import open_regular
 from ralphloop.stories import graph, shapes
 from ralphloop.stories.documents import JsonDocument, YamlDocument
 from ralphloop.stories.names import label, quoted
@@ -136,7 +136,7 @@ def _marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
     words, found = shapes.status_words(listing.entries), set[str]()
     edits: dict[int, tuple[str, bool | str]] = {}
     for index, raw in enumerate(listing.entries):
-        name = shapes.identity(raw)
+        name = shapes.id_text(raw.get("id")) if isinstance(raw, dict) else None
         if name is None or name not in wanted or not isinstance(raw, dict):
             continue
         if name in found:
@@ -166,17 +166,13 @@ class StoryBytes(NamedTuple):
 
 def read(path: Path, max_bytes: int) -> StoryBytes:
     """The whole file, refused where it is none or too large."""
-    check = f"Check {path}."
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        opened = open_regular(path)
     except OSError as error:
         reason = f"cannot be read: {(error.strerror or str(error)).lower()}"
-        raise InputError(reason, check, place=path.name) from None
-    state = os.fstat(descriptor)
-    if not stat.S_ISREG(state.st_mode):
-        os.close(descriptor)
-        raise InputError("is not a regular file", check, place=path.name)
-    with os.fdopen(descriptor, "rb") as file:
+        raise InputError(reason, f"Check {path}.", place=path.name) from None
+    with opened as file:
+        state = os.fstat(file.fileno())
         # Not `max_bytes` at once: room for a gigabyte would be made to read a kilobyte.
         data = file.read(min(state.st_size, max_bytes) + 1)
         if len(data) > state.st_size:  # it has grown meanwhile

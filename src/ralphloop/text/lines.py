@@ -199,16 +199,13 @@ def last_paragraph(text: str) -> tuple[Said, ...]:
         while said and (said[-1].text == EXHIBIT or _COURTESY.match(said[-1].text.lower())):
             said.pop()
         if said:
-            claims = not _announces(paragraphs)
+            # Whether what stands before introduces this as something shown or wished.
+            above = (line for lines in reversed(paragraphs) for line in lines)
+            heading = next((line for line in above if _HEADING.match(line)), "")
+            announced = _introduces(paragraphs[-1][-1]) if paragraphs else False
+            claims = not (announced or _WISH.search(heading))
             return tuple(Said(one.text, one.may_claim and claims) for one in said)
     return ()
-
-
-def _announces(before: list[list[str]]) -> bool:
-    """Whether the paragraphs before introduce the next one as something shown or wished."""
-    headings = (line for lines in reversed(before) for line in lines if _HEADING.match(line))
-    heading = next(headings, "")
-    return _introduces(before[-1][-1] if before else "") or bool(_WISH.search(heading))
 
 
 def _introduces(line: str) -> bool:
@@ -223,17 +220,14 @@ def _paragraphs(text: str) -> list[list[str]]:
         spoken = line.text.rstrip() if line.kind is Kind.SPEECH else ""
         in_list = _ITEM.match(spoken) is not None or (in_list and spoken[:1] in {"", " ", "\t"})
         code = not in_list and spoken.startswith(("    ", "\t")) and (code or not paragraphs[-1])
-        if spoken and not code and not _is_shown(spoken):
+        shown = code or _SHOWN_LINE.match(spoken.lstrip()) or spoken.count(" | ") >= 2
+        if spoken and not shown:
             paragraphs[-1].append(spoken)
         elif spoken or line.kind is not Kind.SPEECH:
             paragraphs += [[EXHIBIT], []]
         elif paragraphs[-1]:
             paragraphs.append([])
     return [lines for lines in paragraphs if lines]
-
-
-def _is_shown(line: str) -> bool:
-    return _SHOWN_LINE.match(line.lstrip()) is not None or line.count(" | ") >= 2
 
 
 def _sentences(lines: list[str]) -> Iterator[Said]:
@@ -263,15 +257,11 @@ def _continues(line: str, before: str) -> bool:
 
 
 def _split(unit: str) -> Iterator[str]:
-    text = _CODE_SPAN.sub(_spoken_code, unit).strip()
-    start = 0
+    # Inline code stands for some thing, never for its words, unless it names a story.
+    text = _CODE_SPAN.sub(lambda span: span[1] if STORY.fullmatch(span[1]) else EXHIBIT, unit)
+    text, start = text.strip(), 0
     for end in _SENTENCE_END.finditer(text):
         yield text[start : end.end()].strip()
         start = end.end()
     if rest := text[start:].strip():
         yield rest
-
-
-def _spoken_code(span: re.Match[str]) -> str:
-    """Inline code stands for some thing, never for its words, unless it names a story."""
-    return span[1] if STORY.fullmatch(span[1]) else EXHIBIT

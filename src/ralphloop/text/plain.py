@@ -38,16 +38,11 @@ def clean(text: str) -> str:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text or "\x9b" in text:
         text = _ANSI.sub("", text)
-    if _has_odd(text):
-        text = text.translate(_TABLE)
-    return text
-
-
-def _has_odd(text: str) -> bool:
     if text.isascii():  # ten times as fast as the search
-        data = text.encode()
-        return len(data.translate(None, _ASCII_ODD)) != len(data)
-    return _ODD.search(text) is not None
+        is_odd = len(text.encode().translate(None, _ASCII_ODD)) != len(text)
+    else:
+        is_odd = _ODD.search(text) is not None
+    return text.translate(_TABLE) if is_odd else text
 
 
 def one_line(text: str, limit: int = 200) -> str:
