@@ -152,6 +152,11 @@ def read_list(listing: Listing, *, source: str, kind: Kind, problems: Problems) 
 # --- marks -----------------------------------------------------------------------------------
 
 
+def identity(raw: object) -> str | None:
+    """The id of a raw story as text, None where it has none that can be used."""
+    return _id_text(raw.get("id")) if isinstance(raw, dict) else None
+
+
 def status_words(entries: Iterable[object]) -> dict[bool, str]:
     """The words this file uses for passed and open stories, else the usual ones."""
     words: dict[bool, str] = {}
@@ -212,8 +217,7 @@ def _story(raw: Raw, fields: _Fields, index: int, kind: Kind) -> Story:
     )
 
 
-def id_text(value: object) -> str | None:
-    """An id as text, None where it is none that can be used."""
+def _id_text(value: object) -> str | None:
     return str(value) if isinstance(value, str) or _is_id_number(value) else None
 
 
@@ -224,7 +228,7 @@ def _is_id_number(value: object) -> bool:
 def _depends_on(fields: _Fields) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for value, place in _dependency_entries(fields):
-        if name := id_text(value):
+        if name := _id_text(value):
             names[name] = None
         else:
             fields.problems.add(place, f"must be a story id, found {found(value)}")
@@ -244,7 +248,7 @@ def dependency_place(listing: Listing, index: int, name: str) -> str:
     if not isinstance(raw, dict):
         return place
     entries = _dependency_entries(_Fields(raw, place, Problems(Path())))
-    return next(at for value, at in entries if id_text(value) == name)
+    return next(at for value, at in entries if _id_text(value) == name)
 
 
 class _Fields:

@@ -136,7 +136,7 @@ def _marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
     words, found = shapes.status_words(listing.entries), set[str]()
     edits: dict[int, tuple[str, bool | str]] = {}
     for index, raw in enumerate(listing.entries):
-        name = shapes.id_text(raw.get("id")) if isinstance(raw, dict) else None
+        name = shapes.identity(raw)
         if name is None or name not in wanted or not isinstance(raw, dict):
             continue
         if name in found:
