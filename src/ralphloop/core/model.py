@@ -171,6 +171,7 @@ class CheckResult(Value, kw_only=True):
     failing_tests: tuple[str, ...] = ()
     report: TestReport | None = None  # test by test, where the runner gives one; never journaled
     counts: TestCounts | None = None  # in numbers, as far as they are known
+    behaved: bool = False  # at the baseline: a failing test of ours came out failed, and it as well
 
 
 class Comparison(Value, frozen=True, kw_only=True):

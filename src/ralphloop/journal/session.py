@@ -11,6 +11,7 @@ from ralphloop.core import readable
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.interventions import AnyIntervention, intervene
 from ralphloop.core.policy import Policy
+from ralphloop.core.proof import TestReport
 from ralphloop.core.run_state import Desk, Frozen, RunState, Session, first_state
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import JournalError
@@ -30,6 +31,19 @@ def change_desk(journal: Journal, session: Session, desk: Desk) -> None:
     """What a person changed of the run itself, here and in the journal."""
     session.desk = desk
     save_part(journal, session, desk)
+
+
+def reports_key(run: str) -> str:
+    """Where the named results of the newest passed story stand, or of the baseline."""
+    return f"reports:{run}"
+
+
+def load_reports(journal: Queries, run: str) -> dict[str, TestReport]:
+    """What each check said test by test before the story at hand, as far as that is known."""
+    try:
+        return msgspec.convert(journal.meta(reports_key(run)) or {}, dict[str, TestReport])
+    except msgspec.ValidationError:
+        return {}  # another version's: then nothing is compared
 
 
 def load_beginning(journal: Queries, run: str) -> RunState | None:

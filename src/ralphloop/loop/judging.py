@@ -22,7 +22,7 @@ from ralphloop.core.step import Step, step
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import FinishedIteration
-from ralphloop.journal.session import quota_key
+from ralphloop.journal.session import load_reports, quota_key, reports_key
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.effects import take_back, tell_taken_back
 from ralphloop.loop.prepare import at_work, quota_after
@@ -210,7 +210,7 @@ def record(runner: Runner, judged: Judged) -> Step:
             effects=done.effects,
             state=done.state,
             stories={done.story: state},
-            meta={quota_key(runner.run): quota},
+            meta={quota_key(runner.run): quota, **_newest_reports(runner, judged)},
             events=(ended,),
         )
     )
@@ -222,6 +222,15 @@ def record(runner: Runner, judged: Judged) -> Step:
         runner.emit(waits, begun.number)
     runner.tell_circuit(before.breaker)
     return done
+
+
+def _newest_reports(runner: Runner, judged: Judged) -> dict[str, object]:
+    """What the next story is compared with: the tests as a passed one leaves them."""
+    checks = judged.evidence.checks or ()
+    newest = {result.name: result.report for result in checks if result.report is not None}
+    if not judged.step.verdict.passed or not newest:
+        return {}
+    return {reports_key(runner.run): load_reports(runner.journal, runner.run) | newest}
 
 
 def _without_a_price(runner: Runner, judged: Judged) -> Iterator[str]:

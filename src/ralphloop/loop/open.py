@@ -43,7 +43,13 @@ from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.lock import RunLock, neighbours
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
-from ralphloop.journal.session import NOTES_KEY, load_circuit, load_session, save_part
+from ralphloop.journal.session import (
+    NOTES_KEY,
+    load_circuit,
+    load_session,
+    reports_key,
+    save_part,
+)
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import EndedRun, end_run
 from ralphloop.loop.loop import run_loop
@@ -56,6 +62,7 @@ from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.repo import private_git
 from ralphloop.repo.checks import cannot_start, check_of, last_lines, why_red
 from ralphloop.repo.git import Git
+from ralphloop.repo.named import CANARY, sweep
 from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.room import cannot_write, claim
 from ralphloop.text.durations import format_duration, next_clock
@@ -343,6 +350,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
     `ours` are trees we left ourselves: dirt that is in one of them is not dirt.
     """
     report, commands = PreflightReport(), runner.config.checks.commands
+    sweep(runner.setup.project.root, runner.setup.project.directory / CANARY)
     dirty = _repository(runner, report, ours)
     look_at_agents(runner, report)
     _insist_on_commands(runner)
@@ -352,18 +360,23 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
         report.warnings.append(
             "no checks are configured: stories can only be `claimed` (set checks.commands)"
         )
+    baseline = yield from runner.with_our_test(baseline)
     snapshot = runner.measure.tree()
     # What cannot be measured is said once.
     (report.said if runner.setup.repo else report.warnings).extend(snapshot.notes)
     runner.session.frozen = Frozen(
         checks=commands,
-        baseline=tuple(msgspec.structs.replace(result, output_tail="") for result in baseline),
+        baseline=tuple(
+            msgspec.structs.replace(result, output_tail="", report=None) for result in baseline
+        ),
         dirty=dirty,
         start_head=snapshot.head or "",
         start_tree=snapshot.tree,
         branch=snapshot.branch or "",
     )
     _insist_on_green(runner, baseline)
+    named = {result.name: result.report for result in baseline if result.report is not None}
+    runner.journal.set_meta(reports_key(runner.run), named)
     runner.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
     return report
 

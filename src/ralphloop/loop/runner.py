@@ -17,7 +17,7 @@ from ralphloop.core.breaker import BreakerState, moves
 from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.needs import VERIFY
-from ralphloop.core.policy import HOUR, Limits, Policy, raised
+from ralphloop.core.policy import HOUR, Experiments, Limits, Policy, raised
 from ralphloop.core.run_state import Desk, Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ralphloop.text.status_block import StatusBlock
 
 _BEAT_S = 1.0
+_HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 _FRESH_S = 0.5
 _MOST_STORY_BYTES = 1 << 30  # loading it knows a closer limit
 
@@ -161,6 +162,25 @@ class Runner(msgspec.Struct, kw_only=True):
             if turn is not None:
                 turn.release()
 
+    def with_our_test(self, baseline: tuple[CheckResult, ...]) -> Steps[tuple[CheckResult, ...]]:
+        """The baseline with what a failing test of ours makes of each green check."""
+        from ralphloop.repo.checks import behaves, check_of
+        from ralphloop.repo.named import CANARY
+
+        commands, timeout = self.config.checks.commands, self.config.checks.timeout
+        root, note = self.setup.project.root, self.setup.project.directory / CANARY
+        in_a_hurry = self.checker is not None and sum(it.duration_s for it in baseline) > _HURRY_S
+        if self.policy.experiments is Experiments.OFF or in_a_hurry:
+            return baseline
+        tried = list(baseline)
+        for number, (argv, result) in enumerate(zip(commands, baseline, strict=False)):
+            if result.status == "passed" and result.report is not None:
+                check, tests = check_of(argv, timeout), list(result.report.passed)
+                try_it = partial(behaves, check, root, tests, note)
+                behaved = yield from aside(partial(_until, try_it))
+                tried[number] = msgspec.structs.replace(result, behaved=behaved)
+        return tuple(tried)
+
     def _turn(self, stopped: Callable[[Callable[[], bool]], bool]) -> Steps[KernelLock | None]:
         """The turn to run checks in a work tree with others; a wait for it is told."""
         directory, now = self.setup.project.directory, self.clock()
@@ -266,6 +286,10 @@ class Runner(msgspec.Struct, kw_only=True):
         publish(root / SESSION_VIEW, view, root=root)
         circuit = circuit_view(state.breaker, self.setup.policy)
         publish(root / CIRCUIT_VIEW, circuit, root=root)
+
+
+def _until(try_it: Callable[..., bool], gone: Callable[[], bool]) -> bool:
+    return try_it(stop=gone)
 
 
 def measure_of(setup: Setup) -> Snapshotter:

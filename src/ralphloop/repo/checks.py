@@ -24,6 +24,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +33,7 @@ import msgspec
 
 from ralphloop.config.model import Baseline
 from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
+from ralphloop.core.proof import Canary
 from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.text.durations import format_duration
 
@@ -87,7 +89,7 @@ def _run_check(
     stop: Callable[[], bool],
 ) -> CheckResult | None:
     """Run one check, a failing one twice; None where it was stopped."""
-    from ralphloop.repo.named import reporting
+    from ralphloop.repo.named import is_hidden, reporting
     from ralphloop.repo.runners import find_runner
 
     started = time.monotonic()
@@ -104,7 +106,7 @@ def _run_check(
         if results[-1].report is None:
             found = None  # perhaps it does not bear being asked to report
     first, last = results[0], results[-1]
-    if found is not None and how.is_hidden and last.status is CheckStatus.PASSED:
+    if found is not None and is_hidden(found) and last.status is CheckStatus.PASSED:
         asked = run_named(check, found, cwd, env, stop=stop)
         last = msgspec.structs.replace(last, report=asked and asked.report)
     if first is results[-1] or last.status is CheckStatus.FAILED:
@@ -139,6 +141,34 @@ def run_named(
         if ended.stopped:
             return None
         return _result(check, ended, how, time.monotonic() - started)
+
+
+def behaves(
+    check: Check,
+    cwd: Path,
+    tests: Sequence[str],
+    note: Path,
+    env: Mapping[str, str] | None = None,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Whether a failing test of ours, beside these tests, comes out failed, and the check with it.
+
+    Where it does not at the baseline, later it means nothing.  `note` is where it is remembered.
+    """
+    from ralphloop.repo.named import canary, is_hidden, placed
+    from ralphloop.repo.runners import find_runner
+
+    found = find_runner(check.argv, cwd)
+    if found is None or (bird := canary(found, tests, cwd)) is None:
+        return False
+    only = None if found.runner.select else [bird.path]
+    run = partial(run_named, check, found, cwd, env, stop=stop)
+    with placed(bird, cwd, note):
+        whole = run(files=only, whole=True, select=bird.name)
+        named = run(files=[bird.path]) if is_hidden(found) else whole
+    is_red = whole is not None and whole.status is CheckStatus.FAILED
+    return is_red and named is not None and bird.seen(named.report) is Canary.FAILED
 
 
 def _run(check: Check, how: Reporting, cwd: Path, stop: Callable[[], bool]) -> Ended:

@@ -60,13 +60,6 @@ class Reporting(Value, kw_only=True):
         """The output itself names every test."""
         return self.found is not None and self.found.runner.results in _PLAIN
 
-    @property
-    def is_hidden(self) -> bool:
-        """A script sets what would make its runner report, so that it does not."""
-        return self.found is not None and not self.found.runner.env.keys().isdisjoint(
-            self.found.env
-        )
-
     def results(self, text: str) -> Results | None:
         """What became of each test; None where nobody says."""
         if self.found is None:
@@ -96,6 +89,11 @@ class Reporting(Value, kw_only=True):
         return False
 
 
+def is_hidden(found: FoundRunner) -> bool:
+    """A script sets what would make its runner report, so that it does not."""
+    return not found.runner.env.keys().isdisjoint(found.env)
+
+
 @contextmanager
 def reporting(
     argv: Sequence[str],
@@ -123,11 +121,17 @@ def reporting(
             argv = found.on_files(only, root) if only else (*found.argv, *found.runner.last)
             given |= {"PATH": f"{root}/node_modules/.bin{os.pathsep}{env.get('PATH', os.defpath)}"}
             given |= found.env
-        runner = found.runner
-        for wanted in (runner.env, runner.apart if apart else {}, runner.select if select else {}):
+        runner, hidden = found.runner, is_hidden(found) and not apart
+        for wanted in (
+            ()
+            if hidden
+            else (runner.env, runner.apart if apart else {}, runner.select if select else {})
+        ):
             for name, value in wanted.items():
                 given[name] = _joined(name, given.get(name, ""), _filled(value, words))
-        if only is not None:
+        if select:
+            given["PYTHONDONTWRITEBYTECODE"] = "1"  # of a test that is gone in a moment
+        if only is not None and not hidden:
             given[_FILES] = json.dumps(list(only))
         yield Reporting(
             argv=tuple(word.replace("{report}", report) for word in argv),
@@ -166,6 +170,8 @@ def _own_report(found: FoundRunner, root: Path) -> str:
 
 
 # --- the canary ------------------------------------------------------------------------------
+
+CANARY = "canary"  # in our directory: the note of one that is in the work tree
 
 
 class PlacedTest(Value, kw_only=True):

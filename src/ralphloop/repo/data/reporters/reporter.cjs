@@ -145,7 +145,7 @@ if (out) {
   if (/^vitest(\.mjs)?$/.test(main) && !/^(list|bench|init)$/.test(process.argv[2] || "")) {
     if (apart) process.env.CI = process.env.CI || "true"; // or it writes missing snapshots
     if (!process.argv.some((word) => /^--reporter/.test(word))) process.argv.push("--reporter=default");
-    process.argv.push("--reporter=junit", `--outputFile.junit=${out}`);
+    process.argv.push("--reporter=junit", `--outputFile.junit=${out}`, ...(only || []));
     leaveNoTrace();
   } else {
     const load = Module._load;

@@ -1,0 +1,78 @@
+"""A run that knows its tests by name: what it keeps of them, and what it does beside the checks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ralphloop.core.model import CheckResult
+from ralphloop.core.proof import TestReport
+from ralphloop.journal.journal import Journal
+from ralphloop.journal.session import load_reports, load_session
+from tests.loop.projects import Sandbox, sandbox
+
+UNITTEST = [sys.executable, "-m", "unittest", "-q"]
+AGENT = """
+write('test_one.py', open('test_one.py').read() + f'''
+    def test_of_start_{START}(self):
+        pass
+''')
+done()
+"""
+TESTS = """\
+import unittest
+
+class T(unittest.TestCase):
+    def test_old(self):
+        pass
+"""
+
+
+def _kept(box: Sandbox) -> tuple[dict[str, TestReport], tuple[CheckResult, ...]]:
+    with Journal.open(box.root / ".ralph/journal.db", check=False) as journal:
+        latest = journal.latest_run()
+        assert latest is not None
+        session = load_session(journal, latest.id)
+        return load_reports(journal, latest.id), session.frozen.baseline
+
+
+def test_names_are_kept_once_and_numbers_with_each_iteration(tmp_path: Path) -> None:
+    """The tests a passed story leaves are what the next one is compared with."""
+    files = {"test_one.py": TESTS}
+    box = sandbox(tmp_path, AGENT, stories=2, checks=[UNITTEST], files=files)
+    done = box.run()
+    assert done.code == 0, done.text
+    reports, baseline = _kept(box)
+    names = ["test_old", "test_of_start_1", "test_of_start_2"]
+    (report,) = reports.values()
+    assert sorted(report.passed) == sorted(f"test_one.py::T::{name}" for name in names)
+    checks = [record.evidence.checks or () for record in box.records()]
+    assert [check.counts and check.counts.passed for (check,) in checks] == [2, 3]
+    assert all(check.report is None for (check,) in checks)
+    assert [result.report for result in baseline] == [None]
+
+
+def test_our_own_failing_test_is_tried_at_the_baseline_and_leaves_nothing(tmp_path: Path) -> None:
+    """Only where it comes out failed, and the check red, can its absence mean something later."""
+    swallows = ["sh", "-c", f"{sys.executable} -m unittest -q; exit 0"]
+    files = {"test_one.py": TESTS}
+    box = sandbox(tmp_path, AGENT, stories=1, checks=[UNITTEST, swallows], files=files)
+    done = box.run()
+    assert done.code == 0, done.text
+    assert [result.behaved for result in _kept(box)[1]] == [True, False]
+    assert not list(box.root.rglob("test_ralph*"))
+    assert not (box.root / ".ralph" / "canary").exists()
+    assert box.git("status", "--porcelain") == ""
+
+
+def test_a_failing_test_that_a_crash_left_is_removed_before_anything_else(tmp_path: Path) -> None:
+    """It would be dirt, and red, in the repository of somebody who went to bed."""
+    box = sandbox(tmp_path, AGENT, stories=1, checks=[UNITTEST], files={"test_one.py": TESTS})
+    assert box.run("--dry-run").code == 0
+    note = box.root / ".ralph" / "canary"
+    note.parent.mkdir(exist_ok=True)
+    note.write_text('{"path": "test_ralph1.py", "content": "1/0\\n", "name": "ralph1"}')
+    (box.root / "test_ralph1.py").write_text("1/0\n")
+    done = box.run()
+    assert done.code == 0, done.text
+    assert not (box.root / "test_ralph1.py").exists()
