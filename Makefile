@@ -100,3 +100,10 @@ mutants: $(READY) ## Which small changes of what decides and counts money does n
 
 torture: $(READY) ## Kill the supervisor at every pass of every point and 200 times at random (half an hour)
 	RALPH_TEST_EXEC=1 TORTURE_KILLS=200 $(BIN)/python -m pytest tests/loop/test_kill_anywhere.py -n auto
+
+.PHONY: dist
+
+dist: $(READY) ## Build wheel and sdist, install each into clean environments of every Python found, use them
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/python tests/install.py dist

@@ -14,6 +14,7 @@ import os
 import platform
 import shutil
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir
@@ -49,6 +50,7 @@ from ralphloop.text.plain import counted
 
 _COLOURS = {Level.OK: "green", Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
 _INDENT = 21
+_SCRIPT_BYTES = 2_000
 _MOST_PROBLEMS = 10
 _AWAKE = ("systemd-inhibit", "caffeinate")
 _NEED_SETTINGS = frozenset({"command", "scripted"})  # nothing to look for unless they are chosen
@@ -103,6 +105,9 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     """Look at everything, one by one."""
     versions = f"{__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     yield Seen("ralph", Level.OK, versions)
+    if other := _another_ralph(env):
+        fix = "type `ralphloop` instead, or put this one's directory first on PATH"
+        yield Seen("ralph", Level.WARNING, f"`ralph` on PATH is another program: {other}", fix)
     loaded, problems = check_config(project.root, env=env)
     latest, journal = _journal(project)
     yield from _repository(project, loaded.config, latest)
@@ -123,6 +128,17 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
         yield Seen("notify", Level.WARNING, words, "install it, or correct [notify] in ralph.toml")
     yield journal
     yield _lock(project, loaded.config)
+
+
+def _another_ralph(env: Mapping[str, str]) -> str:
+    """The `ralph` that a shell would start, where that is not this one; others use the name too."""
+    import shutil
+
+    found, own = shutil.which("ralph", path=env.get("PATH")), Path(sys.prefix, "bin").resolve()
+    is_ours = found is None or Path(found).resolve().parent == own
+    if is_ours or b"ralphloop" in Path(found or os.devnull).read_bytes()[:_SCRIPT_BYTES]:
+        return ""
+    return str(found)
 
 
 def _repository(project: Project, config: Config, latest: RunRecord | None) -> Iterator[Seen]:
