@@ -41,8 +41,8 @@ imports: $(READY) types
 # A test that fails is run once more, alone, before it counts: clocks and loaded machines lie.
 AGAIN = || { test $$? -eq 1 && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
-# Tests wait for processes about as long as they compute: three workers keep two cores busy.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
+# Tests wait for processes as long as they compute: two workers keep a core busy.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 2))')
 
 # Hundreds of tests start the command; where bytecode is not written, each would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -55,6 +55,7 @@ OTHERS = {
 }
 CASES = "tests/core/test_cases.py"  # for all that decides, after the others
 SLOW = ("*linear_time*", "*_properties*", "*/e2e/*")
+_FAST = "not linear and not time_grows and not memory_is_flat and not megabytes"
 
 
 class Mutant(NamedTuple):
@@ -245,7 +246,7 @@ class Slot:
         # nothing but the tests, no rewriting, and the same examples every time
         switched_off = ("cacheprovider", "xdist", "inline_snapshot", "syrupy")
         plugins = [word for name in switched_off for word in ("-p", f"no:{name}")]
-        settings = ["--assert=plain", "--hypothesis-seed=0", "-o", "timeout=0"]
+        settings = ["--assert=plain", "--hypothesis-seed=0", "-o", "timeout=0", "-k", _FAST]
         os._exit(int(pytest.main(["-x", "-q", *plugins, *settings, *tests])))
 
 

@@ -28,8 +28,13 @@ _GIT_IDENTITY = """\
     email = test@example.com
 [init]
     defaultBranch = main
+    templateDir = {template}
 [commit]
     gpgSign = false
+[maintenance]
+    auto = false
+[core]
+    fsync = none
 """
 
 
@@ -50,7 +55,9 @@ class RunRalph(Protocol):
 def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing of the person who runs the tests leaks in or gets changed."""
     home = tmp_path_factory.mktemp("home")
-    (home / ".gitconfig").write_text(_GIT_IDENTITY)
+    # Without the samples of hooks: they would be most of the files of most repositories.
+    (home / "template" / "info").mkdir(parents=True)
+    (home / ".gitconfig").write_text(_GIT_IDENTITY.format(template=home / "template"))
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("RALPH_", "CB_", "GIT_"))]:
             patch.delenv(name)
