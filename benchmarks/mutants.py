@@ -250,16 +250,22 @@ class Slot:
         os._exit(int(pytest.main(["-x", "-q", *plugins, *settings, *tests])))
 
 
-def baselines(slot: Slot, chosen: Iterable[tuple[str, ...]]) -> dict[str, float]:
+def baselines(slots: list[Slot], chosen: Iterable[tuple[str, ...]]) -> dict[str, float]:
     """CPU seconds of each test file, which has to be green without any change."""
+    todo = sorted({test for tests in chosen for test in tests})
+    free, running = list(slots), dict[int, tuple[Slot, str]]()
     taken = {}
-    for test in sorted({test for tests in chosen for test in tests}):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        _, status = os.waitpid(slot.start(None, [test], 600), 0)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    while todo or running:
+        if todo and free:
+            slot, test = free.pop(), todo.pop()
+            running[slot.start(None, [test], 600)] = slot, test
+            continue
+        pid, status, used = os.wait4(-1, 0)
+        slot, test = running.pop(pid)
         if status != 0:
             sys.exit(f"{test} is red without any change:\n{slot.output()}")
-        taken[test] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        taken[test] = used.ru_utime + used.ru_stime
+        free.append(slot)
     return taken
 
 
@@ -267,7 +273,7 @@ def survivors(
     chosen: dict[Mutant, tuple[str, ...]], slots: list[Slot], deadline: float
 ) -> tuple[list[Mutant], int]:
     """Those that no test noticed, and how many were tried before the time was over."""
-    taken = baselines(slots[0], chosen.values())
+    taken = baselines(slots, chosen.values())
     todo, free = list(reversed(chosen)), list(slots)  # money first
     running: dict[int, tuple[Slot, Mutant]] = {}
     alive: list[Mutant] = []
