@@ -69,6 +69,6 @@ def test_what_a_passed_story_took_away_is_asked_once() -> None:
 def test_stories_are_counted_by_standing() -> None:
     """One of each, and a story nobody worked on is open and fresh."""
     session = Session(run="r", state=RunState(stories=TIRED))
-    assert [session.count(standing) for standing in Standing] == [1] * len(Standing)
+    assert [session.state.count(standing) for standing in Standing] == [1] * len(Standing)
     assert session.story("nobody's") == session.story(None) == StoryState()
     assert session.story("blocked") == msgspec.structs.replace(TIRED["blocked"])

@@ -49,8 +49,8 @@ class RunState(Value, kw_only=True):
         """What is known of a story; a fresh one starts open."""
         return self.stories.get(story_id or "", StoryState())
 
-    def count(self, standing: Standing) -> int:
-        return sum(state.standing is standing for state in self.stories.values())
+    def count(self, *standings: Standing) -> int:
+        return sum(state.standing in standings for state in self.stories.values())
 
     def with_stories(self, changed: dict[str, StoryState]) -> Self:
         """The same with these stories as they are now."""
@@ -104,9 +104,6 @@ class Session(msgspec.Struct):
     def story(self, story_id: str | None) -> StoryState:
         """What is known of a story; a fresh one starts open."""
         return self.state.story(story_id)
-
-    def count(self, standing: Standing) -> int:
-        return self.state.count(standing)
 
 
 def first_state(

@@ -27,6 +27,7 @@ from ralphloop.core.events import Preflight, RunStarted
 from ralphloop.core.interventions import CircuitReset, Reopened
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit, Decision, ExitDecision
 from ralphloop.core.planning import ENDINGS, choose, unless_taken_away
+from ralphloop.core.policy import named
 from ralphloop.core.run_state import Frozen, Session, first_state
 from ralphloop.core.story_state import load_states
 from ralphloop.core.totals import spent_words
@@ -299,30 +300,25 @@ def _set_end(runner: Runner, *, continued: bool) -> None:
 def _started(runner: Runner, *, continued: bool) -> None:
     _set_end(runner, continued=continued)
     stories, totals = runner.story_list(), runner.totals()
-    config = runner.config
-    runner.emit(
-        RunStarted(
-            continued=continued,
-            project=runner.setup.project.root.name,
-            branch=runner.session.frozen.branch,
-            agent=str(config.agent.name),
-            model=config.agent.models,
-            stories=stories.total if stories else 0,
-            passed=stories.passed if stories else 0,
-            cost_usd=totals.cost_usd,
-            unpriced=totals.unpriced,
-            tokens=totals.fresh_tokens,
-            active_s=totals.active_s,
-            max_iterations=runner.limits.max_iterations,
-            max_cost_usd=runner.limits.max_cost_usd,
-            max_tokens=runner.limits.max_tokens,
-            max_time_s=runner.limits.max_time,
-            ends_at=runner.limits.ends_at,
-            reserve=runner.limits.reserve,
-            quota=runner.session.state.quota,
-            circuit=runner.session.state.breaker.circuit,
-        )
+    session, agent, limits = runner.session, runner.config.agent, runner.limits
+    started = RunStarted(
+        continued=continued,
+        project=runner.setup.project.root.name,
+        branch=session.frozen.branch,
+        agent=str(agent.name),
+        model=agent.models,
+        stories=stories.total if stories else 0,
+        passed=stories.passed if stories else 0,
+        cost_usd=totals.cost_usd,
+        unpriced=totals.unpriced,
+        tokens=totals.fresh_tokens,
+        active_s=totals.active_s,
+        ends_at=limits.ends_at,
+        reserve=limits.reserve,
+        quota=session.state.quota,
+        circuit=session.state.breaker.circuit,
     )
+    runner.emit(msgspec.structs.replace(started, **named(limits)))
     runner.publish()
 
 

@@ -276,12 +276,11 @@ class Runner(msgspec.Struct, kw_only=True):
         if record is None:
             return
         root, state = self.setup.project.root, self.session.state
-        failed = self.session.count(Standing.SET_ASIDE) + self.session.count(Standing.BLOCKED)
         view = session_view(
             record,
             state,
             stories_completed=stories.passed if stories else 0,
-            stories_failed=failed,
+            stories_failed=state.count(Standing.SET_ASIDE, Standing.BLOCKED),
         )
         publish(root / SESSION_VIEW, view, root=root)
         circuit = circuit_view(state.breaker, self.setup.policy)

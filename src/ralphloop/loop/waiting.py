@@ -39,7 +39,15 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
         runner.journal.end_wait(runner.run, now=runner.clock())  # the desk knows if it still holds
     elif pending is not None:
         decision = await _wait(runner, pending.kind, pending.reason, pending.until)
-    return decision or await _pause(runner) or await _calls(runner)
+    # Hold while a person, or the state of the machine, says so.
+    while decision is None and (paused := runner.session.desk.paused) and not runner.stop.requested:
+        until = runner.clock() + HOUR
+        decision = await _wait(runner, WaitKind.PAUSE, paused, until, while_paused=True)
+    # No more than so many starts an hour.
+    if decision is None and (free_at := runner.free_at()) is not None:
+        reason = f"{runner.config.limits.calls_per_hour} starts in the last hour"
+        decision = await _wait(runner, WaitKind.CALLS, reason, free_at)
+    return decision
 
 
 async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) -> Decision | None:
@@ -73,30 +81,12 @@ async def wait_for_agent(runner: Runner, until: float, reason: str = "") -> Deci
     return await _wait(runner, WaitKind.QUOTA, reason, until + more)
 
 
-async def _pause(runner: Runner) -> Decision | None:
-    """Hold while a person, or the state of the machine, says so."""
-    while runner.session.desk.paused and not runner.stop.requested:
-        reason = runner.session.desk.paused
-        until = runner.clock() + HOUR
-        if decision := await _wait(runner, WaitKind.PAUSE, reason, until, while_paused=True):
-            return decision
-    return None
-
-
 async def hold(runner: Runner, reason: str) -> Decision | None:
     """Wait a little for something that is wrong to be put right, and say what it is."""
     left = time_left(runner.limits, runner.totals(), runner.clock())
     until = runner.clock() + min(_LOOK_AGAIN_S, left[0] if left else _LOOK_AGAIN_S)
     said, runner.held_for = runner.held_for, reason
     return await _wait(runner, WaitKind.PAUSE, reason, until, aloud=reason != said)
-
-
-async def _calls(runner: Runner) -> Decision | None:
-    """No more than so many starts an hour."""
-    if (until := runner.free_at()) is None:
-        return None
-    reason = f"{runner.config.limits.calls_per_hour} starts in the last hour"
-    return await _wait(runner, WaitKind.CALLS, reason, until)
 
 
 async def _wait(
