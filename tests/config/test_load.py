@@ -66,6 +66,12 @@ gate = "dual"
 [git]
 commit = "story"
 scope = "repository"
+[sandbox]
+mode = "off"
+network = "open"
+write = []
+hide = []
+git = "read-only"
 [stories]
 prd = "prd.json"
 [session]

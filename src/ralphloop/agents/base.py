@@ -18,6 +18,7 @@ from ralphloop.config.model import AgentSection
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import Value
 from ralphloop.errors import Finding, InputError
+from ralphloop.proc.sandbox import Box
 
 
 class AgentRequest(Value, kw_only=True):
@@ -35,6 +36,7 @@ class AgentRequest(Value, kw_only=True):
     resume: str | None = None  # the conversation to go on with
     max_turns: int = 0
     budget_usd: float | None = None
+    box: Box | None = None  # what it is confined to
     tools: bool = True  # False: a question only, where the agent can be started so
 
     @property
@@ -52,7 +54,8 @@ class AgentRequest(Value, kw_only=True):
     def launch(self, argv: Sequence[str], env: Mapping[str, str], reader: str) -> Launch:
         """This start, by these words; the prompt goes over stdin alone."""
         stdin = self.prompt.encode("utf-8", "replace")
-        return Launch(tuple(argv), env, stdin=stdin, cwd=self.cwd, reader=reader, mark=self.mark)
+        words, box = tuple(argv), self.box
+        return Launch(words, env, stdin, cwd=self.cwd, reader=reader, mark=self.mark, box=box)
 
 
 def mark_of(run_id: str, iteration: int) -> str:
@@ -69,6 +72,7 @@ class Launch(NamedTuple):
     cwd: Path
     reader: str  # name of the reader for its output
     mark: str
+    box: Box | None = None
 
 
 class Cause(StrEnum):

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -27,7 +25,7 @@ import msgspec
 
 from ralphloop.agents.base import AgentRequest, Inquiry
 from ralphloop.agents.declared import Declaration, DeclaredAgent, Login, Words
-from ralphloop.agents.environment import ask, find_program, withheld_keys
+from ralphloop.agents.environment import ask, find_program, is_boxed, withheld_keys
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import Finding, Level
@@ -42,6 +40,12 @@ _CLAUDE = Declaration(
     install="npm install -g @anthropic-ai/claude-code, or set agent.binary in ralph.toml",
     tested=("2.0.76", "2.1"),
     login=Login(fix="run `claude` once and log in"),
+    home=("~/.claude", "~/.claude.json"),
+    writes=(
+        *(f"~/.claude/{name}/" for name in ("projects", "sessions", "session-env", "todos")),
+        *(f"~/.claude/{name}/" for name in ("shell-snapshots", "debug", "file-history", "tasks")),
+        *("~/.claude/statsig/", "~/.claude/.credentials.json"),
+    ),
     # Unless the user says otherwise: no side traffic, startup failures as a result line, no work
     # that outlives the answer, and a stream that falls silent is retried after two minutes.
     env={
@@ -52,7 +56,6 @@ _CLAUDE = Declaration(
     },
 )
 _SMALLEST_BUDGET_USD = 0.01
-_SANDBOX_WORDS = ("IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP")
 _OUTER_SANDBOX = (
     "if this machine is itself a sandbox that may be lost, "
     'say so in ralph.toml: agent.env = { IS_SANDBOX = "1" }'
@@ -93,12 +96,6 @@ _DENIED = (
     *(f"Read(~/{place})" for place in _PLACES_DENIED),
     *("Read(**/.env)", "Read(**/.env.*)", "Edit(.ralph/**)", "Edit(.git/**)"),
 )
-_SANDBOX = {
-    "enabled": True,
-    "failIfUnavailable": True,
-    "autoAllowBashIfSandboxed": True,
-    "allowUnsandboxedCommands": False,
-}
 
 
 class ClaudeAgent(DeclaredAgent):
@@ -108,7 +105,7 @@ class ClaudeAgent(DeclaredAgent):
         program = find_program(self.program(request.config), env, request.cwd)
         unknown = _unknown_flags(_usage_of(program or "", env))
         yield from self.it.start
-        for flag in _flags(request, env):
+        for flag in _flags(request):
             if unknown.isdisjoint(flag[:1]):
                 yield from flag
         yield from request.config.args
@@ -117,20 +114,9 @@ class ClaudeAgent(DeclaredAgent):
         return (name,)  # in the settings, whatever it is
 
     def refusals(self, safety: Safety, env: Mapping[str, str]) -> Iterator[Finding]:
-        if safety is Safety.MINIMAL and os.geteuid() == 0 and not _in_sandbox(env):
+        if safety is Safety.MINIMAL and os.geteuid() == 0 and not is_boxed(env):
             message = "Claude Code does not skip permission prompts for root"
             yield Finding(Level.ERROR, message, f'use safety = "moderate", or, {_OUTER_SANDBOX}')
-
-    def said_aloud(self, inquiry: Inquiry, env: Mapping[str, str]) -> Iterator[Finding]:
-        yield from super().said_aloud(inquiry, env)
-        if inquiry.config.safety is not Safety.STRICT or _in_sandbox(env):
-            return
-        missing = [name for name in ("bwrap", "socat") if not shutil.which(name)]
-        if missing and sys.platform == "linux":
-            lacking = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
-            message = f'safety = "strict" needs a sandbox: {lacking}'
-            fix = f"install bubblewrap and socat with your package manager, or {_OUTER_SANDBOX}"
-            yield Finding(Level.ERROR, message, fix)
 
     def answers(
         self, inquiry: Inquiry, program: str, env: Mapping[str, str], version: str
@@ -154,7 +140,7 @@ class ClaudeAgent(DeclaredAgent):
             yield Finding(Level.ERROR, "claude is not logged in", fix)
 
 
-def _flags(request: AgentRequest, env: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+def _flags(request: AgentRequest) -> Iterator[tuple[str, ...]]:
     yield ("--include-partial-messages",)
     yield "--setting-sources", "user,project"
     yield request.conversation
@@ -169,14 +155,9 @@ def _flags(request: AgentRequest, env: Mapping[str, str]) -> Iterator[tuple[str,
     if request.config.safety is Safety.MINIMAL:
         yield ("--dangerously-skip-permissions",)
         return
-    yield "--settings", str(_write_settings(request, sandboxed=_in_sandbox(env)))
+    yield "--settings", str(_write_settings(request))
     # Nobody is there to be asked; said so, the model is told not to try again.
     yield "--permission-prompts", "none"
-
-
-def _in_sandbox(env: Mapping[str, str]) -> bool:
-    """Somebody said that the whole machine is one."""
-    return any(env.get(word) == "1" for word in _SANDBOX_WORDS)
 
 
 class _AuthStatus(msgspec.Struct):
@@ -193,22 +174,19 @@ def _is_logged_out(program: str, env: Mapping[str, str]) -> bool:
     return status is not None and status.loggedIn is False
 
 
-def _settings_for(config: AgentSection, *, sandboxed: bool) -> dict[str, object]:
-    """The settings of `moderate` or `strict`; `sandboxed`: the machine around us is one."""
-    tools = (*_TOOLS, *config.allow)
+def _settings_for(config: AgentSection) -> dict[str, object]:
+    """The settings of `moderate` or `strict`, which runs in a sandbox of ours or not at all."""
+    tools = ("Bash", *_TOOLS, *config.allow)
     if config.safety is not Safety.STRICT:
-        return {"permissions": {"allow": ["Bash", *tools, *_NETWORK_TOOLS]}}
-    if sandboxed:
-        return {"permissions": {"allow": ["Bash", *tools], "deny": _DENIED}}
-    # Bash is let through by the sandbox alone: outside of it nothing runs.
-    return {"permissions": {"allow": tools, "deny": _DENIED}, "sandbox": _SANDBOX}
+        return {"permissions": {"allow": [*tools, *_NETWORK_TOOLS]}}
+    return {"permissions": {"allow": tools, "deny": _DENIED}}
 
 
-def _write_settings(request: AgentRequest, *, sandboxed: bool) -> Path:
+def _write_settings(request: AgentRequest) -> Path:
     """Put the settings file where the agent is told to look; unchanged files are not touched."""
     directory, safety = request.settings_dir, request.config.safety
     path = directory / f"claude-{safety}.json"
-    settings = msgspec.json.encode(_settings_for(request.config, sandboxed=sandboxed))
+    settings = msgspec.json.encode(_settings_for(request.config))
     data = msgspec.json.format(settings, indent=2) + b"\n"
     try:
         if path.read_bytes() == data:

@@ -9,6 +9,8 @@
     keys = ["OPENAI_API_KEY"]            # worth a note where they are set but not passed on
     install = "npm install -g @openai/codex"
     tested = ["0.166"]
+    home = ["~/.codex"]                  # what it keeps there: hidden from checks; optional
+    writes = ["~/.codex/sessions/"]      # what of it a sandbox lets it write; "/": made if missing
     note = "…"                           # said at the start at every level, optional
     allow = ["--allow={server}.{tool}"]  # a tool of an MCP server, mcp__server__tool; optional
     [safety]                             # what {safety} becomes; a level left out is refused
@@ -16,6 +18,7 @@
     moderate = []
     strict = []
     asking = ["--read-only"]             # instead, where it is only asked something; optional
+    boxed = ["--no-sandbox"]             # instead of moderate and strict, in a sandbox of ours
     [env]                                # defaults for its environment
     NO_UPDATE = "1"
     [login]                              # optional: how to log in, and whether somebody did
@@ -48,6 +51,7 @@ from ralphloop.agents.environment import (
 )
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
+from ralphloop.proc.sandbox import BOXED
 
 Words = tuple[str, ...]
 _MCP_TOOL = re.compile(r"mcp__(?P<server>[\w-]{1,100}?)__(?P<tool>[\w-]{1,100})")
@@ -58,8 +62,12 @@ class _SafetyFlags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     moderate: Words | None = None
     strict: Words | None = None
     asking: Words | None = None
+    boxed: Words | None = None
 
-    def of(self, level: Safety) -> Words | None:
+    def of(self, level: Safety, env: Mapping[str, str] | None = None) -> Words | None:
+        """The flags of a level; in a sandbox of ours an agent needs none of its own."""
+        if env and env.get(BOXED) == "1" and self.boxed is not None and level != Safety.MINIMAL:
+            return self.boxed
         flags: Words | None = getattr(self, level.value)
         return flags
 
@@ -90,6 +98,8 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     tested: Words = ()
     note: str = ""
     allow: Words = ()
+    home: Words = ()
+    writes: Words = ()
     safety: _SafetyFlags = _SafetyFlags()
     env: dict[str, str] = {}
     login: Login | None = None
@@ -132,7 +142,7 @@ class DeclaredAgent:
         config, flags, resume = request.config, self.it.safety, request.resume
         asking = None if request.tools else flags.asking
         allowed = (word for name in config.allow for word in self.allowing(name))
-        usual = (*(flags.of(config.safety) or ()), *allowed)
+        usual = (*(flags.of(config.safety, env) or ()), *allowed)
         lists: dict[str, Words] = {
             "{safety}": asking if asking is not None else usual,
             "{model}": tuple(
@@ -152,7 +162,7 @@ class DeclaredAgent:
     def refusals(self, safety: Safety, env: Mapping[str, str]) -> Iterator[Finding]:
         """Why it is not started at this level of safety."""
         flags = self.it.safety
-        if flags.of(safety) is None:
+        if flags.of(safety, env) is None:
             known = ", ".join(level for level in Safety if flags.of(level) is not None)
             message = f'{self.name} cannot be run with safety = "{safety}"'
             yield Finding(Level.ERROR, message, f"what it knows: {known}")
@@ -231,6 +241,16 @@ def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent 
 def declared_names(directories: Sequence[Path] = ()) -> tuple[str, ...]:
     """Names of all declared agents."""
     return tuple(sorted({file.stem for file in _declarations(directories)}))
+
+
+def declared_homes() -> Iterator[str]:
+    """What the agents that come with us keep in the home directory."""
+    from ralphloop.agents.claude import AGENT
+
+    yield from AGENT.it.home
+    for name in declared_names():
+        declared = load_declared(name)
+        yield from declared.it.home if declared else ()
 
 
 def _declarations(directories: Sequence[Path]) -> Iterator[Path]:

@@ -20,6 +20,7 @@ from ralphloop.config.model import AgentSection
 from ralphloop.errors import Finding, Level
 from ralphloop.proc.process_table import MARK_VARIABLE
 from ralphloop.proc.run import Ended, Output, run_command
+from ralphloop.proc.sandbox import BOXED
 from ralphloop.repo.git import OTHER_REPOSITORY
 
 API_KEYS = frozenset(
@@ -30,6 +31,7 @@ API_KEYS = frozenset(
     )
 ) | {"ANTHROPIC_AUTH_TOKEN"}
 
+_SANDBOX_WORDS = ("IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP")
 _PATIENCE_S = 20.0
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
 _PARENT_SESSION = re.compile(
@@ -71,6 +73,16 @@ def agent_environment(
         # Not theirs to change: it is how everything the agent starts is found again.
         MARK_VARIABLE: request.mark,
     }
+
+
+def outer_sandbox(env: Mapping[str, str]) -> str:
+    """The word by which somebody says that the whole machine is a sandbox; empty: nobody does."""
+    return next((word for word in _SANDBOX_WORDS if env.get(word) == "1"), "")
+
+
+def is_boxed(env: Mapping[str, str]) -> bool:
+    """True for an agent in a box of ours, or on a machine that is one: its own is not needed."""
+    return env.get(BOXED) == "1" or bool(outer_sandbox(env))
 
 
 def withheld_keys(

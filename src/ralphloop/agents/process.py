@@ -29,6 +29,7 @@ from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.proc.child import Child, Clocks, FileProbe, StallWatch
 from ralphloop.proc.process_table import Proc, name_of
+from ralphloop.proc.sandbox import exit_code_of, in_words, refused_paths
 from ralphloop.proc.steps import StopSignal
 from ralphloop.proc.tree import (
     AT_ONCE,
@@ -87,10 +88,11 @@ async def run_agent(
     adopting = rules.adopt_orphans and become_subreaper()
     strangers = children_now() if adopting else frozenset[int]()
     try:
-        child = Child(launch.argv, cwd=launch.cwd, env=launch.env)
+        child = _started(launch)
     except (OSError, ValueError) as error:
         return _never_started(launch, reader, sink, error)
-    tree = ProcessTree(child.pid, launch.mark, strangers=strangers, adopting=adopting)
+    boxed = launch.box is not None
+    tree = ProcessTree(child.pid, launch.mark, strangers=strangers, adopting=adopting, boxed=boxed)
     run = _Run(launch, child, tree, reader, sink, rules, stop, on_event)
     try:
         on_start(child.pid, tree.started)
@@ -98,6 +100,14 @@ async def run_agent(
         return run.finished(time.monotonic() - began)
     finally:
         run.leave_nothing_behind()
+
+
+def _started(launch: Launch) -> Child:
+    """The process, in its box where it has one."""
+    if launch.box is None:
+        return Child(launch.argv, cwd=launch.cwd, env=launch.env)
+    argv, env = launch.box.start(launch.argv, launch.cwd, launch.env)
+    return Child(argv, cwd=launch.cwd, env=env)
 
 
 def _never_started(launch: Launch, reader: Reader, sink: Transcript, error: Exception) -> Finished:
@@ -140,6 +150,7 @@ class _Run:
         self._cause, self._words = Cause.NONE, ""
         self._leftovers: tuple[str, ...] = ()
         self._everybody = partial(tree.members, thorough=True)
+        self._refused: dict[str, None] = {}
         self._is_over = False  # it has exited, and nobody of its tree is left
         self._readers: list[asyncio.Task[None]] = []
 
@@ -233,7 +244,8 @@ class _Run:
             await asyncio.wait_for(self._child.exited(), 1.0)
 
     async def _end_all(self, stages: Stages) -> None:
-        await run_stopping(stopping(self._everybody, stages, lambda: self._stop.at_once))
+        hurry, spares = (lambda: self._stop.at_once), self._tree.spares
+        await run_stopping(stopping(self._everybody, stages, hurry, spares))
 
     async def _hear_last_words(self) -> None:
         """Read what is still in the pipes; whoever else holds them open is not waited for."""
@@ -257,8 +269,9 @@ class _Run:
         self._tree.close()
 
     def finished(self, duration_s: float) -> Finished:
+        code = self._child.exit_code
         end = ProcessEnd(
-            exit_code=self._child.exit_code,
+            exit_code=code if self._launch.box is None else exit_code_of(code),
             timed_out=self._cause is Cause.WALL_CLOCK,
             stalled=self._cause is Cause.STALLED,
             interrupted=self._cause is Cause.REQUESTED,
@@ -267,6 +280,9 @@ class _Run:
         )
         stderr, now = self._stderr.value(), local_time(time.time(), self._launch.env)
         response = self._reader.finish(exit_code=end.exit_code, stderr=stderr, now=now)
+        if refused := in_words(list(self._refused)):
+            warnings = (*response.warnings, *refused)
+            response = msgspec.structs.replace(response, warnings=warnings)
         if self._cause is Cause.FATAL:
             response = msgspec.structs.replace(response, outcome=Outcome.FATAL, reason=self._words)
         return Finished(
@@ -293,6 +309,7 @@ class _Run:
     def _pass_out(self, clean: bytes) -> None:
         if clean:
             self._sink.out(clean)
+            self._look_for_refusals(clean)
         for event in self._reader.feed(clean) if clean and self._listening else ():
             self._last_step = time.monotonic()
             self._on_event(event)
@@ -300,7 +317,14 @@ class _Run:
     def _pass_err(self, clean: bytes) -> None:
         if clean:
             self._sink.err(clean)
+            self._look_for_refusals(clean)
             self._stderr.add(clean.decode("utf-8", "replace"))
+
+    def _look_for_refusals(self, clean: bytes) -> None:
+        """What the sandbox kept it from writing, by its own words."""
+        box = self._launch.box
+        if box is not None and (b"Read-only file system" in clean or b"EROFS" in clean):
+            self._refused |= dict.fromkeys(refused_paths(clean.decode("utf-8", "replace"), box))
 
     def _raise_reading_errors(self) -> None:
         for task in self._readers:

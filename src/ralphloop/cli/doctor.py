@@ -32,11 +32,19 @@ from ralphloop.agents.prices import cost_problems
 from ralphloop.cli import output
 from ralphloop.cli.given import json_option
 from ralphloop.config.load import Loaded, check_config
-from ralphloop.config.model import AgentSection, CommitPolicy, Config, Scope
+from ralphloop.config.model import (
+    AgentSection,
+    CommitPolicy,
+    Config,
+    Safety,
+    SandboxMode,
+    Scope,
+)
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryError
 from ralphloop.journal.lock import live_holder, tree_holder
 from ralphloop.journal.records import RunRecord
+from ralphloop.loop.prepare import open_repository
 from ralphloop.night.look import reading, story_file
 from ralphloop.notify.notifier import unsendable
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, find_project, relative
@@ -121,6 +129,7 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
     stories, seen = _stories(project, loaded.config)
     yield from seen
     yield from _checks(project, loaded.config, stories, env)
+    yield _sandbox(project, loaded.config, env)
     for finding in _agents(project, loaded, env):
         yield Seen("agent", *finding[:3], code=ExitCode.AGENT_UNAVAILABLE)
     yield from _awake(loaded.config)
@@ -200,6 +209,30 @@ def _checks(
         if program and not find_program(program, env, project.root):
             message = f"verify of {label(story.id)}: {program} was not found"
             yield Seen("checks", Level.WARNING, message, "unless the story itself makes it")
+
+
+def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Seen:
+    """Whether a box works here, by trying one around `true`; nothing of the project is started."""
+    from ralphloop.loop.confine import NoSandbox, check_box, tried
+
+    strict = config.agent.safety is Safety.STRICT
+    demanded = strict or config.sandbox.mode is SandboxMode.ON
+    try:
+        repo = open_repository(project.root)
+        reason, fix = tried(check_box(config, project, repo, env), project.root)
+    except NoSandbox as error:
+        reason, fix = error.message, error.next_step
+    except RalphError as error:
+        return Seen("sandbox", Level.ERROR, error.message, error.next_step, error.exit_code)
+    if reason:
+        wanted = config.sandbox.mode is SandboxMode.AUTO
+        level = Level.ERROR if demanded else Level.WARNING if wanted else Level.INFO
+        return Seen("sandbox", level, f"none works here: {reason}", fix)
+    mode = "on, because of safety" if strict else f"mode = {config.sandbox.mode}"
+    if not demanded and config.sandbox.mode is SandboxMode.OFF:
+        fix = '[sandbox] mode = "auto" confines the agent, the checks and git\'s hooks'
+        return Seen("sandbox", Level.INFO, "bubblewrap works here and is not used", fix)
+    return Seen("sandbox", Level.OK, f"bubblewrap works ({mode})")
 
 
 def _awake(config: Config) -> Iterator[Seen]:

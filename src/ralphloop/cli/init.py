@@ -15,6 +15,7 @@ import json
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -29,8 +30,9 @@ from ralphloop.agents.environment import find_program
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.config.load import DEFAULT, check_config, user_file
-from ralphloop.config.model import AgentName
+from ralphloop.config.model import AgentName, Config
 from ralphloop.config.values import toml_value
+from ralphloop.core.model import CheckStatus
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, InputError, RepositoryError, UsageError
 from ralphloop.night.look import story_file
@@ -42,6 +44,7 @@ from ralphloop.stories.source import load
 from ralphloop.text.plain import counted
 
 COST_CAP_USD = 20.0
+_TRIED_S = 60.0  # for all checks together, in the sandbox
 _row = partial(output.row, width=10)
 _GITIGNORE = ".gitignore"
 _PROMPT = "PROMPT.md"
@@ -111,12 +114,17 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool) -> int
     detected = detect(root, directories=(own.parent / "stacks",) if own else ())
     name = _choose_agent(root, agent)
     keys, why_capped = _paid_by_use(root, name, os.environ)
-    planned = _planned(root, detected, stories, name, keys, COST_CAP_USD if why_capped else 0.0)
     output.emit_lines(_found(root, detected, name, why_capped))
     asking = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     if asking and not click.confirm(f"Set up ralph in {root}?", default=True, err=True):
         output.emit_lines(["Nothing was written."])
         return ExitCode.COMPLETE
+    boxed = ""
+    if overwrite or not (root / CONFIG_NAME).exists():
+        boxed, words = _tried_sandbox(root, detected)
+        output.emit_lines(_row("sandbox", words))
+    cap = COST_CAP_USD if why_capped else 0.0
+    planned = _planned(root, detected, stories, name, keys, cap, boxed)
     written = [each for each in planned if _settle(root, each, asking=asking, overwrite=overwrite)]
     names = [str(each.path.relative_to(root)) for each in written]
     if listed := stories.there:
@@ -179,6 +187,7 @@ def _planned(
     agent: str,
     keys: tuple[str, ...],
     max_cost_usd: float,
+    boxed: str,
 ) -> list[Planned]:
     """Everything that would be written, in order."""
     render = _renderer()
@@ -189,6 +198,7 @@ def _planned(
         keys=keys,
         checks=detected.checks,
         max_cost_usd=max_cost_usd,
+        boxed=boxed,
         prd=stories.name,
     )
     documents = tuple(name for name in _DOCUMENTS if (root / name).is_file())
@@ -201,6 +211,32 @@ def _planned(
         planned += [Planned(root / stories.name, sample, remark, replaceable=False)]
     ignored = ignoring(_read(root / _GITIGNORE))
     return [*planned, Planned(root / _GITIGNORE, ignored, grows=True)]
+
+
+def _tried_sandbox(root: Path, detected: Detected) -> tuple[str, str]:
+    """The mode that works here, empty for none, and why: the checks are run inside, once."""
+    from ralphloop.loop.confine import NoSandbox, check_box, tried
+    from ralphloop.loop.prepare import open_repository
+    from ralphloop.repo.checks import check_of, run_checks
+
+    try:
+        box = check_box(Config(), Project(root), open_repository(root), os.environ)
+        reason, fix = tried(box, root)
+    except NoSandbox as error:
+        reason, fix = error.message, error.next_step
+    except RepositoryError as error:
+        reason, fix = error.message, ""
+    if reason:
+        return "", f"none works here: {reason}{f' ({fix})' if fix else ''}"
+    until = time.monotonic() + _TRIED_S
+    checks = [check_of(argv, _TRIED_S, box) for argv in detected.checks]
+    results = run_checks(checks, root, stop=lambda: time.monotonic() >= until)
+    red = [it.name for it in results if it.status is CheckStatus.FAILED]
+    if red or len(results) < len(checks):
+        which = red[0] if red else checks[len(results)].name
+        return "", f'not used: {which} is not green inside; try [sandbox] mode = "auto" later'
+    proven = ", and the checks are green inside" if checks else ""
+    return "auto", f"the agent, the checks and git's hooks are confined{proven}"
 
 
 def ignoring(before: bytes) -> bytes:

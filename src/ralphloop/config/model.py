@@ -38,6 +38,7 @@ class Form(StrEnum):
     COMMANDS = "commands"
     WORDS = "words"
     VARIABLES = "variables"
+    NETWORK = "network"
 
 
 # Upper bounds keep every value printable and every timer within what the system can count.
@@ -51,6 +52,7 @@ Argv = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.ARGV})]
 Commands = Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(extra={"form": Form.COMMANDS})]
 Words = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.WORDS})]
 Variables = Annotated[dict[str, str], msgspec.Meta(extra={"form": Form.VARIABLES})]
+Network = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.NETWORK})]
 Limit = Annotated[int, msgspec.Meta(ge=0, le=_BILLION)]
 Threshold = Annotated[int, msgspec.Meta(ge=1, le=_BILLION)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=_BILLION)]
@@ -97,6 +99,17 @@ class Baseline(StrEnum):
 class CommitPolicy(StrEnum):
     STORY = "story"
     NEVER = "never"
+
+
+class SandboxMode(StrEnum):
+    OFF = "off"
+    AUTO = "auto"  # where there is one; said once where there is none
+    ON = "on"  # or no run
+
+
+class GitAccess(StrEnum):
+    READ_ONLY = "read-only"  # ralph commits, the agent does not
+    GUARDED = "guarded"  # all but hooks and configuration
 
 
 class Scope(StrEnum):
@@ -212,6 +225,14 @@ class GitSection(Section):
     scope: Scope = Scope.REPOSITORY  # what is measured, committed and cleaned up
 
 
+class SandboxSection(Section):
+    mode: SandboxMode = SandboxMode.OFF
+    network: Network = ("open",)  # open, none, or the addresses that can be reached: "host:port"
+    write: Words = ()  # directories besides the work tree, such as caches
+    hide: Words = ()  # besides keys, browsers, other projects and what ralph keeps of its own
+    git: GitAccess = GitAccess.READ_ONLY
+
+
 class StoriesSection(Section):
     prd: FileName = "prd.json"
 
@@ -249,6 +270,7 @@ class Config(Section):
     circuit: CircuitSection = CircuitSection()
     exit: ExitSection = ExitSection()
     git: GitSection = GitSection()
+    sandbox: SandboxSection = SandboxSection()
     stories: StoriesSection = StoriesSection()
     session: SessionSection = SessionSection()
     learning: LearningSection = LearningSection()

@@ -34,6 +34,8 @@ _TYPE_WORDS = {
 _TYPE = re.compile(r"`(\w+)`")
 _SHARE = re.compile(r"(\d{1,2}) ?%", re.ASCII)
 _ITEM = re.compile(r" - at `\$\[(\d+)\].*")
+_ADDRESS = re.compile(r"(?:[\w.-]{1,253}|\[[0-9a-f:.]{2,45}\]):\d{1,5}", re.ASCII)
+_MOST_ADDRESSES = 32
 
 
 def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
@@ -88,8 +90,8 @@ def _prepare(form: Form | None, raw: object, *, from_text: bool) -> object:
             if isinstance(raw, str | int | float) and not isinstance(raw, bool):
                 return parse_duration(raw)
             raise ValueError(f'expected a duration such as "15m" or "1h30m", got {shown(raw)}')
-        case Form.SHARE:
-            return _share(raw)
+        case Form.SHARE | Form.NETWORK:
+            return _share(raw) if form is Form.SHARE else _network(raw)
         case Form.CLOCK if text is not None:
             return text.strip() and parse_clock(text)
         case Form.COMMANDS:
@@ -110,6 +112,20 @@ def _share(raw: object) -> float:
     if isinstance(raw, str) and (found := _SHARE.fullmatch(raw.strip())):
         return int(found[1]) / 100
     raise ValueError(f'expected a share below 100% such as "20%", got {shown(raw)}')
+
+
+def _network(raw: object) -> object:
+    """One word for all of it or nothing, or the addresses that can be reached."""
+    raw = raw.replace(",", " ").split() if isinstance(raw, str) else raw
+    if not isinstance(raw, list | tuple) or list(raw) in (["open"], ["none"]):
+        return raw
+    for address in raw:
+        if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
+            wanted = 'expected "open", "none" or addresses such as "api.anthropic.com:443"'
+            raise ValueError(f"{wanted}, got {shown(address)}")
+    if not 0 < len(raw) <= _MOST_ADDRESSES:
+        raise ValueError(f"expected 1 to {_MOST_ADDRESSES} addresses, got {len(raw)}")
+    return raw
 
 
 def _commands(raw: object) -> object:
@@ -180,6 +196,8 @@ def toml_line(setting: Setting, value: object) -> str:
         return f'{setting.key} = "{exact_duration(value)}"'
     if setting.form is Form.SHARE and isinstance(value, float):
         return f'{setting.key} = "{value:.0%}"' if value else f'{setting.key} = ""'
+    if setting.form is Form.NETWORK and value in (("open",), ("none",)):
+        return f'{setting.key} = "{value[0]}"'
     return f"{setting.key} = {toml_value(value)}"
 
 

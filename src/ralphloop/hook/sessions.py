@@ -25,6 +25,7 @@ from ralphloop.journal.holder import Holder, active_lease
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SESSION_HOURS
 from ralphloop.journal.records import RunRecord, RunStatus
+from ralphloop.loop.confine import confine
 from ralphloop.loop.loop import not_again
 from ralphloop.loop.open import make_directory, open_runner, run_to_hold
 from ralphloop.loop.prepare import Setup
@@ -59,7 +60,10 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
             f" {asked.command(name='cancel-ralph')} to end it.",
         )
     make_directory(project.directory)
+    setup = confine(setup)
     run, said = run_to_hold(setup, now), list[str]()
+    if setup.check_box is not None:
+        said.append(f"{setup.confined}.")
     with held(project, session, run) as turns, Journal.open(project.journal) as journal:
         turn = _opened(setup, journal, run, asked, said)
         turns.append(turn)

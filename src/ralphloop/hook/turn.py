@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ralphloop.atomic import write_atomic
-from ralphloop.config.model import Config
+from ralphloop.config.model import Config, Safety, SandboxMode
 from ralphloop.core.model import CheckResult, CheckStatus, Decision, Value
 from ralphloop.errors import RalphError
 from ralphloop.hook.answer import Answer, told
@@ -178,6 +178,10 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
     known = ledger.repository
     repo = Repository.at(known) if known else open_repository(call.project.root)
     setup = assemble(options, call.project, config, _stories(call.project, record), repo)
+    if config.sandbox.mode is not SandboxMode.OFF or config.agent.safety is Safety.STRICT:
+        from ralphloop.loop.confine import confine
+
+        setup = confine(setup)
     session = load_session(journal, record.id)
     patience = Patience(session.frozen.baseline, slow=ledger.slow_checks)
     runner = Runner(

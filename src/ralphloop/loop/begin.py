@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.config.model import Context
+from ralphloop.config.model import Context, GitAccess
 from ralphloop.core.events import AgentChanged, IterationStarted
 from ralphloop.core.iteration import Carried, PromptSize, Start
 from ralphloop.core.model import Circuit, Value
@@ -187,6 +187,7 @@ def brief(
         instructions=setup.instructions,
         plain=story is None,
         in_session=bool(setup.options.session),
+        boxed=bool(setup.agent_boxes) and setup.config.sandbox.git is GitAccess.READ_ONLY,
         failure=state.failure,
         findings=state.findings,
         nudge=_nudge(session),

@@ -51,6 +51,7 @@ from ralphloop.journal.session import (
     reports_key,
     save_part,
 )
+from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import EndedRun, end_run
 from ralphloop.loop.loop import run_loop
@@ -81,6 +82,8 @@ async def run_session(
 
     directory, now = setup.project.directory, time.time()
     make_directory(directory)
+    setup = confine(setup)
+    tell(f"{setup.confined}.")
     run = run_to_hold(setup, now)
     with (
         RunLock.acquire(directory, run=run, now=now, shared=setup.shares) as lock,
@@ -420,7 +423,7 @@ def look_at_agents(runner: Runner, report: PreflightReport) -> None:
     env, seen = setup.options.env, set[str]()
     for member in setup.crew:
         if member.name not in seen:
-            inquiry = Inquiry(member.config, setup.project.root, env)
+            inquiry = Inquiry(member.config, setup.project.root, setup.env_for(member))
             report.heed(member.agent.check(inquiry), None if seen else AgentUnavailable)
         seen.add(member.name)
         report.heed(cost_problems(member.name, member.config, env, limited=limited))

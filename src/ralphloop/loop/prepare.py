@@ -19,6 +19,7 @@ from ralphloop.core.policy import Mode, Policy
 from ralphloop.core.story import Story
 from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
+from ralphloop.proc.sandbox import BOXED, Box
 from ralphloop.project import Project, agent_directories, find_project, relative
 from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.repo.work_tree import Repository
@@ -64,6 +65,14 @@ class Setup(Value, kw_only=True):
     instructions: str
     crew: tuple[Member, ...]  # the agent, and those that may take over
     own: OwnFiles
+    agent_boxes: Mapping[str, Box] = msgspec.field(default_factory=dict)  # by the agent's name
+    check_box: Box | None = None
+    confined: str = ""  # what is confined and what is not, in words
+
+    def env_for(self, member: Member) -> Mapping[str, str]:
+        """What an agent inherits, and whether it is told of a sandbox around it."""
+        env = {name: value for name, value in self.options.env.items() if name != BOXED}
+        return {**env, BOXED: "1", "IS_SANDBOX": "1"} if member.name in self.agent_boxes else env
 
     @property
     def shares(self) -> bool:

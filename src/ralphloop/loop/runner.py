@@ -145,9 +145,10 @@ class Runner(msgspec.Struct, kw_only=True):
         from ralphloop.repo.checks import Check, check_of, run_checks
 
         timeout = self.config.checks.timeout
-        wanted = [check_of(argv, timeout) for argv in commands]
+        box = self.setup.check_box
+        wanted = [check_of(argv, timeout, box) for argv in commands]
         if verify:
-            wanted.append(Check(name=VERIFY, argv=tuple(verify), timeout_s=timeout))
+            wanted.append(Check(name=VERIFY, argv=tuple(verify), timeout_s=timeout, box=box))
         run = partial(self.checker or run_checks, wanted, self.setup.project.root)
 
         def stopped(gone: Callable[[], bool]) -> bool:
@@ -175,7 +176,7 @@ class Runner(msgspec.Struct, kw_only=True):
         tried = list(baseline)
         for number, (argv, result) in enumerate(zip(commands, baseline, strict=False)):
             if result.status == "passed" and result.report is not None:
-                check, tests = check_of(argv, timeout), list(result.report.passed)
+                check, tests = check_of(argv, timeout, self.setup.check_box), list(result.report.passed)
                 try_it = partial(behaves, check, root, tests, note)
                 behaved = yield from aside(partial(_until, try_it))
                 tried[number] = msgspec.structs.replace(result, behaved=behaved)

@@ -165,7 +165,7 @@ class _Conversation:
                 if process.poll() is None:
                     from ralphloop.proc.tree import end_tree
 
-                    end_tree(process.pid, _GENTLE_S)
+                    end_tree(process.pid, _GENTLE_S, boxed=is_box(process.args))
                     _kill_group(process.pid)  # last: its number is taken till then
         out = self._out[-self._most :] if self._only_tail else self._out
         return Ended(
@@ -247,6 +247,11 @@ def exit_of(pid: int) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def is_box(words: object) -> bool:
+    """True for the command line of a sandbox (`proc.sandbox`), which ends with its program."""
+    return isinstance(words, list | tuple) and str(words[0]).endswith("/bwrap")
 
 
 def _kill_group(group: int) -> None:

@@ -133,6 +133,7 @@ class ProcessTree:
         since: float | None = None,
         strangers: frozenset[int] = frozenset(),
         adopting: bool = False,
+        boxed: bool = False,
     ) -> None:
         """Know a tree by its root and when that began; zero: by its mark alone."""
         if since is None:
@@ -140,6 +141,7 @@ class ProcessTree:
             since = proc.started if proc else 0.0
         self.started = since  # in epoch seconds
         self.adopting = adopting
+        self._boxed = boxed  # its root is a sandbox, which ends with what is in it
         self._root = root
         self._mark = mark
         self._strangers = strangers - {root}
@@ -173,6 +175,10 @@ class ProcessTree:
         self._known = {proc.pid: proc.started for proc in living}
         self._sessions = {proc.session for proc in living} - {self._session}
         return living
+
+    def spares(self, proc: Proc) -> bool:
+        """True for a sandbox: asked to end, it would cut off what still wants to say something."""
+        return self._boxed and proc.pid == self._root
 
     def is_empty(self) -> bool:
         """True when nobody of the tree lives; cheap where the kernel lists our children."""
@@ -231,6 +237,7 @@ def stopping(
     find: Callable[[], Sequence[Proc]],
     stages: Stages,
     hurry: Callable[[], bool] = lambda: False,
+    spares: Callable[[Proc], bool] = lambda _: False,
 ) -> Iterator[float]:
     """Signal harder and harder until `find` finds nobody; yields seconds to sleep."""
     for number, patience in stages:
@@ -239,6 +246,8 @@ def stopping(
         pause = 0.01
         while members := find():
             for proc in members:
+                if number != signal.SIGKILL and spares(proc):
+                    continue
                 if number == signal.SIGKILL or proc.identity not in told:
                     told.add(proc.identity)
                     send_signal(proc, number)
@@ -268,10 +277,10 @@ def run_stopping_blocking(steps: Iterator[float]) -> None:
         time.sleep(pause)
 
 
-def end_tree(pid: int, grace_s: float) -> None:
+def end_tree(pid: int, grace_s: float, *, boxed: bool = False) -> None:
     """End a command of ours with all it started: asked once, then killed."""
-    tree = ProcessTree(pid, "")
-    run_stopping_blocking(stopping(tree.members, ((signal.SIGTERM, grace_s), *AT_ONCE)))
+    tree, stages = ProcessTree(pid, "", boxed=boxed), ((signal.SIGTERM, grace_s), *AT_ONCE)
+    run_stopping_blocking(stopping(tree.members, stages, spares=tree.spares))
 
 
 def stop_tree(

@@ -54,6 +54,7 @@ class Parts(Value, kw_only=True):
     answers: Sequence[tuple[str, str]] = ()  # what was asked about the story, what a person said
     leftovers: Sequence[str] = ()  # processes that had to be stopped
     plain: bool = False  # a loop without stories
+    boxed: bool = False  # the agent cannot write in git's directory
     in_session: bool = False  # the stories of a loop share one conversation
 
 
@@ -92,7 +93,15 @@ def _rules(parts: Parts) -> Iterator[str]:
     own = parts.instructions
     told = own if own.strip() else DEFAULT_INSTRUCTIONS
     yield told.replace(_NO_MEMORY, _IN_SESSION) if parts.in_session else told
+    yield _BOXED if parts.boxed else ""
     yield "" if has_status_section(own) else STATUS_SECTION
+
+
+_BOXED = """# Where you work
+
+In a sandbox: only the work tree can be written, and /tmp, which is gone afterwards. `.git` is
+read-only: do not try to commit, stash or switch branches, whatever is said elsewhere; ralph commits
+what you leave in the work tree once its checks are green."""
 
 
 def _stable(parts: Parts, cutter: _Cutter) -> Iterator[str]:

@@ -35,6 +35,7 @@ from ralphloop.config.model import Baseline
 from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
 from ralphloop.core.proof import Canary
 from ralphloop.proc.run import Ended, Output, run_command
+from ralphloop.proc.sandbox import Box, in_words, refused_paths
 from ralphloop.text.durations import format_duration
 
 if TYPE_CHECKING:
@@ -56,13 +57,16 @@ class Check(Value, frozen=True, kw_only=True):
     name: str
     argv: tuple[str, ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
+    box: Box | None = None  # what it is confined to: an agent may have written what it runs
     named: bool = True  # it is to say what became of each test, if its runner is known
 
 
-def check_of(argv: Sequence[str], timeout_s: float = DEFAULT_TIMEOUT_S) -> Check:
+def check_of(
+    argv: Sequence[str], timeout_s: float = DEFAULT_TIMEOUT_S, box: Box | None = None
+) -> Check:
     """A check named after its command line, without the program's directory."""
     name = shlex.join([Path(argv[0]).name, *argv[1:]])[:_LONGEST_NAME]
-    return Check(name=name, argv=tuple(argv), timeout_s=timeout_s)
+    return Check(name=name, argv=tuple(argv), timeout_s=timeout_s, box=box)
 
 
 def run_checks(
@@ -172,11 +176,15 @@ def behaves(
 
 
 def _run(check: Check, how: Reporting, cwd: Path, stop: Callable[[], bool]) -> Ended:
+    argv, env = list(how.argv), how.env
     try:
+        if check.box is not None:
+            scratch = [how.scratch] if how.scratch else []
+            argv, env = check.box.start(argv, cwd, env, write=scratch)
         return run_command(
-            how.argv,
+            argv,
             cwd=cwd,
-            env=how.env,
+            env=env,
             timeout_s=check.timeout_s,
             output=Output.TAIL,
             keep=_READ_IF_PLAIN if how.is_plain else _READ_FOR_NAMES,
@@ -207,6 +215,8 @@ def _result(check: Check, ended: Ended, how: Reporting, took_s: float) -> CheckR
         report = _without_secrets(report, how.env)
         deselected = counts.deselected if counts else None
         counts = msgspec.structs.replace(report.counts, deselected=deselected)
+    if check.box is not None and status is CheckStatus.FAILED:
+        text = "\n".join([text.rstrip(), *in_words(refused_paths(text, check.box)), ""]).lstrip()
     return CheckResult(
         name=check.name,
         status=status,

@@ -20,11 +20,13 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ralphloop.errors import RepositoryError
 from ralphloop.proc.run import Ended, run_command
+from ralphloop.proc.sandbox import Box
 
 READ_TIMEOUT_S = 120.0
 _SHOWN_LINES = 6
@@ -66,21 +68,39 @@ class Git:
         config: Iterable[str] = (),
         env: Mapping[str, str] | None = None,
         read_only: bool = True,
+        box: Box | None = None,
     ) -> None:
         self.cwd = cwd
         self._config = tuple(config)
         self._env = dict(env or {})
         self._read_only = read_only
+        self._box = box  # for what may start hooks and filters, which an agent may have written
         self._known_environment: dict[str, str] | None = None
 
     def writing(self) -> Git:
         """The same git, allowed to change the user's repository."""
-        return Git(self.cwd, config=self._config, env=self._env, read_only=False)
+        return self._like(read_only=False)
 
     def adapted(self, *, config: Iterable[str] = (), env: Mapping[str, str] | None = None) -> Git:
         """The same git with more configuration and environment."""
-        env = {**self._env, **(env or {})}
-        return Git(self.cwd, config=(*self._config, *config), env=env, read_only=self._read_only)
+        return self._like(config=(*self._config, *config), env={**self._env, **(env or {})})
+
+    def confined(self, box: Box | None) -> Git:
+        """The same git in a box whenever it writes; None: never."""
+        return self._like(box=box)
+
+    @property
+    def is_confined(self) -> bool:
+        return self._box is not None
+
+    def _like(self, **changes: Any) -> Git:
+        kept = {
+            "config": self._config,
+            "env": self._env,
+            "read_only": self._read_only,
+            "box": self._box,
+        }
+        return Git(self.cwd, **{**kept, **changes})
 
     def run(
         self,
@@ -98,14 +118,12 @@ class Git:
     def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = READ_TIMEOUT_S) -> Ended:
         """How a command ended, whatever its exit code."""
         settings = (*_ALWAYS, *(() if self._read_only else _WHEN_WRITING), *self._config)
+        argv = ["git", *(part for setting in settings for part in ("-c", setting)), *args]
+        env, box = self._environment(), None if self._read_only else self._box
         try:
-            return run_command(
-                ["git", *(part for setting in settings for part in ("-c", setting)), *args],
-                cwd=self.cwd,
-                env=self._environment(),
-                stdin=stdin,
-                timeout_s=timeout_s,
-            )
+            if box is not None:
+                argv, env = box.start(argv, self.cwd, env, write=self._own_places())
+            return run_command(argv, cwd=self.cwd, env=env, stdin=stdin, timeout_s=timeout_s)
         except FileNotFoundError as error:
             if not self.cwd.is_dir():
                 raise RepositoryError(f"the directory {self.cwd} does not exist") from error
@@ -114,6 +132,14 @@ class Git:
             ) from error
         except OSError as error:
             raise RepositoryError(f"git could not be started: {error}") from error
+        finally:
+            if box is not None:
+                box.disarm()
+
+    def _own_places(self) -> list[str]:
+        """Where variables of ours let git write: a record, an index of our own."""
+        named = filter(None, map(self._env.get, ("GIT_TRACE2_EVENT", "GIT_INDEX_FILE")))
+        return sorted({str(Path(path).parent.resolve()) for path in named})
 
     def line(self, *args: str, ok: Collection[int] = (0,)) -> str:
         """The one line a command prints, without its line end."""

@@ -184,7 +184,7 @@ def _signing(repo: Repository, store: Path | None) -> Iterator[Finding]:
 def _signing_problem(repo: Repository, store: Path) -> str:
     """Sign a commit that nobody will ever see."""
     private_git.prepare(store)
-    git = repo.git.writing().adapted(env=object_variables(store, repo.objects))
+    git = repo.git.confined(None).writing().adapted(env=object_variables(store, repo.objects))
     try:
         tree = git.line("hash-object", "-t", "tree", "-w", os.devnull)
     except RepositoryError as error:

@@ -183,7 +183,7 @@ class PrivateIndex:
     def _made(self, index: Path) -> Git:
         # Refreshing our own index is welcome, but `git status` would refresh the submodules' too.
         locks = "0" if self._has_submodules else "1"
-        return self._repo.git.adapted(
+        return self._repo.git.confined(None).adapted(
             config=(*_CONFIG, *self._filters),
             env={
                 "GIT_INDEX_FILE": str(index),

@@ -27,6 +27,7 @@ import msgspec
 from ralphloop.core.model import Value
 from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.proc.run import Ended
+from ralphloop.proc.sandbox import Box
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, first_lines, parse_status
 from ralphloop.room import open_regular
 from ralphloop.text.lazy_regex import LazyRegex
@@ -111,6 +112,14 @@ class Repository(Value):
     def scoped(self, scope: str) -> Repository:
         """The same, of which only a part is looked at."""
         return msgspec.structs.replace(self, scope=scope)
+
+    def confined(self, box: Box, *, guarded: bool) -> Repository:
+        """The same, whose hooks and filters run in a box.
+
+        `guarded`: an agent writes in git's directory, and a file there could lead git elsewhere.
+        """
+        env = {"GIT_COMMON_DIR": str(self.common_dir)} if guarded else {}
+        return msgspec.structs.replace(self, git=self.git.adapted(env=env).confined(box))
 
     def head(self) -> str | None:
         """The commit HEAD stands on; None before the first commit."""

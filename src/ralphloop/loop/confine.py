@@ -1,0 +1,357 @@
+"""What a run is confined to: the boxes of its agents, of its checks and of git.
+
+An agent writes three things that we would run with a person's rights: its own commands, the checks
+and the hooks and filters of git.  All three go into a box (`proc.sandbox`).  They write in the work
+tree and in the caches that `[sandbox] write` names.  Nobody writes to `.ralph`; of git's directory
+the agent and the checks write nothing (ralph commits), git itself all but what makes it start
+programs.  Keys, browsers, other projects and what ralph keeps outside of the project are not there,
+nor, for checks and git, what agents keep in the home directory.
+
+In a loop inside a session the agent is there already: only checks and git are confined.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.agents.declared import declared_homes
+from ralphloop.agents.environment import API_KEYS, find_program, outer_sandbox
+from ralphloop.config.model import AgentName, Config, GitAccess, Safety, SandboxMode
+from ralphloop.errors import InputError, RalphError, RepositoryError
+from ralphloop.loop.prepare import Member, Setup
+from ralphloop.proc import sandbox
+from ralphloop.proc.run import run_command
+from ralphloop.proc.sandbox import NONE, OPEN, Box, plan
+from ralphloop.project import Project
+from ralphloop.repo.work_tree import Repository
+
+# Below the home directory: keys, logins and histories, browsers, engines that start anything.
+_KEYS = (
+    ".ssh .gnupg .aws .azure .kube .docker .config/gh .config/hub .config/gcloud .config/op"
+    " .config/rclone .config/sops .password-store .local/share/keyrings .vault-token .netrc"
+    " .git-credentials .config/git/credentials .pypirc .terraform.d .config/containers"
+    " .bash_history .zsh_history .python_history .psql_history .node_repl_history"
+).split()
+_BROWSERS = (
+    ".mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware"
+    " .config/microsoft-edge .config/vivaldi .config/opera .cache/mozilla .cache/google-chrome"
+    " .cache/chromium snap/firefox snap/chromium .var/app"
+).split()
+_ENGINES = ".colima .lima .orbstack .rd .minikube .local/share/containers".split()
+_NEEDED = ("/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/nscd")
+_GIT_STARTS = ("config", "config.worktree", "commondir", "gitdir", "hooks", "info", "modules")
+_MOST_SIBLINGS = 400
+_TRY_S = 20.0
+_INSTALL = "install bubblewrap with your package manager (Linux only)"
+_KERNEL = (
+    "let this user make namespaces (AppArmor: kernel.apparmor_restrict_unprivileged_userns;"
+    " in a container: start it with --security-opt seccomp=unconfined or use the container alone)"
+)
+
+
+def confine(setup: Setup) -> Setup:
+    """The same with its boxes, or without and with the reason; raises where that will not do."""
+    config, mode, why = setup.config, *_wanted(setup)
+    if mode is SandboxMode.OFF:
+        return msgspec.structs.replace(setup, confined=_unconfined(why or "[sandbox] mode"))
+    reason, fix = "", ""
+    try:
+        plans = _Plans(config, setup.project, setup.repo, setup.options.env)
+        by_hook = bool(setup.options.session)
+        boxes = {} if by_hook else {it.name: plans.agent(it) for it in setup.crew}
+        checks, git = plans.checks(), plans.git()
+        reason, fix = tried(checks, setup.project.root)
+    except NoSandbox as error:
+        reason, fix = error.message, error.next_step
+    if reason and mode is SandboxMode.ON:
+        raise RepositoryError(f"{why} needs a sandbox, and none works here: {reason}", fix)
+    if reason:
+        return msgspec.structs.replace(setup, confined=_unconfined(reason))
+    _open_relay(checks)
+    guarded = config.sandbox.git is GitAccess.GUARDED
+    repo = setup.repo.confined(git, guarded=guarded) if setup.repo else None
+    return msgspec.structs.replace(
+        setup,
+        repo=repo,
+        agent_boxes=boxes,
+        check_box=checks,
+        confined=_confined(config, by_hook=by_hook),
+    )
+
+
+class NoSandbox(RalphError):
+    """There is none on this machine."""
+
+
+def _wanted(setup: Setup) -> tuple[SandboxMode, str]:
+    """Whether there has to be a sandbox, and who says so."""
+    strict = any(member.config.safety is Safety.STRICT for member in setup.crew)
+    mode = setup.config.sandbox.mode
+    if not strict or mode is SandboxMode.ON:
+        return mode, 'sandbox.mode = "on"' if mode is SandboxMode.ON else ""
+    if word := outer_sandbox({**setup.options.env, **setup.config.agent.env}):
+        return mode, f"{word}=1 says that this machine is a sandbox"
+    return SandboxMode.ON, 'safety = "strict"'
+
+
+def _unconfined(reason: str) -> str:
+    return f"not confined: the agent, the checks and git's hooks have your own rights ({reason})"
+
+
+def _confined(config: Config, *, by_hook: bool) -> str:
+    """One line: what is confined, and what is not."""
+    section = config.sandbox
+    who = "the checks and git's hooks" if by_hook else "the agent, the checks and git's hooks"
+    places = " ".join(["the work tree", *section.write])
+    git = ".git and .ralph" if section.git is GitAccess.READ_ONLY else "git's settings and .ralph"
+    network = {OPEN: "open", NONE: "closed"}.get(section.network) or " ".join(section.network)
+    rest = "; not confined: the agent, which is this session" if by_hook else ""
+    return (
+        f"confined: {who} write only in {places}, never {git}; keys and other projects are hidden;"
+        f" network: {network}{rest}"
+    )
+
+
+def tried(box: Box, cwd: Path) -> tuple[str, str]:
+    """Why a box does not work here and what to do; nothing where it does."""
+    trial = msgspec.structs.replace(box, network=NONE if box.network != OPEN else OPEN, relay="")
+    env = trial.environment(os.environ)
+    try:
+        ended = run_command(trial.around(["true"], cwd), env=env, timeout_s=_TRY_S)
+    except OSError as error:
+        return str(error), _INSTALL
+    if ended.returncode == 0:
+        return "", ""
+    said = ended.said.splitlines()[:1] or [f"bwrap ended with {ended.returncode}"]
+    return said[0][:200], _KERNEL
+
+
+def _open_relay(box: Box) -> None:
+    """Begin to answer for the addresses that can be reached; all boxes share it."""
+    if not box.relay:
+        return
+    from ralphloop.proc.relay import outside
+
+    Path(box.relay, "hosts").write_text(sandbox.hosts_file(box.network), "utf-8")
+    split = [address.rpartition(":") for address in box.network]
+    outside(box.relay, [(host.strip("[]"), int(port)) for host, _, port in split])
+    atexit.register(shutil.rmtree, box.relay, ignore_errors=True)
+
+
+def check_box(config: Config, project: Project, repo: Repository | None, env: Env) -> Box:
+    """The box of checks, for whoever only wants to try it; raises `NoSandbox`."""
+    return _Plans(config, project, repo, env, looking=True).checks()
+
+
+Env = Mapping[str, str]
+
+
+class _Plans:
+    """Which places each box has."""
+
+    def __init__(
+        self,
+        config: Config,
+        project: Project,
+        repo: Repository | None,
+        env: Env,
+        *,
+        looking: bool = False,
+    ) -> None:
+        self._looking = looking  # and nothing is made
+        self._config, self._repo, self._env = config, repo, env
+        self._section = config.sandbox
+        self._room = project.directory
+        self._home = Path(env.get("HOME") or "/").resolve()
+        whole = repo is not None and not repo.scope
+        self._root = (repo.root if repo and whole else project.root).resolve()
+        self._program = _bubblewrap(env, self._root)
+        relayed = not looking and self._section.network not in (OPEN, NONE)
+        self._relay = tempfile.mkdtemp(prefix="ralph-") if relayed else ""
+
+    def checks(self) -> Box:
+        """Nothing of git's may be written, and no key of an agent is there."""
+        keys = API_KEYS.difference(self._config.agent.pass_env)
+        return self._box(self._git_places(), withheld=frozenset(keys))
+
+    def git(self) -> Box:
+        """The same, but git writes in its own directory all that does not make it start things."""
+        keys = API_KEYS.difference(self._config.agent.pass_env)
+        own, guarded, absent = self._git_writes()
+        objects = [self._room / "objects"]
+        box = self._box(guarded, write=own, allow=[*own, *objects], withheld=frozenset(keys))
+        return msgspec.structs.replace(box, absent=absent)
+
+    def agent(self, member: Member) -> Box:
+        """What the agent's own program keeps in the home directory is there, mostly read-only."""
+        declared = getattr(member.agent, "it", None)
+        kept = [self._expand(word) for word in declared.home] if declared else []
+        writes = [self._made(word) for word in declared.writes] if declared else []
+        if member.name == AgentName.SCRIPTED:
+            writes.append(self._made(f"{self._room}/agent/"))  # which line of the script is next
+        named = (declared.program,) if declared else member.config.command[:1]
+        program = find_program(member.config.binary or "".join(named), self._env, self._root)
+        own: list[Path] = []
+        guarded, absent = self._git_places(), tuple[str, ...]()
+        if self._section.git is GitAccess.GUARDED:
+            own, guarded, absent = self._git_writes()
+        box = self._box(
+            [*guarded, *kept],
+            write=own,
+            allow=[*own, *writes],
+            kept=kept,
+            show=_around(program) if program else [],
+        )
+        return msgspec.structs.replace(box, absent=absent)
+
+    # --- git ---
+
+    def _git_places(self) -> list[Path]:
+        """Everything of git's, wherever it is."""
+        repo = self._repo
+        own = [repo.git_dir, repo.common_dir, repo.objects] if repo else []
+        return [self._root / ".git", *own, *self._submodules()]
+
+    def _git_writes(self) -> tuple[list[Path], list[Path], tuple[str, ...]]:
+        """What git writes, what of it stays as it is, and what must not come into being."""
+        if self._repo is None:
+            return [], self._git_places(), ()
+        own = {self._repo.git_dir.resolve(), self._repo.common_dir.resolve()}
+        starts = [place / name for place in own for name in _GIT_STARTS]
+        absent = tuple(str(path) for path in starts if not path.exists())
+        link = self._root / ".git"
+        trees = self._repo.common_dir / "worktrees"
+        guarded = [*starts, trees, *self._submodules(), *([link] if link.is_file() else [])]
+        return sorted(own), guarded, absent
+
+    def _submodules(self) -> Iterator[Path]:
+        """Git's links in submodules, and the empty directories of those that are not there yet."""
+        repo = self._repo
+        if repo is None or not (repo.root / ".gitmodules").exists():
+            return
+        listed = repo.git.run("ls-files", "-z", "--stage").split(b"\0")
+        links = [entry.partition(b"\t")[2] for entry in listed if entry.startswith(b"160000 ")]
+        for path in (repo.root / os.fsdecode(link) for link in links):
+            yield path / ".git" if (path / ".git").exists() else path
+
+    # --- places ---
+
+    def _box(
+        self,
+        guarded: Iterable[Path],
+        *,
+        write: Iterable[Path] = (),
+        allow: Iterable[Path] = (),
+        kept: Iterable[Path] = (),
+        show: Iterable[Path] = (),
+        withheld: frozenset[str] = frozenset(),
+    ) -> Box:
+        caches = [self._cache(word) for word in self._section.write]
+        hidden = _there(self._hidden(frozenset(kept)))
+        seen = [self._home, *self._needed(), *show]
+        return Box(
+            program=self._program,
+            places=plan(
+                write=_there([self._root, *caches, *write]),
+                read=_there([self._room, *guarded]),
+                hide_directories=[path for path in hidden if Path(path).is_dir()],
+                hide_files=[path for path in hidden if not Path(path).is_dir()],
+                show=_there(seen),
+                allow=_there(allow),
+            ),
+            network=self._section.network,
+            relay=self._relay,
+            withheld=withheld,
+        )
+
+    def _hidden(self, kept: frozenset[Path]) -> Iterator[Path]:
+        for word in (*_KEYS, *_BROWSERS, *_ENGINES):
+            yield self._home / word
+        for word in declared_homes():
+            if (place := self._expand(word)) not in kept:
+                yield place
+        state = self._env.get("XDG_STATE_HOME") or self._home / ".local" / "state"
+        yield Path(state) / "ralph"
+        yield from map(self._expand, self._section.hide)
+        try:
+            beside = sorted(self._root.parent.iterdir())[:_MOST_SIBLINGS]
+        except OSError:
+            return
+        yield from (path for path in beside if path != self._root and (path / ".git").exists())
+
+    def _needed(self) -> Iterator[Path]:
+        """What programs are made of, and names of hosts, wherever they lie."""
+        yield from map(Path, (*_NEEDED, *self._env.get("PATH", "").split(":"), sys.prefix))
+        yield from (Path(sys.base_prefix), Path(__file__).parents[1])
+        if self._section.network == OPEN:
+            yield Path("/etc/resolv.conf").resolve()
+
+    def _expand(self, word: str) -> Path:
+        path = self._home / word[2:] if word.startswith("~/") else self._root / word
+        return Path(os.path.normpath(path))
+
+    def _made(self, word: str) -> Path:
+        """A place that may be written; a directory is made, as its program would."""
+        path = self._expand(word)
+        if word.endswith("/"):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
+    def _cache(self, word: str) -> Path:
+        path = self._expand(word)
+        if path in (Path("/"), self._home, self._home.parent) or self._home.is_relative_to(path):
+            raise InputError(
+                f"{word} would let everything be written",
+                "Name the directory that a check needs.",
+                place="sandbox.write",
+            )
+        if not self._looking and not path.exists():
+            path.mkdir(parents=True)
+        return path
+
+
+def _there(paths: Iterable[Path]) -> list[str]:
+    """Those that exist, by their real names; a link that leads nowhere is none."""
+    return list(dict.fromkeys(str(path.resolve()) for path in paths if _exists(path)))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_absolute() and path.exists()
+    except OSError:
+        return False
+
+
+def _around(program: str) -> list[Path]:
+    """What has to be seen for a program to run: its directory, or the packages it is one of."""
+    found = []
+    for path in (Path(program).absolute(), Path(program).resolve()):
+        parts = path.parts
+        last = parts.index("node_modules") + 1 if "node_modules" in parts else len(parts) - 1
+        found.append(Path(*parts[:last]))
+    return found
+
+
+def _bubblewrap(env: Env, root: Path) -> str:
+    """The program, which must be the user's own: one of the work tree is the agent's."""
+    if sys.platform != "linux":
+        raise NoSandbox(
+            "bubblewrap is there for Linux only", "use a container; see docs/security.md"
+        )
+    for directory in env.get("PATH", "").split(":"):
+        path = Path(directory, sandbox.PROGRAM)
+        if (
+            path.is_absolute()
+            and not path.resolve().is_relative_to(root)
+            and os.access(path, os.X_OK)
+        ):
+            return str(path)
+    raise NoSandbox("bubblewrap is not installed", _INSTALL)
