@@ -231,7 +231,7 @@ def in_words(refused: Sequence[str]) -> list[str]:
     """What was refused, each with the line that would allow it."""
     said = []
     for path in refused:
-        line = f'; [sandbox] write = ["{PurePosixPath(path).parent}"] would allow it'
-        said.append(f"the sandbox kept {path} from being written")
-        said[-1] += "" if path.startswith(_SYSTEM) else line
+        fact = f"the sandbox kept {path} from being written"
+        line = f'[sandbox] write = ["{PurePosixPath(path).parent}"]'
+        said.append(fact if path.startswith(_SYSTEM) else f"to allow it: {line} ({fact})")
     return said
