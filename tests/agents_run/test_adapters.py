@@ -18,6 +18,7 @@ from ralphloop.agents.declared import declared_names, load_declared
 from ralphloop.config.model import AgentName, AgentSection, ReaderName, Safety
 from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
 from ralphloop.proc.process_table import MARK_VARIABLE
+from ralphloop.proc.sandbox import BOXED
 
 SESSION = str(uuid.UUID(int=7))
 
@@ -192,9 +193,7 @@ def test_rules_go_by_a_settings_file_of_ours(tmp_path: Path, safety: Safety) -> 
     assert "--dangerously-skip-permissions" not in argv
     strict = safety is Safety.STRICT
     assert ("Bash(git push:*)" in rules["permissions"].get("deny", [])) is strict
-    assert rules.get("sandbox", {}).get("failIfUnavailable", False) is strict
-    # Outside the sandbox nothing runs at the strict level.
-    assert ("Bash" in rules["permissions"]["allow"]) is not strict
+    assert "sandbox" not in rules  # it is ours, around all of it
 
 
 def test_more_tools_are_allowed_where_the_agent_can_be_told(tmp_path: Path) -> None:
@@ -329,18 +328,19 @@ def test_a_missing_or_not_executable_program_is_named_with_the_fix(tmp_path: Pat
     assert problem.message == "./nowhere does not exist"
 
 
-def test_a_strict_claude_needs_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the sandbox's programs the strict level is refused before the night."""
-    _fake_claude(tmp_path)
-    monkeypatch.setenv("PATH", "/nowhere")
-    messages = [p.message for p in _check(AgentName.CLAUDE, tmp_path, safety=Safety.STRICT)]
-    assert any("needs a sandbox" in message for message in messages)
-    outer = {"safety": Safety.STRICT, "env": {"IS_SANDBOX": "1"}}
-    assert [p.level for p in _check(AgentName.CLAUDE, tmp_path, **outer)] == [Level.INFO]
-    settings = Path(_value(_claude(tmp_path, config=outer).argv, "--settings"))
-    rules = json.loads(settings.read_text())
-    assert "sandbox" not in rules
-    assert rules["permissions"]["deny"]
+def test_in_our_sandbox_an_agent_needs_none_of_its_own(tmp_path: Path) -> None:
+    """Codex gets no sandbox of its own there, and opencode can be run at the strict level."""
+    boxed = {"PATH": "/bin", BOXED: "1"}
+    codex = _section(AgentName.CODEX, safety=Safety.STRICT)
+    words = load_agent("codex").launch(_request(tmp_path, codex, inherited=boxed)).argv
+    assert 'sandbox_mode="danger-full-access"' in words
+    opencode = _section(AgentName.OPENCODE, safety=Safety.STRICT)
+    assert (
+        "--auto"
+        in load_agent("opencode").launch(_request(tmp_path, opencode, inherited=boxed)).argv
+    )
+    with pytest.raises(AgentUnavailable):
+        load_agent("opencode").launch(_request(tmp_path, opencode))
 
 
 # --- command ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
     tested = ["0.166"]
     home = ["~/.codex"]                  # what it keeps there: hidden from checks; optional
     writes = ["~/.codex/sessions/"]      # what of it a sandbox lets it write; "/": made if missing
+    guards = ["~/.codex/config.toml"]    # what of that it must not, nor make anew; optional
     note = "…"                           # said at the start at every level, optional
     allow = ["--allow={server}.{tool}"]  # a tool of an MCP server, mcp__server__tool; optional
     [safety]                             # what {safety} becomes; a level left out is refused
@@ -100,6 +101,7 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     allow: Words = ()
     home: Words = ()
     writes: Words = ()
+    guards: Words = ()
     safety: _SafetyFlags = _SafetyFlags()
     env: dict[str, str] = {}
     login: Login | None = None

@@ -100,6 +100,8 @@ async def run_agent(
         return run.finished(time.monotonic() - began)
     finally:
         run.leave_nothing_behind()
+        if launch.box is not None:
+            launch.box.disarm()
 
 
 def _started(launch: Launch) -> Child:

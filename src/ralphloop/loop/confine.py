@@ -203,8 +203,10 @@ class _Plans:
         guarded, absent = self._git_places(), tuple[str, ...]()
         if self._section.git is GitAccess.GUARDED:
             own, guarded, absent = self._git_writes()
+        guards = [self._expand(word) for word in declared.guards] if declared else []
+        absent += tuple(str(path) for path in guards if not path.exists())
         box = self._box(
-            [*guarded, *kept],
+            [*guarded, *kept, *guards],
             write=own,
             allow=[*own, *writes],
             kept=kept,

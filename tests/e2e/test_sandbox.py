@@ -1,4 +1,4 @@
-"""`safety = "strict"` with the real Claude Code in a real sandbox: what an agent then cannot do."""
+"""The real Claude Code and Codex in our sandbox: a whole story each, and what an agent cannot do."""
 
 from __future__ import annotations
 
@@ -14,28 +14,33 @@ from tests.e2e.projects import assert_done, claim, feature, project, story
 pytestmark = pytest.mark.e2e
 
 
-def _sandbox_works() -> bool:
+def _works() -> bool:
     bwrap = shutil.which("bwrap")
-    if bwrap is None or shutil.which("socat") is None:
+    if bwrap is None:
         return False
     tried = [bwrap, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
     return subprocess.run(tried, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.skipif(not _sandbox_works(), reason="needs bubblewrap, socat and user namespaces")
-def test_strict(server: ModelServer, world: World) -> None:
-    """Work inside the project goes on; files outside, secrets and the network are out of reach.
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+def test_a_story_in_the_sandbox(server: ModelServer, world: World, agent: str) -> None:
+    """Work goes on inside; home, secrets, .git and every port but the model's are out of reach.
 
-    Its name is short because its directory is: the sandbox has sockets there, whose paths may not
-    be longer than a hundred characters.
+    Where there is no sandbox, `strict` refuses to start and says why.
     """
+    port = server.url.rpartition(":")[2].strip("/")
     made = project(
         world,
         server,
         stories=[story(1, "One")],
+        agent=agent,
         agent_settings='safety = "strict"\n',
+        settings=f'[sandbox]\nnetwork = ["127.0.0.1:{port}"]\n',
         agent_env={"IS_SANDBOX": ""},
     )
+    if not _works():
+        assert made.ralph("run").returncode == 66
+        return
     secret = world.home / ".ssh" / "id_ed25519"
     secret.parent.mkdir()
     secret.write_text("PRIVATE-KEY-OF-A-PERSON\n")
@@ -43,9 +48,9 @@ def test_strict(server: ModelServer, world: World) -> None:
     server.play(
         use(*feature("one", 1)),
         use(shell(f"echo inside > inside.txt; echo outside > '{outside}'")),
-        use(shell("git push origin main")),
+        use(shell("echo x >> .git/config; git commit -qam sneaky; echo tried")),
         use(shell("python3 -c 'import urllib.request as u; u.urlopen(\"http://example.com\")'")),
-        use(read(str(secret))),
+        use(read(str(secret)) if agent == "claude" else shell(f"cat {secret}")),
         say(claim(exit_signal=True)),
     )
     run = made.ralph("run")
@@ -53,5 +58,7 @@ def test_strict(server: ModelServer, world: World) -> None:
     assert (made.root / "inside.txt").read_text() == "inside\n"
     assert not outside.exists()
     assert not any(request.mentions("PRIVATE-KEY-OF-A-PERSON") for request in server.requests)
-    assert server.requests[3].mentions("ermission")  # the push was refused, and it was told so
-    assert "3 tool calls were refused" in run.stdout  # and so is the person
+    assert "x" not in (made.root / ".git/config").read_text().splitlines()
+    subjects = made.git("log", "--format=%s") if hasattr(made, "git") else ""
+    assert "sneaky" not in subjects
+    assert "confined: the agent" in run.stderr
