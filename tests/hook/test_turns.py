@@ -273,7 +273,7 @@ class Slow:
     def __init__(self) -> None:
         self.clock = 0.0
 
-    def run(self, checks: list[Any], _: Path, *, stop: Any, box: Any) -> tuple[CheckResult, ...]:
+    def run(self, checks: list[Any], _: Path, *, stop: Any) -> tuple[CheckResult, ...]:
         """Each takes five minutes."""
         results: list[CheckResult] = []
         for check in checks:

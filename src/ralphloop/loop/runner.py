@@ -176,7 +176,10 @@ class Runner(msgspec.Struct, kw_only=True):
         tried = list(baseline)
         for number, (argv, result) in enumerate(zip(commands, baseline, strict=False)):
             if result.status == "passed" and result.report is not None:
-                check, tests = check_of(argv, timeout, self.setup.check_box), list(result.report.passed)
+                check, tests = (
+                    check_of(argv, timeout, self.setup.check_box),
+                    list(result.report.passed),
+                )
                 try_it = partial(behaves, check, root, tests, note)
                 behaved = yield from aside(partial(_until, try_it))
                 tried[number] = msgspec.structs.replace(result, behaved=behaved)
