@@ -20,6 +20,7 @@ import difflib
 import os
 import py_compile
 import random
+import re
 import resource
 import shutil
 import sys
@@ -37,22 +38,25 @@ PACKAGE = Path("src/ralphloop")
 
 # A third of the sample is of the first group, the rest of the second.
 MONEY = (
-    "[cl]*/spending.py", "[cl]*/limits.py", "agents/prices.py", "readers/claude_usage.py",
-    "readers/codex.py", "readers/gemini.py", "readers/opencode.py", "readers/failures.py",
+    "core/totals.py", "core/policy.py", "core/story_after.py", "agents/prices.py",
+    "readers/claude_usage.py", "readers/codex.py", "readers/gemini.py", "readers/opencode.py",
+    "readers/failures.py",
 )  # fmt: skip
 DECIDING = ("core/*.py", "text/*.py")
 
-# A module is tested by files of its name in these rooms; and where they have another, by these.
+# A module is tested by the files of its name in these rooms and by those that import it, the most
+# particular of them; and where neither says it, by these.
 ROOMS = ("core", "text", "agents", "agents_run", "stories", "repo")
 OTHERS = {
     "readers/*": ["tests/agents/test_claude*.py", "tests/agents/test_recordings.py"],
     "*/*error*": ["tests/*/test_error*.py"],
     "*/signatures*": ["tests/*/test_error*.py"],
-    "*/planning*": ["tests/stories/test_order.py"],
     "*/lines*": ["tests/text/test_claims.py"],
     "*/lazy_regex*": ["tests/text/test_claims.py"],
+    "*/story_after*": ["tests/core/test_step.py"],
     "*/status*": ["tests/text/test_which_block.py"],
 }
+MOST_IMPORTERS = 4
 CASES = "tests/core/test_cases.py"  # for all that decides, after the others
 SLOW = ("*linear_time*", "*_properties*", "*/e2e/*")
 _FAST = "not linear and not time_grows and not memory_is_flat and not megabytes"
@@ -190,10 +194,32 @@ def tests_of(path: Path) -> tuple[str, ...]:
     globs = [f"tests/{room}/test_{path.stem}*.py" for room in ROOMS]
     globs += next((more for pattern, more in OTHERS.items() if fnmatch(module, pattern)), [])
     files = {str(file.relative_to(ROOT)) for pattern in globs for file in ROOT.glob(pattern)}
+    files |= set(importers(f"ralphloop.{module[:-3].replace('/', '.')}")[:MOST_IMPORTERS])
     fast = [file for file in files if not any(fnmatch(file, slow) for slow in SLOW)]
     fast.sort(key=lambda file: (path.stem not in file, file))
     decides = any(fnmatch(module, pattern) for pattern in DECIDING)
     return (*fast, CASES) if decides else tuple(fast)
+
+
+def importers(module: str) -> list[str]:
+    """The test files that import a module; first those that import little else of ours."""
+    found = [(len(names), file) for file, names in imported().items() if module in names]
+    return [file for _, file in sorted(found)]
+
+
+@cache
+def imported() -> dict[str, frozenset[str]]:
+    """Which modules of ours each test file imports."""
+    files = [file for room in ROOMS for file in sorted((ROOT / "tests" / room).glob("test_*.py"))]
+    return {
+        str(file.relative_to(ROOT)): frozenset(re.findall(r"\bralphloop(?:\.\w+)+", text))
+        for file in files
+        if (
+            text := re.sub(
+                r"^(from [\w.]+) import (\w+)$", r"\1.\2 \1", file.read_text(), flags=re.M
+            )
+        )
+    }
 
 
 # --- trying them -------------------------------------------------------------------------------

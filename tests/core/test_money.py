@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.core.totals import cost_words, money, spent_words
+from ralphloop.core.totals import Usage, cost_words, money, short_cost, spent_words
 
 
 @pytest.mark.parametrize(
@@ -17,18 +17,34 @@ def test_as_many_digits_as_matter(dollars: float, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "dollars, unpriced, words, among_words",
+    "dollars, unpriced, words, among_words, narrow",
     [
-        (1.2, 0, "$1.20", "$1.20"),
-        (0.0, 0, "$0.00", "$0.00"),
-        (0.0, 2, "unknown", "cost unknown"),
-        (1.2, 1, "$1.20 + unknown (1 start)", "$1.20 + unknown (1 start)"),
-        (1.2, 3, "$1.20 + unknown (3 starts)", "$1.20 + unknown (3 starts)"),
+        (1.2, 0, "$1.20", "$1.20", "$1.20"),
+        (0.0, 0, "$0.00", "$0.00", "$0.00"),
+        (0.0, 2, "unknown", "cost unknown", "unknown"),
+        (1.2, 1, "$1.20 + unknown (1 start)", "$1.20 + unknown (1 start)", "$1.20+?"),
+        (1.2, 3, "$1.20 + unknown (3 starts)", "$1.20 + unknown (3 starts)", "$1.20+?"),
     ],
 )
 def test_what_has_no_price_is_unknown(
-    dollars: float, unpriced: int, words: str, among_words: str
+    dollars: float, unpriced: int, words: str, among_words: str, narrow: str
 ) -> None:
     """Starts without a price are named beside the known dollars, never counted as free."""
     assert cost_words(dollars, unpriced) == words
     assert spent_words(dollars, unpriced) == among_words
+    assert short_cost(dollars, unpriced) == narrow
+
+
+@pytest.mark.parametrize("estimated", [Usage(estimated=True), Usage(estimated=True, cost_usd=1.0)])
+def test_a_sum_with_an_estimate_is_an_estimate(estimated: Usage) -> None:
+    """Whichever of the two was estimated; what covers a whole conversation stays marked too."""
+    sure = Usage(cost_usd=2.0, input_tokens=3)
+    for together in (estimated + sure, sure + estimated):
+        assert together.estimated
+        assert not together.cumulative
+        assert together.cost_usd == 2.0 + (estimated.cost_usd or 0.0)
+        assert together.input_tokens == 3
+    whole = Usage(cumulative=True)
+    assert not (sure + sure).estimated
+    assert (sure + whole).cumulative
+    assert (whole + sure).cumulative
