@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -54,7 +55,7 @@ def test_everything_a_run_needs_is_written(repo: Path, run_ralph: RunRalph) -> N
     assert done.returncode == 0, done.stderr
     assert all(f"created   {name}" in done.stdout for name in WRITTEN)
     config = load_config(repo, env={}).config
-    assert config.checks.commands == (("pytest", "-q"), ("ruff", "check", "."))
+    assert config.checks.commands == (("pytest", "-q"), ("ruff", "check", "--no-fix", "."))
     assert config.limits.max_cost_usd == 0
     assert load(repo / config.stories.prd).list.total == 2
     assert (repo / ".gitignore").read_text().splitlines() == [
@@ -411,3 +412,89 @@ def test_on_a_terminal_yes_asks_nothing(repo: Path) -> None:
     assert "?" not in shown
     assert (repo / "PROMPT.md").read_text() == "Mine.\n"
     assert (repo / "prd.json").exists()
+
+
+# --- checks are run before they are written ------------------------------------------------------
+
+
+def _python_project(repo: Path, tests: str) -> None:
+    """Tests of unittest, run by this Python; `ruff` and `mypy` are wanted and not there."""
+    (repo / "pyproject.toml").write_text('[project]\nname = "shop"\n[tool.ruff]\n[tool.mypy]\n')
+    (repo / "venv" / "bin").mkdir(parents=True)
+    (repo / "venv" / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} -I "$@"\n')
+    (repo / "venv" / "bin" / "python").chmod(0o755)
+    (repo / "tests" / "test_one.py").write_text("import unittest\n" + tests)
+
+
+GREEN = """
+class T(unittest.TestCase):
+    def test_x(self):
+        pass
+"""
+
+
+def _no_tools(tmp_path: Path) -> dict[str, str]:
+    """An environment whose PATH has git and a shell, and no pytest."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("git", "sh", "env"):
+        found = shutil.which(name)
+        assert found is not None
+        (tools / name).symlink_to(found)
+    return {**os.environ, "PATH": str(tools)}
+
+
+def test_a_check_that_cannot_start_is_left_out(
+    repo: Path, tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """What is missing is said, with how to get it; the checks that ran are written."""
+    _python_project(repo, GREEN)
+    (repo / "venv" / "bin" / "python").write_text(
+        '#!/bin/sh\ncase $2 in ruff|mypy) echo "$0: No module named $2"; exit 1;; esac\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    done = run_ralph("init", "--yes", cwd=repo, env=_no_tools(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "green     venv/bin/python -m unittest discover -q -s tests, in" in done.stdout
+    assert "1 test passed" in " ".join(done.stdout.split())
+    assert "left out  venv/bin/python -m mypy .: No module named mypy" in done.stdout
+    assert "fix: venv/bin/python -m pip install mypy" in done.stdout
+    assert settings(repo)["checks"]["commands"] == [
+        ["venv/bin/python", "-m", "unittest", "discover", "-q", "-s", "tests"]
+    ]
+    assert "mypy" not in (repo / "PROMPT.md").read_text()
+
+
+def test_a_red_check_is_written_and_shown(repo: Path, tmp_path: Path, run_ralph: RunRalph) -> None:
+    """A person sees at once what a run would refuse to begin with."""
+    _python_project(repo, GREEN.replace("pass", "self.fail('boom')"))
+    (repo / "pyproject.toml").write_text("[project]\nname = 'shop'\n")
+    done = run_ralph("init", "--yes", cwd=repo, env=_no_tools(tmp_path))
+    assert "red       venv/bin/python -m unittest" in done.stdout
+    assert "1 test failed" in " ".join(done.stdout.split())
+    assert "AssertionError: boom" in done.stdout
+    assert len(settings(repo)["checks"]["commands"]) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("flags", [[], ["--yes", "--no-run"]])
+def test_nothing_of_the_repository_is_run_without_a_yes(
+    flags: list[str], repo: Path, tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """Without a terminal and without --yes, and with --no-run, checks are written untried."""
+    _python_project(repo, GREEN)
+    (repo / "venv" / "bin" / "python").write_text("#!/bin/sh\ntouch ran\n")
+    done = run_ralph("init", *flags, cwd=repo, env=_no_tools(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert not (repo / "ran").exists()
+    assert len(settings(repo)["checks"]["commands"]) == 3  # type: ignore[arg-type]
+
+
+def test_checks_are_not_run_for_settings_that_stay(
+    repo: Path, tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """A second time nothing is written, so there is nothing to try."""
+    _python_project(repo, GREEN)
+    run_ralph("init", cwd=repo, env=_no_tools(tmp_path))
+    (repo / "venv" / "bin" / "python").write_text("#!/bin/sh\ntouch ran\n")
+    run_ralph("init", "--yes", cwd=repo)
+    assert not (repo / "ran").exists()

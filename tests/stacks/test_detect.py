@@ -49,7 +49,7 @@ CASES: dict[str, tuple[dict[str, object], list[str]]] = {
     ),
     "python, ruff and mypy": (
         {"pyproject.toml": '[tool.ruff]\n[tool.mypy]\nfiles = ["src"]\n', "tests/": ""},
-        ["pytest -q", "ruff check .", "mypy"],
+        ["pytest -q", "ruff check --no-fix .", "mypy"],
     ),
     "python without pytest anywhere": (
         {"requirements.txt": "requests\n", "tests/test_shop.py": UNITTEST},
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[dict[str, object], list[str]]] = {
     ),
     "uv": (
         {"pyproject.toml": "[tool.ruff]", "uv.lock": "", "tests/": ""},
-        ["uv run pytest -q", "uv run ruff check ."],
+        ["uv run pytest -q", "uv run ruff check --no-fix ."],
     ),
     "poetry": (
         {"pyproject.toml": "", "poetry.lock": "", "tests/": ""},
@@ -215,8 +215,13 @@ def test_facts_for_the_agent_follow_the_files(tmp_path: Path) -> None:
     files = {"package.json": "{}", "yarn.lock": "", "tsconfig.json": "{}"}
     says = " ".join(detect(repository(tmp_path, files)).says)
     assert "managed with yarn" in says
-    assert "TypeScript" in says
+    assert "JavaScript whose types are checked" in says
     assert "pnpm add" not in says
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "sum.test.ts").write_text("")
+    says = " ".join(detect(tmp_path).says)
+    assert "The code is TypeScript" in says
+    assert "Tests stand beside the code" in says
 
 
 def test_a_stack_of_ones_own_is_a_file(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ from ralphloop.loop.prepare import open_repository
 from ralphloop.night.look import reading, story_file
 from ralphloop.notify.notifier import unsendable
 from ralphloop.project import CONFIG_NAME, Project, agent_directories, find_project, relative
-from ralphloop.repo.checks import cannot_start, may_need_shell
+from ralphloop.repo.checks import cannot_start, may_need_shell, not_installed
 from ralphloop.repo.own_files import never_progress, project_prefix
 from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.repo.work_tree import Repository
@@ -200,7 +200,7 @@ def _checks(
         command, found = " ".join(argv), bool(find_program(argv[0], env, project.root))
         if trouble := cannot_start(argv, found=found):
             yield Seen("checks", Level.ERROR, f"{command}: {trouble.words}", trouble.fix)
-        elif trouble := may_need_shell(argv):
+        elif trouble := may_need_shell(argv) or not_installed(argv, project.root):
             yield Seen("checks", Level.WARNING, f"{command}: {trouble.words}", trouble.fix)
         else:
             yield Seen("checks", Level.OK, command)

@@ -4,6 +4,10 @@ Everything is found out and validated before the first file is written.  What ex
 replaced by an explicit yes: on a terminal one is asked for each file, elsewhere `--overwrite` says
 so.  A story list is never replaced by the sample.
 
+A check is run once before it is written: one that cannot start is left out, with what is missing; a
+red one is written and shown.  That runs what the repository says, so it needs a yes: on a terminal,
+or `--yes`.  Without either nothing of the repository is run.
+
 The files are rendered from templates that are data of the room `prompts`.  The templates are ours,
 the values come from the user's repository: the sandbox keeps a project's description from being
 anything but text.
@@ -16,13 +20,14 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
 import click
+import msgspec
 
 from ralphloop.agents.base import AGENTS, load_agent
 from ralphloop.agents.declared import declared_names
@@ -32,19 +37,31 @@ from ralphloop.cli import output
 from ralphloop.config.load import DEFAULT, check_config, user_file
 from ralphloop.config.model import AgentName, Config
 from ralphloop.config.values import toml_value
-from ralphloop.core.model import CheckStatus
+from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, InputError, RepositoryError, UsageError
 from ralphloop.night.look import story_file
 from ralphloop.project import CONFIG_NAME, Project, agent_directories
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS, STATUS_SECTION
+from ralphloop.repo.checks import (
+    cannot_start,
+    check_of,
+    last_lines,
+    not_installed,
+    run_checks,
+    why_red,
+)
 from ralphloop.repo.work_tree import Repository
 from ralphloop.stacks.detect import Detected, detect
 from ralphloop.stories.source import load
+from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
+
+Argv = tuple[str, ...]
 
 COST_CAP_USD = 20.0
 _TRIED_S = 60.0  # for all checks together, in the sandbox
+_UNTRIED = "", 'not used: nothing was run to try it; [sandbox] mode = "auto" switches it on'
 _row = partial(output.row, width=10)
 _GITIGNORE = ".gitignore"
 _PROMPT = "PROMPT.md"
@@ -102,12 +119,16 @@ class Stories:
 @click.option(
     "--agent", metavar="NAME", help="claude, codex, gemini, opencode, command or scripted."
 )
-@click.option("--yes", is_flag=True, help="Create without asking; what exists is left alone.")
+@click.option(
+    "--yes", is_flag=True, help="Run the checks and create without asking; what exists stays."
+)
 @click.option("--overwrite", is_flag=True, help="Replace ralph.toml and PROMPT.md if they exist.")
-def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool) -> int:
+@click.option("--no-run", is_flag=True, help="Write the checks without running them once.")
+def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run: bool) -> int:
     """Set up this directory: ralph.toml, PROMPT.md, a story list, .gitignore.
 
-    The stack and the commands that prove its work are detected from the files here.
+    The stack and the commands that prove its work are detected from the files here. Each command is
+    run once before it is written.
     """
     root, own = Path.cwd(), user_file(os.environ)
     stories = _given_stories(root, prd) if prd is not None else _find_stories(root)
@@ -116,12 +137,17 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool) -> int
     keys, why_capped = _paid_by_use(root, name, os.environ)
     output.emit_lines(_found(root, detected, name, why_capped))
     asking = not yes and sys.stdin.isatty() and sys.stderr.isatty()
-    if asking and not click.confirm(f"Set up ralph in {root}?", default=True, err=True):
+    is_new = overwrite or not (root / CONFIG_NAME).exists()
+    trying = (yes or asking) and is_new and not no_run and bool(detected.checks)
+    words = ", running these checks once" if trying else ""
+    if asking and not click.confirm(f"Set up ralph in {root}{words}?", default=True, err=True):
         output.emit_lines(["Nothing was written."])
         return ExitCode.COMPLETE
+    if trying:
+        detected = msgspec.structs.replace(detected, checks=tuple(_tried(root, detected.checks)))
     boxed = ""
-    if overwrite or not (root / CONFIG_NAME).exists():
-        boxed, words = _tried_sandbox(root, detected)
+    if is_new:
+        boxed, words = _tried_sandbox(root, detected) if trying or not detected.checks else _UNTRIED
         output.emit_lines(_row("sandbox", words))
     cap = COST_CAP_USD if why_capped else 0.0
     planned = _planned(root, detected, stories, name, keys, cap, boxed)
@@ -133,6 +159,41 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool) -> int
     output.emit_lines(_doubts(root, stories, names))
     output.emit_lines(_next_steps(root, stories, name, names))
     return ExitCode.COMPLETE
+
+
+def _tried(root: Path, checks: Sequence[Argv]) -> Iterator[Argv]:
+    """Run each check once; those that can start are worth writing."""
+    timeout = check_config(root, env=os.environ)[0].config.checks.timeout
+    for argv in checks:
+        command = shlex.join(argv)
+        trouble = cannot_start(argv, found=find_program(argv[0], os.environ, root) is not None)
+        result: CheckResult | None = None
+        if trouble is None:
+            output.note(f"running {command} (Ctrl+C ends it; `ralph init --no-run` skips this)")
+            (result,) = run_checks([check_of(argv, timeout)], root)
+            trouble = why_red(argv, result.output_tail) if result.status == "failed" else None
+        if trouble is None and result is not None:
+            output.emit_lines(_came_out(command, result))
+            output.flush()
+            yield argv
+        elif trouble is not None:
+            output.emit_lines(_row("left out", f"{command}: {trouble.words}", "yellow"))
+            output.emit_lines(_row("", f"fix: {trouble.fix.partition(', or take')[0]}"))
+    output.emit_lines([""])
+
+
+def _came_out(command: str, result: CheckResult) -> Iterator[str]:
+    """How a check stands now, with the end of what it said if it is red."""
+    took, numbers = format_duration(result.duration_s), result.counts
+    passed = f", {counted(numbers.passed, 'test')} passed" if numbers and numbers.passed else ""
+    failed = f", {counted(numbers.failed, 'test')} failed" if numbers and numbers.failed else ""
+    if result.status is CheckStatus.FAILED:
+        yield from _row("red", f"{command}, after {took}{failed}", "red")
+        yield from (f"{'':12}{output.safe(line)}" for line in last_lines(result.output_tail))
+        yield from _row("", "It is written all the same: make it green before a run.")
+    else:
+        nothing = ", but there is no test yet" * (result.status is CheckStatus.NO_TESTS)
+        yield from _row("green", f"{command}, in {took}{passed}{nothing}", "green")
 
 
 def _find_stories(root: Path) -> Stories:
@@ -217,7 +278,6 @@ def _tried_sandbox(root: Path, detected: Detected) -> tuple[str, str]:
     """The mode that works here, empty for none, and why: the checks are run inside, once."""
     from ralphloop.loop.confine import NoSandbox, check_box, tried
     from ralphloop.loop.prepare import open_repository
-    from ralphloop.repo.checks import check_of, run_checks
 
     try:
         box = check_box(Config(), Project(root), open_repository(root), os.environ)
@@ -292,7 +352,9 @@ def _found(root: Path, detected: Detected, agent: str, why_capped: str) -> Itera
     tools = f" ({', '.join(detected.tools)})" if detected.tools else ""
     yield from _row("stack", f"{detected.title}{tools}")
     for number, argv in enumerate(detected.checks):
-        words = f" ({argv[0]} is not on PATH yet)" if missing(argv[0]) else ""
+        lacks = not_installed(argv, root)
+        words = f" ({lacks.words})" if lacks else ""
+        words = f" ({argv[0]} is not on PATH yet)" if missing(argv[0]) else words
         yield from _row("" if number else "checks", f"{shlex.join(argv)}{words}")
     if not detected.checks:
         words = "none found: until ralph.toml names some, stories can only be `claimed`"

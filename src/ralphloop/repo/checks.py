@@ -24,6 +24,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -251,6 +252,7 @@ def _tail(text: str, env: Mapping[str, str]) -> str:
 _BUILTINS = frozenset({"cd", "export", "source", ".", "alias", "ulimit", "umask", "unset"})
 _JOINS = frozenset({"&&", "||"})
 _PIPES = frozenset({"|", ">", ">>", "<", "2>", "2>&1", "&>", "&"})
+_TOOLS = frozenset({"pytest", "ruff", "mypy", "flake8", "pyright", "pylint", "black", "tox", "nox"})
 _NO_MODULE = re.compile(r"No module named ['\"]?([\w.]{1,100})")
 _MOST_LINES = 12
 _LONGEST_LINE = 200
@@ -287,9 +289,25 @@ def why_red(argv: Sequence[str], output: str) -> Trouble | None:
         return trouble
     missing = _NO_MODULE.search(output)
     if missing and "-m" in argv[:-1] and argv[argv.index("-m") + 1] == missing[1]:
-        fix = f"install {missing[1]} for {argv[0]}, or take the check out of checks.commands"
-        return Trouble(missing[0], fix)
+        return Trouble(missing[0], _install(argv[0], missing[1]))
     return None
+
+
+def not_installed(argv: Sequence[str], root: Path) -> Trouble | None:
+    """A tool that the virtual environment of a check does not have; nothing is run to find out."""
+    place = (root / argv[0]).parent.parent
+    if len(argv) < 3 or argv[1] != "-m" or argv[2] not in _TOOLS:
+        return None
+    with suppress(OSError, UnicodeDecodeError):
+        is_alone = "include-system-site-packages = false" in (place / "pyvenv.cfg").read_text()
+        libraries = [*place.glob("lib*/python*/site-packages")]
+        if is_alone and libraries and not any((it / argv[2]).exists() for it in libraries):
+            return Trouble(f"No module named {argv[2]}", _install(argv[0], argv[2]))
+    return None
+
+
+def _install(python: str, module: str) -> str:
+    return f"{python} -m pip install {module}, or take the check out of checks.commands"
 
 
 def last_lines(output: str) -> list[str]:
