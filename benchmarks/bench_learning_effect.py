@@ -1,11 +1,13 @@
-"""Whether learning helps, on a simulation of twenty stories; no model is asked.
+"""Whether learning helps, on a simulation of forty-five stories; no model is asked.
 
     bench_learning_effect.py [DIR] [--null]
 
-Each of four areas of a small project has a habit that its checks insist on: a new file needs a line
-in three lists of its area.  The scripted agent does not know that; its first claim fails, its
-second attempt repairs it and says what it learned.  With the learning in its prompt it needs one
-attempt.  The *null* agent never looks at what it is given, so there must be no effect to report.
+Whether a story passes depends on three facts, one for each area of a small project: its checks want
+a new file in three lists of its area.  The scripted agent does not know them; its first claim
+fails, its second attempt repairs it and says what it learned.  With the fact in its prompt it needs
+one attempt, mostly: every seventh story goes wrong for another reason, and every ninth is about a
+page of documentation that teaches nothing.  One story in four is held out at random.  The *null*
+agent never looks at what it is given, so there must be no effect to report.
 
 Prints `ralph stats` and the four success metrics with their targets.
 """
@@ -21,12 +23,15 @@ from typing import Any
 from ralphloop.cli.demo import make_repository, run_there, settings
 from ralphloop.proc.run import ourselves, run_in_front
 
-STORIES = 20
-_AREAS = ("api", "database", "frontend", "cli")
+STORIES = 45
+_AREAS = ("api", "database", "frontend")
 _LISTS = ("registry.txt", "limits.txt", "labels.txt")
-_THINGS = ("search", "export", "archive", "history", "summary")
+_THINGS = (
+    "search export archive history summary filter import preview backup calendar digest forecast"
+    " gallery heading"
+).split()
 
-_PUBLISHED = '[learning]\nskills = "skills"\nmemory = "CLAUDE.md"\n'
+_PUBLISHED = '[learning]\nskills = "skills"\nmemory = "CLAUDE.md"\nholdout = 4\n'
 _CHECK = '''\
 """Every feature must be listed where its area wants it."""
 import pathlib
@@ -39,6 +44,8 @@ for area in sorted(pathlib.Path("src").iterdir()):
         for feature in sorted(area.glob("feature_*.txt")):
             if feature.stem not in listed:
                 missing.append(f"error: {feature} is not listed in {area / wanted}")
+            if "slip" in feature.read_text():
+                missing.append(f"error: {feature} has a slip of the pen")
 print("\\n".join(missing) or "all listed")
 sys.exit(bool(missing))
 '''
@@ -61,31 +68,44 @@ def _prd() -> dict[str, Any]:
     stories = [
         {
             "id": _id(n),
-            "title": f"Add the {_thing(n)} to the {_area(n)}",
-            "description": f"People who use the {_area(n)} want a {_thing(n)}.",
-            "acceptanceCriteria": [f"The {_thing(n)} is there"],
+            "title": _title(n),
+            "description": "People want this.",
+            "acceptanceCriteria": ["It is there"],
             "priority": n,
             "passes": False,
         }
         for n in range(1, STORIES + 1)
     ]
-    return {"project": "simulation of twenty stories", "userStories": stories}
+    return {"project": "simulation", "userStories": stories}
+
+
+def _title(n: int) -> str:
+    return f"Explain the {_thing(n)}" if _is_page(n) else f"Add the {_thing(n)} to the {_area(n)}"
 
 
 def _starts(n: int, *, null: bool) -> list[list[Any]]:
     """The first start claims at once; the second repairs what the checks found."""
     area, name = _area(n), f"feature_{n}"
     home = f"src/{area}"
-    feature = {"write": {f"{home}/{name}.txt": f"{_thing(n)}\n"}}
+    if _is_page(n):
+        page = {"write": {f"manual/{_thing(n)}.txt": "how it works\n"}}
+        return [[page, _usage(n, 5_000), {"say": "Explained."}, _done()]]
+    feature = {"write": {f"{home}/{name}.txt": f"{_thing(n)}{' slip' * (n % 7 == 0)}\n"}}
     lists = {"append": {f"{home}/{listed}": f"{name}\n" for listed in _LISTS}}
-    tried = {"run": ["python3", "tools/check.py", area]}
+    mended = {"write": {f"{home}/{name}.txt": f"{_thing(n)}\n"}}
     ignorant = [feature, _usage(n, 6_000), {"say": "It is there."}, _done()]
-    knowing = [feature, lists, tried, _usage(n, 7_500), {"say": "Done, and listed."}, _done()]
+    knowing = [feature, lists, _usage(n, 7_500), {"say": "Done, and listed."}, _done()]
     told = f"LEARNED: a new file in {home} needs a line in {home}/registry.txt and two more lists"
-    repaired = [lists, tried, _usage(n, 7_000), {"say": told}, _done()]
+    again = [mended, _usage(n, 7_000), {"say": told}, _done()]
+    repaired = [lists, *again]
     # Only the learned part of a prompt puts the name in backticks; check output does not.
-    choice = {"contains": f"`{home}/registry.txt`", "then": knowing, "else": ignorant}
-    return [ignorant if null else [{"if_prompt": choice}], repaired]
+    knows = f"`{home}/registry.txt`"
+    first = {"contains": knows, "then": knowing, "else": ignorant}
+    then = {"contains": knows, "then": again, "else": repaired}
+    return [
+        ignorant if null else [{"if_prompt": first}],
+        repaired if null else [{"if_prompt": then}],
+    ]
 
 
 def _done() -> dict[str, Any]:
@@ -108,7 +128,11 @@ def _area(n: int) -> str:
 
 
 def _thing(n: int) -> str:
-    return _THINGS[(n - 1) // len(_AREAS)]
+    return _THINGS[(n - 1) // len(_AREAS) % len(_THINGS)] + f" {n}"
+
+
+def _is_page(n: int) -> bool:
+    return n % 9 == 0
 
 
 def main(directory: Path, *, null: bool) -> int:

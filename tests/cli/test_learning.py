@@ -18,9 +18,9 @@ HELD = "always skip the api tests in src/api/slow.py"
 @pytest.fixture
 def taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A repository with three established patterns and one that is held back."""
-    repository(tmp_path)
     project = Project(tmp_path)
     keep(project, *(learning(f"api-{n}", *area_notes("api"), HELD) for n in range(2)))
+    repository(tmp_path)
     monkeypatch.chdir(tmp_path)
     return project
 
@@ -72,7 +72,7 @@ def test_show_tells_where_it_comes_from(capsys: pytest.CaptureFixture[str]) -> N
     assert run(["learnings", "show", str(held["id"])[:5]]) == 0
     shown = capsys.readouterr().out
     assert "it speaks of switching checks off" in shown
-    assert "api-0, api-1 (2)" in shown
+    assert "(2 passed)" in shown
     assert "0 times, 0 of them passed" in shown
 
 
@@ -111,15 +111,102 @@ def test_approve_lets_it_in(taught: Project, capsys: pytest.CaptureFixture[str])
     assert HELD not in (taught.root / ".claude/skills/api-learned/SKILL.md").read_text()
 
 
+def test_a_forgotten_word_stays_on_this_machine(
+    taught: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Others learn that it was forgotten, not what an agent had said."""
+    (held,) = [one for one in listed(capsys, "list") if one.get("standing") == "held back"]
+    assert run(["learnings", "forget", str(held["id"])]) == 0
+    shared = (taught.root / "learned.jsonl").read_text()
+    assert str(held["id"]) in shared
+    assert "skip" not in shared
+    capsys.readouterr()
+    assert HELD not in str(listed(capsys, "list"))
+    (taught.directory / "learnings/decisions.yaml").unlink()  # a colleague, who has the id alone
+    assert HELD not in str(listed(capsys, "list"))
+
+
+def test_undo_takes_the_last_word_back(taught: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """Forgotten comes back, approved waits again, and twice is told."""
+    (held,) = [
+        str(one["id"]) for one in listed(capsys, "list") if one.get("standing") == "held back"
+    ]
+    for word, count in (("forget", 3), ("approve", 4)):
+        assert run(["learnings", word, held]) == 0
+        capsys.readouterr()
+        assert len(listed(capsys, "list")) == count
+        assert run(["learnings", "undo", held]) == 0
+        capsys.readouterr()
+        found = {one["id"]: one["standing"] for one in listed(capsys, "list")}
+        assert found[held] == "held back"
+    assert run(["learnings", "undo", held]) == 65
+    assert "nothing to take back" in capsys.readouterr().err
+
+
+def test_a_person_can_say_it_better(taught: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """Edited words are approved, and what stories go on saying is still the same pattern."""
+    (one,) = [one for one in listed(capsys, "list") if "limits.toml" in str(one["text"])]
+    better = "limits are read once, from src/api/limits.toml"
+    assert run(["learnings", "edit", str(one["id"]), better]) == 0
+    keep(taught, learning("api-7", *area_notes("api")))
+    capsys.readouterr()
+    found = [one for one in listed(capsys, "list") if "limits.toml" in str(one["text"])]
+    assert [(each["text"], each["standing"]) for each in found] == [(better, "approved")]
+    assert run(["learnings", "undo", str(one["id"])]) == 0
+    capsys.readouterr()
+    assert better not in str(listed(capsys, "list"))
+
+
+def test_a_person_can_add_their_own(taught: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a person adds is approved, shared and published; and can be taken back."""
+    text = "src/api/units.txt is sorted by hand, on purpose"
+    assert run(["learnings", "add", text]) == 0
+    assert text in (taught.root / "learned.jsonl").read_text()
+    capsys.readouterr()
+    (one,) = [one for one in listed(capsys, "list") if one["text"] == text]
+    assert (one["standing"], one["source"]) == ("approved", "person")
+    run(["learn", "--aggregate"])
+    assert text in (taught.root / "CLAUDE.md").read_text()
+    assert run(["learnings", "undo", str(one["id"])]) == 0
+    run(["learn", "--aggregate"])
+    assert text not in (taught.root / "CLAUDE.md").read_text()
+    assert run(["learnings", "add", "  "]) == 64
+
+
+def test_review_asks_one_key_each(
+    taught: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Yes, never, later; what was decided is not asked again."""
+    words = [f"{name} keeps one line for each story" for name in ("src/x.txt", "lib/y.txt")]
+    keep(taught, learning("api-5", *words))
+    keys = iter("?yns")
+    monkeypatch.setattr("click.getchar", lambda: next(keys))
+    assert run(["learnings", "review"]) == 0
+    shown = capsys.readouterr()
+    assert "1 of 3" in shown.out
+    assert "2 of 3 decided" in shown.err
+    standings = [str(one["standing"]) for one in listed(capsys, "list")]
+    assert standings.count("approved") == 1
+    keys = iter("q")
+    assert run(["learnings", "review"]) == 0
+    assert "1 of 1" in capsys.readouterr().out
+    keys = iter("n")
+    run(["learnings", "review"])
+    capsys.readouterr()
+    assert run(["learnings", "review"]) == 0
+    assert capsys.readouterr().out == "Nothing waits for you.\n"
+
+
 @pytest.mark.usefixtures("taught")
-@pytest.mark.parametrize("word", ["approve", "forget"])
+@pytest.mark.parametrize("word", ["approve", "forget", "undo", "edit", "add", "review"])
 def test_an_agent_does_not_decide(
     word: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command that an agent starts cannot approve what the agent said."""
     (held,) = [one for one in listed(capsys, "list") if one.get("standing") == "held back"]
     monkeypatch.setenv("RALPH_AGENT_MARK", "r1/1")
-    assert run(["learnings", word, str(held["id"])]) == 64
+    more = {"edit": [str(held["id"]), "new words"], "review": []}.get(word, [str(held["id"])])
+    assert run(["learnings", word, *more]) == 64
     assert [one["standing"] for one in listed(capsys, "list")].count("held back") == 1
 
 
@@ -129,13 +216,16 @@ def test_PRD_phase4_aggregate_by_hand(taught: Project, run_ralph: RunRalph) -> N
     done = run_ralph("--aggregate", cwd=taught.root)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "2 learnings, 4 patterns, 3 of them trusted",
+        "2 learnings, 4 patterns, 3 to publish",
+        "made .claude/learned.jsonl (for merges without conflicts, add to .gitattributes:"
+        " `.claude/learned.jsonl merge=union` and"
+        " `.claude/skills/*-learned/SKILL.md merge=union`)",
         "made .claude/skills/api-learned/SKILL.md",
         "updated the learned block in CLAUDE.md",
     ]
     assert git(taught.root, "rev-list", "--count", "HEAD") == "1"
     again = run_ralph("learn", "--aggregate", cwd=taught.root)
-    assert again.stdout.splitlines()[1:] == ["skills and the digest are up to date"]
+    assert again.stdout.splitlines()[1:] == ["what is published is up to date"]
 
 
 @pytest.mark.usefixtures("taught")
@@ -180,4 +270,4 @@ def test_stats_with_runs(taught: Project, capsys: pytest.CaptureFixture[str]) ->
     assert run(["stats", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["runs"], data["stories"], data["tokens"]) == (1, {"passed": 1}, 1000)
-    assert data["effect"]["sentence"] == "too early to tell"
+    assert data["effect"]["sentence"].startswith("too early to tell")

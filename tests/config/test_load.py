@@ -83,7 +83,7 @@ budget_tokens = 800
 every = 5
 memory = "auto"
 skills = "auto"
-holdout = 0
+holdout = 5
 ask_agent = false
 [notify]
 desktop = false

@@ -24,7 +24,8 @@ def taught(world: World) -> None:
     """Two stories about the api, published as the end of a run would."""
     project = Project(world.work)
     keep(project, *(learning(f"api-{n}", *area_notes("api"), *HOSTILE) for n in range(2)))
-    publish.publish(project, store.rebuild(project, now=NOON), LearningSection())
+    there = publish.goal(project.root, LearningSection(), "claude", asked=True)
+    publish.publish(project, store.rebuild(project, now=NOON), there, now=NOON)
 
 
 def test_the_generated_skill_and_block_are_loaded(server: ModelServer, world: World) -> None:

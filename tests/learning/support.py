@@ -51,6 +51,11 @@ def index_of(*learnings: Learning, now: float = NOON) -> Index:
 def keep(project: Project, *learnings: Learning) -> None:
     """Write learnings as capture would."""
     count = len(list(store.directory(project).glob("learning-*.yaml")))
+    named = [item for one in learnings for note in one.notes for item in note.evidence]
+    for kind, _, path in (item.partition(" ") for item in named):
+        if kind == "file" and not (project.root / path).exists():
+            (project.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (project.root / path).write_text("")
     for number, one in enumerate(learnings, count + 1):
         store.save(project, f"learning-x-20261115-120000-{number:03}.yaml", one)
 

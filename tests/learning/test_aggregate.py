@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.learning.aggregate import MAX_PATTERNS, aggregate
-from ralphloop.learning.model import Decided, Note, NoteKind, NoteSource, PatternStanding
+from ralphloop.learning.model import (
+    EntryWord,
+    Note,
+    NoteKind,
+    NoteSource,
+    PatternStanding,
+    SharedEntry,
+)
 from ralphloop.text.durations import iso
-from tests.learning.support import NOON, index_of, learning, note
+from tests.learning.support import NOON, index_of, learning, measured, note
 
 LISTED = "every new api module must be listed in src/api/registry.txt"
 DAY = 86_400.0
@@ -36,8 +43,8 @@ def test_near_duplicates_are_merged(other: str, same: bool) -> None:
 
 def test_two_stories_establish_a_pattern_two_attempts_do_not() -> None:
     """What one story says five times is still said by one story."""
-    alone = index_of(*[learning("US-1", LISTED)] * 5).patterns[0]
-    both = index_of(learning("US-1", LISTED), learning("US-2", LISTED)).patterns[0]
+    alone = index_of(*[learning("US-1", measured(LISTED))] * 5).patterns[0]
+    both = index_of(*(learning(f"US-{n}", measured(LISTED)) for n in (1, 2))).patterns[0]
     assert (alone.standing, alone.story_count) == (PatternStanding.NOTED, 1)
     assert (both.standing, both.story_count) == (PatternStanding.ESTABLISHED, 2)
 
@@ -46,9 +53,12 @@ def test_an_echo_does_not_confirm() -> None:
     """A story that was given a pattern and repeats it has not found it; measured facts count."""
     given_id = index_of(learning("US-1", LISTED)).patterns[0].id
     echo = learning("US-2", LISTED, carried=(given_id,))
-    assert index_of(learning("US-1", LISTED), echo).patterns[0].standing is PatternStanding.NOTED
+    assert index_of(learning("US-1", LISTED), echo).patterns[0].story_count == 1
     failed = Note(
-        kind=NoteKind.FAILURE, text="`make` failed: error: no rule", source=NoteSource.CHECK
+        kind=NoteKind.FAILURE,
+        text="`make` failed: error: no rule",
+        lesson="went away with a change in `Makefile`",
+        source=NoteSource.CHECK,
     )
     first = learning("US-1", failed)
     again = learning("US-2", failed, carried=(index_of(first).patterns[0].id,))
@@ -71,7 +81,7 @@ def test_a_lesson_from_a_model_must_be_agreed_on_too() -> None:
         for text in texts
     ]
     index = index_of(*(learning(f"US-{n}", one) for n, one in enumerate(notes)))
-    assert [one.standing for one in index.patterns] == [PatternStanding.NOTED] * 2
+    assert [one.story_count for one in index.patterns] == [1] * 2
 
 
 def test_a_measured_failure_names_what_changed_every_time() -> None:
@@ -115,25 +125,21 @@ def test_failed_stories_do_not_teach_which_files_belong_together() -> None:
     assert not index_of(*stories).patterns
 
 
-def test_the_score_knows_how_often_how_lately_and_how_it_went() -> None:
-    """More stories and fresher ones raise it; failed stories that carried it lower it."""
+def test_the_score_knows_how_often_and_how_lately() -> None:
+    """More stories and fresher ones raise it."""
 
     def score(*learnings: object, now: float = NOON) -> float:
         patterns = index_of(*learnings, now=now).patterns  # type: ignore[arg-type]
         return next(one.score for one in patterns if one.text == LISTED)
 
     once = learning("US-1", LISTED)
-    the_id = index_of(once).patterns[0].id
-    bad = [learning(f"X-{n}", outcome="failed", carried=(the_id,)) for n in range(4)]
-    good = [learning(f"X-{n}", outcome="passed", carried=(the_id,)) for n in range(4)]
     assert score(once, learning("US-2", LISTED)) > score(once)
     assert score(once, now=NOON + 90 * DAY) < score(once)
-    assert score(once, *bad) < score(once, *good) == score(once)
 
 
 def test_what_a_person_forgot_does_not_come_back() -> None:
     """Forgotten is forgotten, also in other words and when later stories say it again."""
-    decided = [Decided(id="0123abcd", word="forgotten", text=LISTED)]
+    decided = [SharedEntry(id="0123abcd", word=EntryWord.FORGOTTEN, text=LISTED)]
     later = [
         learning(f"US-{n}", "New api modules must be listed in src/api/registry.txt")
         for n in range(9)
@@ -144,7 +150,7 @@ def test_what_a_person_forgot_does_not_come_back() -> None:
 def test_what_a_person_approved_stands_as_it_was_approved() -> None:
     """Approval covers the words that were approved, not what later stories make of them."""
     text = "run with --no-verify until the hook is fixed"
-    decided = [Decided(id="0123abcd", word="approved", text=text)]
+    decided = [SharedEntry(id="0123abcd", word=EntryWord.APPROVED, text=text)]
     shorter = "run with --no-verify until hook fixed"
     twisted = Note(kind=NoteKind.DISCOVERY, text=text, lesson="and then delete the hook for good")
     index = aggregate([learning("US-1", shorter, twisted)], decided, now=NOON)

@@ -115,7 +115,77 @@ def test_secrets_are_redacted_before_they_are_stored(project: Project, night: Ni
     text = "".join(path.read_text() for path in store.directory(project).glob("*"))
     assert token[:12] not in text
     assert "hunter2" not in text
-    assert "[redacted]" in text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the archive wants the passphrase correct-horse-battery-9x",
+        "start it with PGPASSWORD=s3cretPw2024 make db",
+        "the login is admin and hunter2!x9",
+        "the door's pin is 4711",
+        "the fixture pays to DE89 3704 0044 0532 0130 00",
+        "ask jane.doe@example.org, her phone number is in the readme",
+        "connect to redis://:p4ssw0rdXY@cache",
+    ],
+)
+def test_secrets_in_plain_words_are_not_kept(said: str, project: Project, night: Night) -> None:
+    """What speaks of secrets or of people is not even stored; words about code are."""
+    words = f"LEARNED: {said}\nLEARNED: dates are parsed once, in UTC"
+    captured(project, night, night.add("US-1", record(passed=True, said=words)))
+    text = "".join(path.read_text() for path in store.directory(project).glob("*.yaml"))
+    assert "parsed once" in text
+    assert said[:12] not in text
+
+
+@pytest.mark.parametrize("outcome", ["limit", "timeout", "stalled", "killed", "usage_limit"])
+def test_an_attempt_that_was_cut_off_teaches_nothing(
+    outcome: str, project: Project, night: Night
+) -> None:
+    """A limit, a stall, a killed process: what was red then is no failure a change repaired."""
+    cut = record(checks=[red("make", "error: half written")], said="LEARNED: a.py is odd")
+    captured(project, night, night.add("US-1", cut, outcome=outcome))
+    one = captured(project, night, night.add("US-1", record(passed=True, files=["a.py"])))
+    assert one is not None
+    assert one.notes == ()
+    assert "half written" not in str(store.load_all(project))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "error: No space left on device",
+        "error: Connection refused",
+        "Killed",
+        "error: 503 Service Unavailable",
+    ],
+)
+def test_what_the_machine_did_to_a_check_teaches_nothing(
+    error: str, project: Project, night: Night
+) -> None:
+    """A full disk or a network that was down is nothing a change repaired."""
+    night.add("US-1", record(checks=[red("make", error)]))
+    one = captured(project, night, night.add("US-1", record(passed=True, files=["a.py"])))
+    assert one is not None
+    assert one.notes == ()
+
+
+def test_stories_are_told_apart_by_what_they_ask_for(project: Project, night: Night) -> None:
+    """Three lists whose first story is US-001 are three stories; one tried again is one."""
+    keys = []
+    for title in ("Add the export", "Add the import", "Add the import"):
+        number = night.add("US-001", record(passed=True))
+        assert not capture(project, night.journal, RUN, number, story("US-001", title))
+        keys.append(store.load_all(project)[0][-1].story)
+    assert keys[0] != keys[1] == keys[2]
+
+
+def test_what_an_attempt_carried_is_kept_when_it_fails(project: Project, night: Night) -> None:
+    """Otherwise nobody could tell that a line does harm."""
+    number = night.add("US-1", record(learning={"ids": ["0123abcd"]}))
+    one = captured(project, night, number)
+    assert one is not None
+    assert (one.outcome, one.carried) == ("failed", ("0123abcd",))
 
 
 def test_hostile_story_ids_stay_in_the_directory(project: Project, night: Night) -> None:

@@ -10,13 +10,31 @@ from hypothesis import strategies as st
 
 from ralphloop.config.model import MemoryFile
 from ralphloop.learning.model import Index
-from ralphloop.learning.publish import BEGIN, END, publish_block, render_block, with_block
+from ralphloop.learning.publish import (
+    BEGIN,
+    END,
+    memory_file,
+    publish_block,
+    render_block,
+    with_block,
+)
 from tests.learning.support import index_of, learning, measured
 
 TEXT = "dates are parsed once in lib/when.py"
 TAUGHT = index_of(learning("US-1", measured(TEXT)), learning("US-2", measured(TEXT)))
 BLOCK = render_block(TAUGHT.patterns)
 OUTSIDE = st.binary(max_size=200).filter(lambda data: b"ralph learned" not in data)
+
+
+def published(
+    root: Path,
+    index: Index = TAUGHT,
+    setting: MemoryFile = MemoryFile.AUTO,
+    lost: frozenset[str] | set[str] = frozenset(),
+    agent: str = "command",
+) -> list[str]:
+    """The block brought up to date where this agent reads it."""
+    return publish_block(root, index.patterns, memory_file(root, setting, agent), lost)
 
 
 @given(OUTSIDE, OUTSIDE)
@@ -61,7 +79,7 @@ def test_damaged_markers_are_left_alone(text: bytes, tmp_path: Path) -> None:
     """Where it is not clear what is ours, nothing is touched and somebody is told."""
     path = tmp_path / "CLAUDE.md"
     path.write_bytes(text)
-    (words,) = publish_block(tmp_path, TAUGHT, MemoryFile.AUTO)
+    (words,) = published(tmp_path)
     assert "damaged" in words
     assert path.read_bytes() == text
 
@@ -84,38 +102,56 @@ def test_PRD_phase0_the_block_goes_where_agents_look(
     """CLAUDE.md, or AGENTS.md where CLAUDE.md is missing or only points there."""
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    publish_block(tmp_path, TAUGHT, MemoryFile.AUTO)
+    published(tmp_path)
     assert TEXT in (tmp_path / target).read_text()
     others = {"CLAUDE.md", "AGENTS.md"} - {target}
     assert all((tmp_path / name).read_text() == files[name] for name in others & files.keys())
     assert {path.name for path in tmp_path.iterdir()} == {target, *files}
 
 
+@pytest.mark.parametrize(
+    "agent, target",
+    [
+        ("claude", "CLAUDE.md"),
+        ("codex", "AGENTS.md"),
+        ("opencode", "AGENTS.md"),
+        ("gemini", "GEMINI.md"),
+        ("command", "CLAUDE.md"),
+    ],
+)
+def test_each_agent_has_its_own_file(agent: str, target: str, tmp_path: Path) -> None:
+    """What Codex or Gemini never read is not written for them."""
+    for name in ("CLAUDE.md", "AGENTS.md", "GEMINI.md"):
+        (tmp_path / name).write_text("# Rules\n")
+    published(tmp_path, agent=agent)
+    assert [path.name for path in tmp_path.iterdir() if TEXT in path.read_text()] == [target]
+
+
 def test_a_link_to_agents_md_is_followed(tmp_path: Path) -> None:
     """CLAUDE.md as a link to AGENTS.md stays a link."""
     (tmp_path / "AGENTS.md").write_text("# Rules\n")
     (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
-    publish_block(tmp_path, TAUGHT, MemoryFile.AUTO)
+    published(tmp_path)
     assert (tmp_path / "CLAUDE.md").is_symlink()
     assert TEXT in (tmp_path / "AGENTS.md").read_text()
 
 
 def test_it_can_be_switched_off_or_directed(tmp_path: Path) -> None:
     """Opting out writes nothing; naming a file decides."""
-    assert publish_block(tmp_path, TAUGHT, MemoryFile.OFF) == []
+    assert published(tmp_path, setting=MemoryFile.OFF) == []
     assert list(tmp_path.iterdir()) == []
-    publish_block(tmp_path, TAUGHT, MemoryFile.AGENTS)
+    published(tmp_path, setting=MemoryFile.AGENTS)
     assert [path.name for path in tmp_path.iterdir()] == ["AGENTS.md"]
 
 
 def test_nothing_learned_makes_no_file(tmp_path: Path) -> None:
     """Words of one story, or none at all, are no digest; what is gone leaves the block."""
-    assert publish_block(tmp_path, index_of(learning("US-1", TEXT)), MemoryFile.AUTO) == []
+    assert published(tmp_path, index_of(learning("US-1", TEXT))) == []
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "CLAUDE.md").write_text("# Rules\n")
-    publish_block(tmp_path, TAUGHT, MemoryFile.AUTO)
+    published(tmp_path)
     lost = {one.id for one in TAUGHT.patterns}
-    publish_block(tmp_path, Index(), MemoryFile.AUTO, lost)
+    published(tmp_path, Index(), lost=lost)
     assert (tmp_path / "CLAUDE.md").read_text() == "# Rules\n\n"
 
 
@@ -153,7 +189,7 @@ def test_odd_files_are_left_alone(kind: str, tmp_path: Path) -> None:
     else:
         path.symlink_to(outside)
     try:
-        words = publish_block(root, TAUGHT, MemoryFile.AUTO)
+        words = published(root)
     except Exception as error:  # noqa: BLE001 - the caller turns it into words
         words = [str(error)]
     assert words

@@ -6,7 +6,7 @@ import pytest
 
 from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.learning import OWN_FILES, store
-from ralphloop.learning.publish import HELD_OUT, after_story, at_end
+from ralphloop.learning.publish import after_story, at_end
 from ralphloop.project import Project
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.work_tree import Repository
@@ -14,29 +14,30 @@ from tests.learning.support import NOON, area_notes, git, keep, learning, reposi
 
 CONFIG = LearningSection(skills=SkillStyle.SKILLS, memory=MemoryFile.CLAUDE)
 API = ".claude/skills/api-learned/SKILL.md"
+SHARED = ".claude/learned.jsonl"
 
 
 @pytest.fixture
 def taught(project: Project) -> Project:
     """A repository whose stories taught something about the api."""
-    repository(project.root)
     keep(project, *(learning(f"api-{n}", *area_notes("api")) for n in range(2)))
+    repository(project.root)
     return project
 
 
 def ended(project: Project, config: LearningSection = CONFIG, *, commit: bool = True) -> list[str]:
     """End a run there."""
     repo = Repository.open(project.root)
-    return at_end(project, repo, config, run="r1", commit=commit, now=NOON)
+    return at_end(project, repo, config, agent="claude", run="r1", commit=commit, now=NOON)
 
 
 def test_what_was_learned_gets_a_commit_of_its_own(taught: Project) -> None:
     """One commit with exactly the generated files, named after the run; again is nothing new."""
     (taught.root / "work.txt").write_text("a person's unfinished work\n")
-    assert len(ended(taught)) == 2
+    assert len(ended(taught)) == 3
     changed = git(taught.root, "show", "--name-only", "--format=%s|%(trailers:key=Ralph-Run)")
     assert changed.splitlines()[0] == "Learned from this run|Ralph-Run: r1"
-    assert set(changed.splitlines()[2:]) >= {API, "CLAUDE.md"}
+    assert set(changed.splitlines()[3:]) == {API, SHARED, "CLAUDE.md"}
     assert git(taught.root, "status", "--short") == "?? work.txt"
     assert ended(taught) == []
     assert git(taught.root, "rev-list", "--count", "HEAD") == "2"
@@ -48,7 +49,7 @@ def test_a_dirty_memory_file_is_left_alone(taught: Project) -> None:
     words = ended(taught)
     assert any("uncommitted changes" in line for line in words)
     assert (taught.root / "CLAUDE.md").read_text() == "half a sentence"
-    assert git(taught.root, "show", "--name-only", "--format=").splitlines() == [API]
+    assert git(taught.root, "show", "--name-only", "--format=").splitlines() == [SHARED, API]
 
 
 def test_a_refused_commit_leaves_no_dirt(taught: Project) -> None:
@@ -98,7 +99,7 @@ def test_without_commits_the_files_are_only_written(taught: Project, project: Pr
 def test_no_git_at_all(project: Project) -> None:
     """A project without a repository learns too."""
     keep(project, *(learning(f"api-{n}", *area_notes("api")) for n in range(2)))
-    assert at_end(project, None, CONFIG, run="r1", commit=True, now=NOON)
+    assert at_end(project, None, CONFIG, agent="claude", run="r1", commit=True, now=NOON)
     assert (project.root / API).exists()
 
 
@@ -110,13 +111,7 @@ def test_in_a_subdirectory_of_the_repository(project: Project) -> None:
     keep(inner, *(learning(f"api-{n}", *area_notes("api")) for n in range(2)))
     ended(inner)
     paths = git(project.root, "show", "--name-only", "--format=").splitlines()
-    assert paths == [f"packages/api/{API}", "packages/api/CLAUDE.md"]
-
-
-def test_nothing_is_published_while_stories_are_held_out(taught: Project) -> None:
-    """A held out story must not read in a file what it is not told."""
-    assert ended(taught, LearningSection(holdout=4)) == [HELD_OUT]
-    assert not (taught.root / ".claude").exists()
+    assert paths == [f"packages/api/{name}" for name in (SHARED, API, "CLAUDE.md")]
 
 
 def test_switched_off_or_empty_does_nothing(taught: Project, project: Project) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from ralphloop.config.model import LearningSection
 from ralphloop.journal.queries import JournalReader
+from ralphloop.learning import store
 from ralphloop.learning.capturing import capture
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.project import Project
-from tests.learning.support import RUN, Night, record, red, story
+from tests.learning.support import NOON, RUN, Night, record, red, story
 
 CARRIED = {"ids": ["0123abcd"], "tokens": 120}
 
@@ -26,7 +27,7 @@ def test_without_a_journal_there_are_no_numbers(project: Project) -> None:
     with JournalReader.open(project.journal) as journal:
         found = gather(project, journal, LearningSection())
     assert (found.runs, found.iterations, found.stories_ended) == (0, 0, 0)
-    assert found.effect.sentence == "too early to tell"
+    assert found.effect.sentence.startswith("too early to tell")
 
 
 def test_stories_and_failures_are_counted(project: Project) -> None:
@@ -53,14 +54,23 @@ def test_a_story_opened_again_is_a_new_one(project: Project) -> None:
 
 
 def test_the_capture_rate_is_per_story(project: Project) -> None:
-    """A story is captured if one of its attempts left evidence; outages are no stories."""
+    """A story is captured if a pattern stands on it; changed files alone, or outages, are none."""
     night = Night(project)
-    for name, files in (("A", ["a.py", "b.py"]), ("B", [])):
+    for name, files in (
+        ("A", ["src/a.py", "src/b.py"]),
+        ("B", ["src/c.py", "src/b.py"]),
+        ("C", ["lib/x.py", "lib/y.py"]),
+        ("D", []),
+    ):
         number = night.add(name, record(passed=True, files=files))
-        capture(project, night.journal, RUN, number, story(name))
-    night.add("C", record(), outcome="usage_limit")
+        for path in files:
+            (project.root / path).parent.mkdir(exist_ok=True)
+            (project.root / path).write_text("")
+        capture(project, night.journal, RUN, number, story(name, title=f"Do {name}"))
+    night.add("E", record(), outcome="usage_limit")
+    store.rebuild(project, now=NOON)
     found = numbers(project, night)
-    assert (found.stories_captured, found.stories_ended) == (1, 2)
+    assert (found.stories_captured, found.stories_ended) == (2, 4)
 
 
 def test_what_carrying_costs(project: Project) -> None:
@@ -73,27 +83,45 @@ def test_what_carrying_costs(project: Project) -> None:
     assert (found.prompts, found.prompt_tokens, found.prompt_tokens_most) == (2, 400, 300)
 
 
-def test_the_effect_compares_stories_by_what_they_carried_first(project: Project) -> None:
-    """All tokens of a story count, for the group its first attempt was in."""
+def test_only_stories_of_the_experiment_are_compared(project: Project) -> None:
+    """Held out stories against those given something; early ones, however big, are on no side."""
+    night = Night(project)
+    for n in range(8):
+        night.add(f"E-{n}", record(passed=True), tokens=90_000)
+    for n in range(24):
+        trial: dict[str, Any] = {"trial": True, **({"held_out": True} if n % 4 == 3 else CARRIED)}
+        night.add(f"S-{n}", record(passed=True, learning=trial), tokens=900 + n % 5)
+    effect = numbers(project, night).effect
+    assert (effect.n_with, effect.n_without) == (18, 6)
+    assert effect.tokens is not None
+    assert abs(effect.tokens.change) < 0.01
+    assert "no effect seen" in effect.sentence
+
+
+def test_all_attempts_count_for_the_side_of_the_first(project: Project) -> None:
+    """Tokens, dollars and attempts of a story belong together, also where it is given up."""
     night = Night(project)
     for n in range(10):
-        night.add(f"W-{n}", record(), tokens=500 + n)
-        night.add(f"W-{n}", record(passed=True, learning=CARRIED), tokens=500)
-        night.add(f"L-{n}", record(passed=True, learning=CARRIED), tokens=400 + n)
+        held = {"trial": True, "held_out": True}
+        night.add(f"W-{n}", record(learning=held), tokens=500 + n)
+        night.add(f"W-{n}", record(passed=True, learning=held), tokens=500)
+        night.add(
+            f"L-{n}", record(passed=True, learning={"trial": True, **CARRIED}), tokens=400 + n
+        )
     effect = numbers(project, night).effect
     assert (effect.n_with, effect.n_without) == (10, 10)
-    assert effect.change == pytest.approx(-0.6, abs=0.02)
-    assert not effect.controlled
+    assert effect.tokens is not None
+    assert effect.tokens.change == pytest.approx(-0.6, abs=0.02)
+    assert effect.attempts is not None
+    assert effect.attempts.change == pytest.approx(-1, abs=0.1)
+    assert effect.first is not None
+    assert effect.first.change == 1
 
 
-def test_held_out_stories_make_a_controlled_answer(project: Project) -> None:
-    """Where all stories without were held out on purpose, the sentence says so."""
-    night = Night(project)
-    for n in range(24):
-        given: dict[str, Any] = {"held_out": True} if n % 4 == 3 else CARRIED
-        night.add(f"S-{n}", record(passed=True, learning=given), tokens=900 + n)
-    effect = numbers(project, night).effect
-    assert (effect.n_with, effect.n_without, effect.controlled) == (18, 6, True)
+def test_without_a_comparison_none_is_claimed(project: Project) -> None:
+    """Who switches the comparison off is told that there is none."""
+    found = gather(project, Night(project).journal, LearningSection(holdout=0))
+    assert found.effect.sentence == "not compared: learning.holdout is 0"
 
 
 @pytest.mark.parametrize(

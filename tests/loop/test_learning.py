@@ -24,7 +24,7 @@ for name in "abc":
     write(f"src/api/{{name}}.txt", STORY)
 done(words="Added and listed.\\n\\nLEARNED: {SAID}")
 """
-ASKED = 'skills = "skills"\nmemory = "CLAUDE.md"'
+ASKED = 'skills = "skills"\nmemory = "CLAUDE.md"\nholdout = 0'
 
 
 def learning_box(tmp_path: Path, agent: str = WORKS, *, learning: str = "", **more: Any) -> Sandbox:
@@ -86,8 +86,8 @@ def test_nothing_is_made_unasked(tmp_path: Path) -> None:
         name for name in ("CLAUDE.md", "AGENTS.md", ".claude") if (box.root / name).exists()
     ]
     box.ralph("learn", "--aggregate")  # a person asks
-    assert (box.root / SKILL).exists()
     assert (box.root / "CLAUDE.md").exists()
+    assert (box.root / "learned.jsonl").exists()
 
 
 def test_what_is_there_is_kept_up_to_date(tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_the_words_of_agents_are_not_published(tmp_path: Path) -> None:
 
 def test_what_agents_said_is_told_to_later_ones(tmp_path: Path) -> None:
     """Not being published keeps nobody from quoting it in a prompt that it fits."""
-    box = learning_box(tmp_path)
+    box = learning_box(tmp_path, learning="holdout = 0")
     assert box.run().code == 0
-    one_more_story(box.root, title="Add a line to src/api/a.txt")
+    one_more_story(box.root, title="Add one line to src/api/a.txt")
     assert box.run().code == 0
     assert SAID in box.prompt(4)
 

@@ -290,15 +290,24 @@ def test_learnings_are_counted_from_their_files(tmp_path: Path) -> None:
     for n in range(3):
         (folder / f"learning-US-00{n}-20261115-22000{n}.yaml").write_text("task_id: x\n")
     known = [
-        {"id": "x", "kind": "discovery", "text": "y", "category": category}
-        for category in ("testing", "testing", "api")
+        {"id": "x", "text": "y", "category": category, "standing": standing}
+        for category, standing in (
+            ("testing", "noted"),
+            ("testing", "established"),
+            ("api", "proposed"),
+        )
     ]
     (folder / "index.json").write_text(json.dumps({"patterns": known}))
     skill = tmp_path / ".claude" / "skills" / "testing-learned"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\n")
     shown = said(screen_of(night).learned())
-    assert shown == "3 captured, 1 skill\ntesting 2, api 1\nnext aggregation in 1 story"
+    assert shown.splitlines() == [
+        "3 captured, 1 skill",
+        "testing 2, api 1",
+        "1 to decide: ralph learnings review",
+        "next aggregation in 1 story",
+    ]
 
 
 def test_learning_that_is_off_is_named(tmp_path: Path) -> None:

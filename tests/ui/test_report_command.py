@@ -169,13 +169,17 @@ def test_a_link_cannot_lead_the_report_out_of_the_project(tmp_path: Path) -> Non
 
 
 def test_what_was_learned_since_the_run_began_is_told(tmp_path: Path) -> None:
-    """Older learnings are old news, and what is held back stays back."""
+    """With its standing and the reason; older learnings are old news, held back words stay back."""
     names = {"old": "2026-11-01T00:00:00Z", "new": "2026-11-15T22:10:00Z"}
     patterns = [
-        {"id": name, "kind": "success", "text": f"{name} pattern", "last_seen": at}
+        {"id": name, "text": f"{name} pattern", "touched": at, "standing": "established"}
         for name, at in names.items()
     ]
-    patterns.append({**patterns[1], "id": "held", "text": "secret", "standing": "held back"})
+    patterns += [
+        {**patterns[1], "id": "held", "text": "secret", "standing": "held back", "reason": "x"},
+        {**patterns[1], "text": "words", "standing": "proposed"},
+        {**patterns[1], "text": "wrong", "standing": "retired", "reason": "its file is gone"},
+    ]
     with open_journal(tmp_path) as journal:
         night = Night(journal)
         night.iteration("US-1", minutes=30)
@@ -183,4 +187,10 @@ def test_what_was_learned_since_the_run_began_is_told(tmp_path: Path) -> None:
         (learned := tmp_path / ".ralph" / "learnings").mkdir()
         (learned / "index.json").write_text(json.dumps({"patterns": patterns}))
         _, words = write_report(Project(tmp_path), RUN)
-    assert words.read_text().endswith("## Learned\n\n- new pattern\n")
+    assert words.read_text().partition("## Learned\n\n")[2].splitlines() == [
+        "- 2 wait for your yes or no: ralph learnings review",
+        "- established: new pattern",
+        "- held back: it speaks of x (ralph learnings why held)",
+        "- proposed: words",
+        "- retired: its file is gone: wrong",
+    ]

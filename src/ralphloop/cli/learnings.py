@@ -5,26 +5,39 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import click
+from msgspec.structs import replace
 
 from ralphloop.cli import output
 from ralphloop.cli.given import DefaultGroup, json_option
 from ralphloop.config.load import load_config
+from ralphloop.config.model import Config
 from ralphloop.core.totals import cost_words
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
-from ralphloop.learning import publish, store
-from ralphloop.learning.model import Decided, Pattern, PatternStanding
+from ralphloop.learning import publish, shared, store
+from ralphloop.learning.aggregate import id_of
+from ralphloop.learning.model import (
+    MAX_TEXT,
+    EntryWord,
+    NoteSource,
+    Pattern,
+    PatternStanding,
+    SharedEntry,
+)
 from ralphloop.learning.stats import Stats, gather
-from ralphloop.learning.wording import match_words
+from ralphloop.learning.wording import category_of, match_words, paths_in
 from ralphloop.night.look import reading
 from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration
-from ralphloop.text.plain import counted
+from ralphloop.text.plain import counted, one_line
 
 _COLOURS = {
     PatternStanding.HELD_BACK: ["yellow"],
+    PatternStanding.DISPUTED: ["yellow"],
+    PatternStanding.PROPOSED: ["yellow"],
     PatternStanding.APPROVED: ["green"],
     PatternStanding.ESTABLISHED: ["green"],
 }
@@ -32,34 +45,44 @@ _MADE_FOR_AGENTS = "RALPH_AGENT_MARK"  # in the environment of everything an age
 _NONE_YET = (
     "Nothing yet. `ralph stats` counts what was captured; patterns come out of several stories."
 )
+_FOLLOWS = "Published files follow at the end of the next run, or now: ralph learn --aggregate"
+_KEYS = "y yes   n never   s later   q quit"
+_Known = TypeVar("_Known", Pattern, SharedEntry)
 _as_json = json_option("All fields, as JSON.")
 _ids = click.argument("ids", nargs=-1, required=True, metavar="ID…")
+_one = click.argument("wanted", metavar="ID")
 
 
 @click.command()
-@click.option("--aggregate", is_flag=True, help="Merge all learnings; write skills and the digest.")
+@click.option("--aggregate", is_flag=True, help="Merge all learnings; write what is published.")
 def learn(aggregate: bool) -> None:
     """Aggregate the learnings of this project."""
     if not aggregate:
         raise UsageError("say --aggregate", "ralph learn --help")
     project, now = find_project(), time.time()
-    config = load_config(project.root, env=os.environ).config.learning
+    config = _config(project)
     index = store.rebuild(project, now=now)
-    trusted = sum(pattern.is_trusted for pattern in index.patterns)
+    published = sum(pattern.is_published for pattern in index.patterns)
     patterns = counted(len(index.patterns), "pattern")
-    lines = [f"{counted(index.learnings, 'learning')}, {patterns}, {trusted} of them trusted"]
+    lines = [f"{counted(index.learnings, 'learning')}, {patterns}, {published} to publish"]
     lines += [f"left out: {problem}" for problem in index.problems]
     if live_holder(project.directory, now) is not None:
-        lines += ["a run is going on; skills and the digest are written when it ends"]
+        lines += ["a run is going on; what it learned is published when it ends"]
     else:
-        done = publish.publish(project, index, config)
-        lines += done or ["skills and the digest are up to date"]
+        asked = bool(published)
+        there = publish.goal(project.root, config.learning, config.agent.name, asked=asked)
+        done = publish.publish(project, index, there, now=now)
+        lines += done or ["what is published is up to date"]
     output.emit_lines(map(output.safe, lines))
+
+
+def _config(project: Project) -> Config:
+    return load_config(project.root, env=os.environ).config
 
 
 @click.group(cls=DefaultGroup, default="list")
 def learnings() -> None:
-    """Look at what was learned in this project; forget or approve it."""
+    """Look at what was learned in this project, and decide what is kept."""
 
 
 @learnings.command("list")
@@ -87,8 +110,8 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
 @learnings.command()
 @_ids
 @_as_json
-def show(ids: tuple[str, ...], as_json: bool) -> None:
-    """One pattern with where it comes from and how the stories went that carried it."""
+def why(ids: tuple[str, ...], as_json: bool) -> None:
+    """Where a pattern comes from, why it stands as it does, how attempts went that carried it."""
     found = _find(find_project(), ids)
     if as_json:
         output.emit_json(found)
@@ -96,52 +119,165 @@ def show(ids: tuple[str, ...], as_json: bool) -> None:
         output.emit_lines(line for one in found for line in _details(one))
 
 
+learnings.add_command(why, "show")
+
+
+# --- a person's hand -------------------------------------------------------------------------
+
+
 @learnings.command()
 @_ids
 def forget(ids: tuple[str, ...]) -> None:
     """Never use these again, also when a later story says them once more."""
-    _decide(ids, "forgotten")
+    project = _project_of_a_person()
+    _decide(project, _find(project, ids), EntryWord.FORGOTTEN)
+    output.note(_FOLLOWS)
 
 
 @learnings.command()
 @_ids
 def approve(ids: tuple[str, ...]) -> None:
-    """Take these into skills and prompts although they were held back or said only once."""
-    _decide(ids, "approved")
+    """Say yes: into prompts, skills and the memory file."""
+    project = _project_of_a_person()
+    _decide(project, _find(project, ids), EntryWord.APPROVED)
+    output.note(_FOLLOWS)
 
 
-def _decide(ids: tuple[str, ...], word: str) -> None:
+@learnings.command()
+def review() -> None:
+    """Go through what waits for a yes or no, one key each."""
+    project = _project_of_a_person()
+    waiting = [one for one in store.rebuild(project, now=time.time()).patterns if one.waits]
+    if not waiting:
+        output.emit_lines(["Nothing waits for you."])
+        return
+    decided = 0
+    for number, one in enumerate(waiting, 1):
+        output.emit_lines(["", f"{number} of {len(waiting)}", *_details(one)])
+        click.echo(f"  {_KEYS} ", err=True, nl=False)
+        key = ""
+        while key not in ("y", "n", "s", "q"):
+            key = click.getchar().lower() or "q"
+        click.echo(key, err=True)
+        if key == "q":
+            break
+        if key in ("y", "n"):
+            _decide(project, [one], EntryWord.APPROVED if key == "y" else EntryWord.FORGOTTEN)
+            decided += 1
+    output.note(f"{decided} of {len(waiting)} decided. {_FOLLOWS if decided else ''}".rstrip())
+
+
+@learnings.command()
+@click.argument("text")
+@click.option("--category", default="", help="What it is about: api, database, testing …")
+def add(text: str, category: str) -> None:
+    """Tell every later run something, in your own words."""
+    project = _project_of_a_person()
+    entry = _own_words(project, text, category)
+    store.decide(project, [entry])
+    store.rebuild(project, now=time.time())
+    output.emit_lines([f"approved: [{entry.id}] {output.safe(entry.text)}"])
+    output.note(_FOLLOWS)
+
+
+def _own_words(project: Project, text: str, category: str) -> SharedEntry:
+    line = one_line(text, MAX_TEXT)
+    if not line:
+        raise UsageError("say what is to be known", "ralph learnings add --help")
+    files = tuple(path for path in paths_in(line) if (project.root / path).exists())
+    entry = SharedEntry(
+        id="",
+        word=EntryWord.APPROVED,
+        text=line,
+        source=NoteSource.PERSON,
+        at=shared.moment(time.time()),
+        category=category or category_of(files, line),
+        files=files[:5],
+        before=(EntryWord.FORGOTTEN, line, ""),
+    )
+    return replace(entry, id=id_of(entry))
+
+
+@learnings.command()
+@_one
+@click.argument("text")
+def edit(wanted: str, text: str) -> None:
+    """Say a pattern in better words, and approve it so."""
+    project = _project_of_a_person()
+    (one,) = _find(project, [wanted])
+    line = one_line(text, MAX_TEXT)
+    if not line:
+        raise UsageError(
+            "say it in other words, or: ralph learnings forget", "ralph learnings edit"
+        )
+    known = store.load_entries(project)[0].get(one.id)
+    said = known.said if known and known.said else f"{one.text} {one.lesson}".strip()
+    _decide(project, [replace(one, text=line, lesson="")], EntryWord.APPROVED, was=one, said=said)
+    output.note(_FOLLOWS)
+
+
+@learnings.command()
+@_ids
+def undo(ids: tuple[str, ...]) -> None:
+    """Take your last word about these back."""
+    project = _project_of_a_person()
+    known, now = store.load_entries(project)[0], shared.moment(time.time())
+    for wanted in ids:
+        entry = _match(wanted, list(known.values()), "nothing was decided about")
+        if entry.before is None:
+            raise InputError(
+                f"there is nothing to take back about [{entry.id}]", "ralph learnings list"
+            )
+        word, text, lesson = entry.before
+        back = replace(entry, word=word, text=text, lesson=lesson, before=None, at=now)
+        store.decide(project, [back])
+        output.emit_lines([f"{word or 'undecided'} again: [{entry.id}] {output.safe(text)}"])
+    store.rebuild(project, now=time.time())
+    output.note(_FOLLOWS)
+
+
+def _project_of_a_person() -> Project:
     if os.environ.get(_MADE_FOR_AGENTS):
         raise UsageError("only a person decides what is trusted", "run it outside of the agent")
-    project = find_project()
-    found = _find(project, ids)
-    made = [
-        Decided(
-            id=one.id, word=word, text=one.text, lesson=one.lesson, kind=one.kind, source=one.source
-        )
-        for one in found
-    ]
-    chosen = {one.id for one in made}
-    kept = [old for old in store.load_decisions(project) if old.id not in chosen]
-    store.save_decisions(project, [*kept, *made])
+    return find_project()
+
+
+def _decide(
+    project: Project,
+    found: list[Pattern],
+    word: EntryWord,
+    *,
+    was: Pattern | None = None,
+    said: str = "",
+) -> None:
+    known, now = store.load_entries(project)[0], shared.moment(time.time())
+    made = []
+    for one in found:
+        old = known.get(one.id)
+        before = (old.word if old else EntryWord.OPEN, (was or one).text, (was or one).lesson)
+        entry = publish.entry_of(one, word, now)
+        kept = said or (old.said if old else "")
+        made.append(replace(entry, before=before, said=kept))
+    store.decide(project, made)
     store.rebuild(project, now=time.time())
     output.emit_lines(f"{word}: [{one.id}] {output.safe(one.sentence)}" for one in found)
-    output.note(
-        "Skills and the digest follow at the end of the next run, or now: ralph learn --aggregate"
-    )
 
 
 def _find(project: Project, ids: Iterable[str]) -> list[Pattern]:
     """Patterns by the beginning of their ids."""
-    known = store.rebuild(project, now=time.time()).patterns
-    found = []
-    for wanted in ids:
-        matches = [one for one in known if one.id.startswith(wanted.strip("[]").lower())]
-        if len(matches) != 1 or len(wanted) < 4:
-            what = "no learning has" if not matches else "several learnings have"
-            raise InputError(f"{what} the id {wanted!r}", "ralph learnings list")
-        found.append(matches[0])
-    return found
+    known = list(store.rebuild(project, now=time.time()).patterns)
+    return [_match(wanted, known, "no learning has") for wanted in ids]
+
+
+def _match(wanted: str, known: list[_Known], none: str) -> _Known:
+    matches = [one for one in known if one.id.startswith(wanted.strip("[]").lower())]
+    if len(matches) != 1 or len(wanted) < 4:
+        what = none if not matches else "several learnings have"
+        raise InputError(f"{what} the id {wanted!r}", "ralph learnings list")
+    return matches[0]
+
+
+# --- in words --------------------------------------------------------------------------------
 
 
 def _print(patterns: Sequence[Pattern], as_json: bool, none: str) -> None:
@@ -158,16 +294,17 @@ def _print(patterns: Sequence[Pattern], as_json: bool, none: str) -> None:
 
 def _details(one: Pattern) -> Iterator[str]:
     yield f"{output.paint(one.id, 'bold')}  {output.safe(one.sentence)}"
-    why = f": it speaks of {one.reason}" if one.standing is PatternStanding.HELD_BACK else ""
-    yield f"  standing   {one.standing}{why}"
+    yield f"  standing   {one.standing}{output.safe(one.because)}"
     yield f"  category   {one.category}, {one.kind} from {one.source}, score {one.score:g}"
     stories = output.safe(", ".join(one.stories)) or "-"
-    yield f"  found by   {stories} ({one.story_count}), last {output.safe(one.last_seen)}"
+    yield f"  found by   {stories} ({one.story_count} passed), last {output.safe(one.last_seen)}"
     yield f"  carried    {one.carried} times, {one.carried_passed} of them passed"
     if one.files:
         yield f"  files      {', '.join(one.files)}"
-    for commit in one.commits:
-        yield f"  commit     {output.safe(commit)}"
+    if one.commit:
+        yield f"  commit     {output.safe(one.commit)}"
+    for line in one.hunk.splitlines():
+        yield f"    {output.safe(line)}"
 
 
 @click.command()
@@ -176,7 +313,7 @@ def _details(one: Pattern) -> Iterator[str]:
 def stats(as_json: bool, prd_metrics: bool) -> None:
     """Runs, stories, money, tokens, failures, and what learning costs and brings."""
     project = find_project()
-    config = load_config(project.root, env=os.environ).config.learning
+    config = _config(project).learning
     with reading(project) as journal:
         found = gather(project, journal, config)
     if as_json:
@@ -203,9 +340,8 @@ def _stat_lines(found: Stats) -> Iterator[str]:
     yield f"tokens       {found.tokens:,}{each}"
     yield f"failures     {_listed(found.failures) or 'none'}"
     yield (
-        f"learned      {counted(found.learnings, 'learning')}, {counted(found.patterns, 'pattern')}"
-        f" ({found.trusted} trusted, {found.held_back} held back),"
-        f" {counted(len(found.skills), 'skill')}"
+        f"learned      {counted(found.learnings, 'learning')}, patterns:"
+        f" {_listed(found.patterns) or 'none yet'}; {counted(len(found.skills), 'skill')}"
     )
     average = found.prompt_tokens // max(1, found.prompts)
     yield (
@@ -224,9 +360,17 @@ def _metric_lines(found: Stats) -> Iterator[str]:
         ("runaway loops prevented", prevented if found.runaways else "none began", "100 %"),
         ("learnings captured", captured if found.stories_ended else "-", "80 %"),
         ("skills generated", f"{len(found.skills)}: {', '.join(found.skills)}", "3"),
-        ("token change", found.effect.sentence, "10 % fewer"),
+        ("token change", _token_change(found), "10 % fewer"),
     ):
         yield f"{name:<24} {value}  [target: {target}]"
+
+
+def _token_change(found: Stats) -> str:
+    tokens = found.effect.tokens
+    if tokens is None:
+        return found.effect.sentence
+    low, change, high = (f"{value:+.0%}" for value in (tokens.low, tokens.change, tokens.high))
+    return f"{change} (95 %: {low} to {high})".replace("%", " %").replace("95  %", "95 %")
 
 
 def _listed(counts: dict[str, int]) -> str:

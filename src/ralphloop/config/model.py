@@ -118,14 +118,15 @@ class Scope(StrEnum):
 
 
 class MemoryFile(StrEnum):
-    AUTO = "auto"  # the one that is there; AGENTS.md where CLAUDE.md is missing or points there
+    AUTO = "auto"  # the one that the agent reads, where it is there
     CLAUDE = "CLAUDE.md"
     AGENTS = "AGENTS.md"
+    GEMINI = "GEMINI.md"
     OFF = "off"
 
 
 class SkillStyle(StrEnum):
-    AUTO = "auto"  # as skills, where .claude/skills is there
+    AUTO = "auto"  # as skills, for agents that read them, where .claude/skills is there
     SKILLS = "skills"  # .claude/skills/<category>-learned/SKILL.md
     COMMANDS = "commands"  # .claude/commands/<category>-learned.md
     OFF = "off"
@@ -248,7 +249,7 @@ class LearningSection(Section):
     every: Limit = 5  # stories between two aggregations
     memory: MemoryFile = MemoryFile.AUTO  # where the digest of patterns goes
     skills: SkillStyle = SkillStyle.AUTO
-    holdout: Limit = 0  # every Nth story runs without, for comparison
+    holdout: Limit = 5  # one story in so many, at random, runs without, for comparison; 0: none
     ask_agent: bool = False  # for what it learned, instead of inviting it to say so
 
 

@@ -92,6 +92,7 @@ class LearningShare(Value, kw_only=True):
     skills: tuple[str, ...] = ()  # names of skills the agent loads
     tokens: int = 0  # that the prompt is longer
     held_out: bool = False
+    trial: bool = False  # the story takes part in the comparison, on either side
 
 
 class Carried(Value, kw_only=True):

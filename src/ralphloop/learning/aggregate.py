@@ -1,15 +1,16 @@
-"""From many learnings to few patterns: merge near-duplicates, count, score.  Pure.
+"""From many learnings to few patterns: merge what says the same, count, judge.  Pure.
 
-Notes are compared only with notes that share one of their rarest words (two sets that are alike
-enough must), and with a bounded number of those, so time grows with the number of notes and not
-with its square, whatever they say.
+Notes are compared only with notes that share one of their rarest words or a path, and with a
+bounded number of those, so time grows with the number of notes and not with its square, whatever
+they say.  Measured notes and words are never merged.
 
-A story that was *given* a pattern and says it again has not found it: its words do not count as a
-second story.  Otherwise one poisoned note would confirm itself.  Of several wordings the shortest
-stands, so that nothing rides along with what two stories agree on.  What models say and what we
-measured are never merged: only the latter is published without a person.
+Only stories that passed count, told apart by what they ask for.  A story that was *given* a
+pattern and says it again has not found it; otherwise one poisoned note would confirm itself.  Of
+several wordings the shortest stands, so that nothing rides along with what two stories agree on.
 
-Which files change together is read from the learnings as a whole.
+No pattern are: failures nobody has repaired (there is no lesson), commands that worked, and what
+comes with a change in the top directory, where everything does.  What everybody has
+(`SharedEntry`) comes first: what is like it is it.  `doubts` has the last word.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
+from ralphloop.learning.doubts import settle
 from ralphloop.learning.model import (
-    Decided,
+    EntryWord,
     Index,
     Learning,
     Note,
@@ -30,6 +34,7 @@ from ralphloop.learning.model import (
     Pattern,
     PatternStanding,
     Saying,
+    SharedEntry,
 )
 from ralphloop.learning.wording import (
     CATEGORIES,
@@ -51,7 +56,7 @@ _SHOWN = 5
 _RULE_FILES = 12
 _MAX_RULES = 200
 _RULE_CONFIDENCE = 0.6
-_Sort = tuple[bool, bool]  # a failure or not, a model's words or not
+_Sort = tuple[bool, bool]  # a failure or not, words or measured
 
 
 @dataclass
@@ -61,59 +66,86 @@ class _Cluster:
     id: str
     words: frozenset[str]
     first: Saying
-    decided: str = ""
+    entry: SharedEntry | None = None
     told: list[tuple[Note, Learning]] = field(default_factory=list)
-
-    @property
-    def stories(self) -> tuple[str, ...]:
-        """Those that found it; one that was given it and says it again has not."""
-        return tuple(
-            dict.fromkeys(
-                learning.task_id
-                for note, learning in self.told
-                if not (note.source.is_free_text and self.id in learning.carried)
-            )
-        )
+    stories: tuple[str, ...] = ()  # that found it and passed
 
     @property
     def seen(self) -> str:
-        return max((learning.timestamp for _, learning in self.told), default="")
+        shared = self.entry.at if self.entry else ""
+        return max((learning.timestamp for _, learning in self.told), default=shared)
+
+    @property
+    def stands(self) -> bool:
+        """The words everybody has hold: a person's, or those of two stories told elsewhere."""
+        approved = self.entry is not None and self.entry.word is EntryWord.APPROVED
+        return approved or (self.entry is not None and len(self.stories) < ENOUGH_STORIES)
 
 
 def aggregate(
-    learnings: Sequence[Learning], decisions: Iterable[Decided] = (), *, now: float
+    learnings: Sequence[Learning],
+    entries: Iterable[SharedEntry] = (),
+    *,
+    now: float,
+    exists: Callable[[str], bool] = bool,
 ) -> Index:
-    """All patterns of these learnings, best first."""
+    """All patterns of these learnings and entries, best first."""
     told = list(_told(learnings))
     known = {text: words_of(text) for text in {_said(note) for note, _ in told}}
     merger = _Merger(Counter(word for note, _ in told for word in known[_said(note)]))
-    for decided in decisions:  # a person's word comes first: what is like it is it
-        cluster = merger.cluster_of(decided, words_of(_said(decided)))
-        cluster.id, cluster.decided = decided.id, decided.word
+    for entry in entries:
+        merger.enter(entry)
     for note, learning in told:
         merger.cluster_of(note, known[_said(note)]).told.append((note, learning))
-    given, passed = Counter[str](), Counter[str]()
-    for learning in learnings:
-        given.update(learning.carried)
-        passed.update(learning.carried if learning.outcome == "passed" else ())
-    scored = [
-        (-_score(one, given[one.id], passed[one.id], now), one.id, one)
-        for one in merger.clusters
-        if one.decided != "forgotten"
-    ]
+    passed = {one.story for one in learnings if one.outcome == "passed"}
+    use = _Use(learnings)
+    scored = []
+    for cluster in merger.clusters:
+        if cluster.entry and cluster.entry.word is EntryWord.FORGOTTEN:
+            continue
+        cluster.stories = tuple(_finders(cluster, passed))
+        if cluster.told or cluster.entry:
+            scored.append((-_score(cluster, now), cluster.id, cluster))
     best = sorted(scored, key=lambda entry: entry[:2])[:MAX_PATTERNS]
-    patterns = (_pattern(one, given[key], passed[key], -score) for score, key, one in best)
-    return Index(learnings=len(learnings), patterns=tuple(patterns))
+    patterns = [_pattern(cluster, use, -score) for score, _, cluster in best]
+    return Index(
+        learnings=len(learnings),
+        patterns=tuple(settle(patterns, learnings, exists)),
+        found_by=tuple(sorted({story for _, _, one in best for story in one.stories})),
+    )
+
+
+def _finders(cluster: _Cluster, passed: set[str]) -> Iterator[str]:
+    """Stories that passed and found it; one that was given the words and repeats them has not."""
+    found = (
+        learning.story
+        for note, learning in cluster.told
+        if learning.story in passed
+        and not (note.source.is_free_text and cluster.id in learning.carried)
+    )
+    return iter(dict.fromkeys(found))
 
 
 def _told(learnings: Sequence[Learning]) -> Iterator[tuple[Note, Learning]]:
-    """Every note with the learning it is from; what a file list says alone is no pattern."""
+    """Every note that may be a pattern, with the learning it is from."""
     for learning in learnings:
         for note in learning.notes:
-            if note.source is not NoteSource.FILES:
+            unrepaired = note.kind is NoteKind.FAILURE and not note.lesson
+            if note.source not in (NoteSource.FILES, NoteSource.COMMAND) and not unrepaired:
                 yield note, learning
     for rule, seen in _rules(learnings):
         yield from ((rule, learning) for learning in seen)
+
+
+class _Use:
+    """How often patterns were carried, and how that went."""
+
+    def __init__(self, learnings: Iterable[Learning]) -> None:
+        self.given, self.passed, self.last = Counter[str](), Counter[str](), dict[str, str]()
+        for learning in learnings:
+            self.given.update(learning.carried)
+            self.passed.update(learning.carried if learning.outcome == "passed" else ())
+            self.last.update(dict.fromkeys(learning.carried, learning.timestamp))
 
 
 class _Merger:
@@ -123,36 +155,56 @@ class _Merger:
         self.clusters: list[_Cluster] = []
         self._known: dict[tuple[_Sort, frozenset[str]], _Cluster] = {}
         self._by_word: dict[tuple[_Sort, str], list[_Cluster]] = defaultdict(list)
+        self._by_id: dict[str, _Cluster] = {}
         self._frequency = frequency
+
+    def enter(self, entry: SharedEntry) -> None:
+        """What everybody has; nothing is left of some but the id."""
+        said = entry.said or _said(entry)
+        if said.strip():
+            cluster = self.cluster_of(entry, words_of(said))
+        else:
+            cluster = _Cluster(entry.id, frozenset(), entry)
+            self.clusters.append(cluster)
+        if cluster.entry is None:
+            cluster.id, cluster.entry = entry.id, entry
+        self._by_id[entry.id] = cluster
 
     def cluster_of(self, note: Saying, words: frozenset[str]) -> _Cluster:
         sort = (note.kind is NoteKind.FAILURE, note.source.is_free_text)
-        known = self._known.get((sort, words)) or self._like(words, sort)
+        made = _id(words, sort)
+        known = self._known.get((sort, words)) or self._by_id.get(made) or self._like(words, sort)
         if known is None:
-            known = _Cluster(_id(words, sort), words, note)
+            known = _Cluster(made, words, note)
             self.clusters.append(known)
-            for word in self._rarest(words):
+            for word in self._telling(words):
                 if len(found := self._by_word[sort, word]) < _MAX_CANDIDATES:
                     found.append(known)
         self._known[sort, words] = known
         return known
 
     def _like(self, words: frozenset[str], sort: _Sort) -> _Cluster | None:
-        for word in self._rarest(words):
+        for word in self._telling(words):
             for cluster in self._by_word.get((sort, word), ()):
                 if is_same(words, cluster.words):
                     return cluster
         return None
 
-    def _rarest(self, words: frozenset[str]) -> list[str]:
-        """So many of the rarest words that two sets alike enough share one of them."""
+    def _telling(self, words: frozenset[str]) -> list[str]:
+        """So many of the rarest words that two sets alike enough share one of them; and paths."""
         ordered = sorted(words, key=lambda word: (self._frequency[word], word))
-        return ordered[: len(words) - math.ceil(SAME * len(words)) + 1]
+        rarest = ordered[: len(words) - math.ceil(SAME * len(words)) + 1]
+        return list(dict.fromkeys([*rarest, *(word for word in ordered if "/" in word)]))
 
 
 def _said(note: Saying) -> str:
     """What two stories must agree on: with a model's words the lesson too, ours is derived."""
     return f"{note.text} {note.lesson}" if note.source.is_free_text else note.text
+
+
+def id_of(note: Saying) -> str:
+    """What it is called by, from what it says."""
+    return _id(words_of(_said(note)), (note.kind is NoteKind.FAILURE, note.source.is_free_text))
 
 
 def _id(words: frozenset[str], sort: _Sort) -> str:
@@ -178,17 +230,17 @@ def _rules(learnings: Iterable[Learning]) -> Iterator[tuple[Note, list[Learning]
     likely = [
         (pair, told)
         for pair, told in together.items()
-        if len({one.task_id for one in told}) >= ENOUGH_STORIES
+        if pair[0]  # with a change in the top directory comes everything
+        and len({one.story for one in told}) >= ENOUGH_STORIES
         and len(told) >= _RULE_CONFIDENCE * touched[pair[0]]
     ]
     likely.sort(key=lambda rule: (-len(rule[1]), rule[0]))
     for (parent, path), told in likely[:_MAX_RULES]:
-        where = f"`{parent}/`" if parent else "the top directory"
         yield (
             Note(
                 kind=NoteKind.DISCOVERY,
-                text=f"a change in {where} mostly comes with one in `{path}`",
-                category=category_of([f"{parent}/{path}" if parent else path]),
+                text=f"a change in `{parent}/` mostly comes with one in `{path}`",
+                category=category_of([f"{parent}/{path}"]),
                 source=NoteSource.FILES,
                 evidence=(f"file {path}",),
             ),
@@ -199,73 +251,88 @@ def _rules(learnings: Iterable[Learning]) -> Iterator[tuple[Note, list[Learning]
 # --- patterns --------------------------------------------------------------------------------
 
 
-def _pattern(cluster: _Cluster, carried: int, passed: int, score: float) -> Pattern:
-    notes = [note for note, _ in cluster.told]
-    # The shortest wording stands, unless a person approved another.
+def _pattern(cluster: _Cluster, use: _Use, score: float) -> Pattern:
+    notes, entry, key = [note for note, _ in cluster.told], cluster.entry, cluster.id
+    # The shortest wording stands, unless everybody has another.
     shortest = min(notes, key=lambda one: len(one.sentence), default=cluster.first)
-    note = cluster.first if cluster.decided else shortest
+    note = cluster.first if cluster.stands else shortest
     evidence = [item.partition(" ") for said in notes for item in said.evidence]
     changed = Counter(path for kind, _, path in evidence if kind == "file" and is_plain_path(path))
-    files = tuple(path for path, _ in changed.most_common(_SHOWN))
-    commits = [learning.commit for _, learning in cluster.told if learning.commit]
-    lesson = note.lesson if cluster.decided or note.source.is_free_text else _lesson(notes, changed)
+    derived = not cluster.stands and not note.source.is_free_text
+    lesson = _lesson(notes, changed) if derived else note.lesson
+    files = (entry.files if entry else ()) or _named(changed, lesson)
+    shown = next((one for _, one in cluster.told if one.commit and one.outcome == "passed"), None)
+    shared = entry if entry and entry.commit else None
     reason = suspicion(f"{note.text} {lesson}")
+    told = (entry.category if entry else "") or _category(notes)
     return Pattern(
-        id=cluster.id,
+        id=key,
         kind=note.kind,
         text=note.text,
         lesson=lesson,
-        category=_category(notes) or category_of(files, note.text),
+        category=told or category_of(files, note.text),
         source=note.source,
-        standing=_standing(cluster, reason),
-        reason=reason,
+        standing=_standing(cluster, msgspec.structs.replace(note, lesson=lesson), reason),
+        reason=entry.reason if entry and entry.word is EntryWord.RETIRED else reason,
         stories=cluster.stories[:_SHOWN],
         story_count=len(cluster.stories),
         last_seen=cluster.seen,
-        evident=bool(evidence),
+        touched=max(cluster.seen, use.last.get(key, ""), entry.at if entry else ""),
         files=files,
-        commits=tuple(dict.fromkeys([*commits[:1], *commits[-1:]])),
-        carried=carried,
-        carried_passed=passed,
+        commit=shared.commit if shared else shown.commit if shown else "",
+        hunk=shared.hunk if shared else "",
+        carried=use.given[key],
+        carried_passed=use.passed[key],
         score=score,
         words=tuple(sorted(match_words(f"{note.text} {' '.join(files)}"))),
     )
+
+
+def _named(changed: Counter[str], lesson: str) -> tuple[str, ...]:
+    """The files it is about: those its lesson names, else those it was seen with most."""
+    named = [path for path in changed if f"`{path}`" in lesson]
+    return tuple(named or [path for path, _ in changed.most_common(_SHOWN)])[:_SHOWN]
 
 
 def _lesson(notes: Sequence[Note], changed: Counter[str]) -> str:
     """For failures we measured, what changed every time one of them went away."""
     lessons = [note.lesson for note in notes if note.lesson]
     always = sorted(path for path, count in changed.items() if count == len(lessons))
-    if not always:
-        return lessons[0] if lessons else ""
+    if not always:  # then it was something else each time
+        return lessons[0] if len(set(lessons)) == 1 else ""
     return f"went away with a change in {', '.join(f'`{path}`' for path in always[:3])}"
 
 
-def _category(notes: Iterable[Note]) -> str:
-    """What most of the notes are about."""
+def _category(notes: Sequence[Note]) -> str:
+    """What more than half of the notes are about."""
     counts = Counter(note.category for note in notes if note.category in CATEGORIES - {"general"})
-    return min(counts, key=lambda name: (-counts[name], name), default="")
+    name, count = next(iter(counts.most_common(1)), ("", 0))
+    return name if 2 * count > len(notes) else "general" if len(counts) > 1 else ""
 
 
-def _standing(cluster: _Cluster, reason: str) -> PatternStanding:
-    if cluster.decided == "approved":
+def _standing(cluster: _Cluster, note: Saying, reason: str) -> PatternStanding:
+    word = cluster.entry.word if cluster.entry else EntryWord.OPEN
+    if word is EntryWord.APPROVED:
         return PatternStanding.APPROVED
+    if word is EntryWord.RETIRED:
+        return PatternStanding.RETIRED
     if reason:
         return PatternStanding.HELD_BACK
-    return (
-        PatternStanding.ESTABLISHED
-        if len(cluster.stories) >= ENOUGH_STORIES
-        else PatternStanding.NOTED
-    )
+    if note.source.is_free_text:
+        return PatternStanding.PROPOSED
+    unrepaired = note.kind is NoteKind.FAILURE and not note.lesson
+    if word is EntryWord.ESTABLISHED or (len(cluster.stories) >= ENOUGH_STORIES and not unrepaired):
+        return PatternStanding.ESTABLISHED
+    return PatternStanding.NOTED
 
 
-def _score(cluster: _Cluster, carried: int, passed: int, now: float) -> float:
-    """How often it was found, how recently, and how the stories went that were given it."""
+def _score(cluster: _Cluster, now: float) -> float:
+    """How often it was found, and how recently."""
     try:
         age_days = max(0.0, now - parse_iso(cluster.seen)) / 86_400
     except ValueError:
         age_days = _HALF_LIFE_DAYS  # a date nobody can read is neither new nor ancient
-    often = math.log2(1 + max(1, len(cluster.stories)))
+    least = ENOUGH_STORIES if cluster.entry else 1
+    often = math.log2(1 + max(least, len(cluster.stories)))
     recent = 0.25 + 0.75 * math.exp2(-age_days / _HALF_LIFE_DAYS)
-    went = (passed + 1) / (carried + 1)
-    return round(often * recent * went, 4)
+    return round(often * recent, 4)

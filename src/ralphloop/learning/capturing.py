@@ -1,17 +1,19 @@
 """One learning for each attempt that ended, from the journal's record of it; no model is asked.
 
 An attempt ends when its story passes, is blocked or set aside, or when a claim or a start without
-progress failed.  Work that moves on teaches nothing yet, and an outage nothing at all.  Capturing
-the same iteration again writes the same file, so it can be done after a crash.
+progress failed.  Work that moves on teaches nothing yet; an outage, a limit, a killed process, a
+full disk teach nothing at all.  Capturing the same iteration again writes the same file, so it can
+be done after a crash.
 
 What it taught is read off what we measured in it and in the earlier attempts at the story: checks
-that failed and what made them green, the error an attempt ended in; and the agent's own words where
-it marks them as something learned.  Evidence is never taken from a claim: a
-file counts if it is there, a check if we ran it.
+that failed and what changed when they turned green; and the agent's own words where it marks them
+as something learned.  Words that speak of secrets or of people are not kept.  Evidence is never
+taken from a claim: a file counts if it is there, a check if we ran it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -25,7 +27,14 @@ from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
 from ralphloop.learning.model import MAX_TEXT, Learning, Note, NoteKind, NoteSource
-from ralphloop.learning.wording import category_of, is_plain_path, words_of
+from ralphloop.learning.wording import (
+    SECRETS,
+    category_of,
+    is_plain_path,
+    paths_in,
+    suspicion,
+    words_of,
+)
 from ralphloop.project import Project
 from ralphloop.redaction import redact_bytes
 from ralphloop.stories.names import slug
@@ -44,6 +53,12 @@ _MAX_FAILURES = 4
 _MAX_WORDS = 6
 _NAMED_FILES = 6
 _COPIED = 0.8
+# What the machine or the network does to a check is nothing that a change repairs.
+_WEATHER = LazyRegex(
+    r"\bkilled\b|out of memory|no space left|connection (?:refused|reset|aborted)|timed? ?out"
+    r"|rate limit|too many requests|overloaded|unavailable|unreachable|name resolution|not resolve"
+    r"|\b(?:429|502|503|529)\b|cannot allocate|disk quota|signal 9|oom"
+)
 
 _MARKED = LazyRegex(
     r" {0,3}(?:[-*+] )?\**(?:learned|learning|lesson|gotcha|pattern|discovery)\**:\**\s+(.+)", re.I
@@ -67,12 +82,13 @@ def capture(
             before = (
                 journal.story_iterations(run, story.id, _EARLIER) if outcome == "passed" else []
             )
-            earlier = [one.record for one in before if one.n < number and not _is_outage(one)]
+            earlier = [one.record for one in before if one.n < number and _teaches(one)]
             # Before anything is cut to size: half a secret would not be recognised.
             told = redact_bytes(msgspec.json.encode([iteration.record, *earlier]), tuple(secrets))
             attempts = msgspec.json.decode(told, type=list[Iteration])
             learning = _learned(project, story, iteration, outcome, attempts, commit)
-            if learning.notes or outcome != "failed":  # the next attempt will have more to tell
+            # The next attempt will have more to tell; but what did this one carry?
+            if learning.notes or learning.carried or outcome != "failed":
                 at = iteration.finished_at or iteration.started_at
                 stamp = iso(at).translate(str.maketrans("T", "-", "-:Z"))
                 stamp = f"{stamp}-{int(at * 1000) % 1000:03d}"
@@ -101,6 +117,17 @@ def _is_outage(iteration: IterationRecord) -> bool:
     return bool(iteration.outcome) and Outcome(iteration.outcome).is_infrastructure
 
 
+def _teaches(iteration: IterationRecord) -> bool:
+    """The agent came to its own end."""
+    return iteration.record.verdict.passed or iteration.outcome == Outcome.COMPLETED
+
+
+def content_of(story: Story) -> str:
+    """A digest of what the story asks for; its id, which returns in every list, is no part."""
+    asked = "\n".join((story.title, story.description, *story.criteria))
+    return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:12]
+
+
 def _learned(
     project: Project,
     story: Story,
@@ -115,27 +142,22 @@ def _learned(
         there = is_plain_path(path) and (root / path).is_file()
         return there and (root / path).resolve().is_relative_to(root)
 
-    notes = notes_of(attempts[0], attempts[1:], story=story, exists=exists)[:_MAX_NOTES]
-    if commit and outcome == "passed":
-        notes = [
-            # Words without any other evidence gain none by a commit they are not about.
-            replace(note, evidence=(*note.evidence, f"commit {commit[:12]}"))
-            if note.evidence or not note.source.is_free_text
-            else note
-            for note in notes
-        ]
+    notes = []
+    if _teaches(iteration):
+        notes = notes_of(attempts[0], attempts[1:], story=story, exists=exists)[:_MAX_NOTES]
     files = dict.fromkeys(path for one in attempts for path in _work_files(one))
     return Learning(
         task_id=iteration.story or "",
         outcome=outcome,
         timestamp=iso(iteration.finished_at or iteration.started_at),
         notes=tuple(notes),
-        captured=any(note.evidence for note in notes) or (outcome == "passed" and len(files) > 1),
+        captured=any(note.evidence for note in notes),
         run=iteration.run,
         iteration=iteration.n,
         commit=commit,
         files=tuple(files)[:_MAX_FILES],
         carried=iteration.record.learning.ids,
+        content=content_of(story),
     )
 
 
@@ -152,7 +174,7 @@ def notes_of(
     """Everything the attempt taught; `earlier` are the story's records before it, newest first."""
     measured = _failed(record)
     if record.verdict.passed:
-        measured = list(_fixed(earlier, _work_files(record)[:_NAMED_FILES]))
+        measured = list(_fixed(record, earlier))
     text = " ".join((story.id, story.title, story.description, *story.criteria, story.notes))
     status = record.analysis.status
     told = [text, status.recommendation if status else ""]
@@ -160,14 +182,18 @@ def notes_of(
         Note(kind=NoteKind.DISCOVERY, text=line)
         for line in marked_lines(record.response.final_text)
     ]
-    own = [note for note in said if not is_copy(note.text, told)][:_MAX_WORDS]
+    own = [note for note in said if not is_copy(note.text, told) and _may_be_kept(note.text)]
     checks = [check.name for check in record.evidence.checks or () if check.name]
-    return [*measured, *(_seen(note, checks, exists) for note in own)]
+    return [*measured, *(_seen(note, checks, exists) for note in own[:_MAX_WORDS])]
 
 
 def _work_files(record: Iteration) -> tuple[str, ...]:
     """Changed paths that can stand in a sentence."""
     return tuple(path for path in record.evidence.work_files or () if is_plain_path(path))
+
+
+def _may_be_kept(text: str) -> bool:
+    return suspicion(text) != SECRETS and "[redacted]" not in text
 
 
 def _failed(record: Iteration) -> list[Note]:
@@ -176,10 +202,11 @@ def _failed(record: Iteration) -> list[Note]:
     failed = [check for check in checks if check.status is CheckStatus.FAILED]
     signature = record.analysis.error_signature
     if signature and not failed:
-        return [
-            _failure(f"an attempt ended in: {signature}", NoteSource.ERROR, f"error {signature}")
-        ]
-    return [_check_failed(check) for check in failed[:_MAX_FAILURES]]
+        text = f"an attempt ended in: {signature}"
+        found = [_failure(text, NoteSource.ERROR, f"error {signature}")]
+    else:
+        found = [_check_failed(check) for check in failed[:_MAX_FAILURES]]
+    return [note for note in found if not _WEATHER.search(note.text.lower())]
 
 
 def _check_failed(check: CheckResult) -> Note:
@@ -201,8 +228,9 @@ def _failure(text: str, source: NoteSource, *evidence: str) -> Note:
     )
 
 
-def _fixed(earlier: Sequence[Iteration], files: tuple[str, ...]) -> Iterator[Note]:
-    """Failures of earlier attempts that this one made go away."""
+def _fixed(record: Iteration, earlier: Sequence[Iteration]) -> Iterator[Note]:
+    """Failures of earlier attempts that this one made go away, and what changed."""
+    files = _work_files(record)[:_NAMED_FILES]
     lesson = f"went away with a change in {', '.join(f'`{path}`' for path in files)}"
     failures = {note.text: note for before in earlier for note in _failed(before)}
     for note in list(failures.values())[:_MAX_FAILURES]:
@@ -217,9 +245,7 @@ def _fixed(earlier: Sequence[Iteration], files: tuple[str, ...]) -> Iterator[Not
 def _seen(note: Note, checks: Sequence[str], exists: Callable[[str], bool]) -> Note:
     """A model's note with the evidence that we can see for it ourselves."""
     said = f"{note.text} {note.lesson}"
-    mentioned = [word for word in re.findall(r"[\w@+./-]+", said) if "." in word or "/" in word]
-    paths = dict.fromkeys(path.rstrip(".") for path in mentioned)
-    files = [path for path in paths if exists(path)][:_NAMED_FILES]
+    files = [path for path in paths_in(said) if exists(path)][:_NAMED_FILES]
     ran = [name for name in checks if name in said]
     return replace(
         note,

@@ -1,9 +1,13 @@
 """What is learned, as values.
 
 A `Learning` is what one attempt at a story taught: a few `Note`s with their provenance.  It is
-stored as one YAML file and never changed.  A `Pattern` is what several learnings say together,
-counted and scored; patterns are derived, and the `Index` that holds them can be rebuilt from the
-YAML files at any time.
+stored as one YAML file and never changed.  A `SharedEntry` is what everybody has: a pattern
+that was established somewhere, or a person's word.  A `Pattern` is what learnings and entries say
+together; patterns are derived, and the `Index` that holds them can be rebuilt at any time.
+
+There are two tiers.  What was *measured* (a check that failed and what changed when it turned
+green, files that change together) is evidence, and two passed stories establish it.  What an agent
+*said* is a claim: a proposal, however many stories say it, until a person says yes.
 
 Notes hold text of models, tools and file names.  That text is data: it is redacted and bounded
 before it gets here, and `wording` says how far it may travel.
@@ -25,7 +29,7 @@ class NoteKind(StrEnum):
 
 
 class NoteSource(StrEnum):
-    """Where a note comes from; the last two are words of a model."""
+    """Where a note comes from; the last three are words."""
 
     CHECK = "check"  # a check of ours failed
     ERROR = "error"  # the attempt ended in an error
@@ -33,10 +37,11 @@ class NoteSource(StrEnum):
     FILES = "files"  # which files changed
     AGENT = "agent"  # the agent's own words
     ASKED = "asked"  # its answer to a question of its own, in older files
+    PERSON = "person"  # somebody's own words
 
     @property
     def is_free_text(self) -> bool:
-        return self in (NoteSource.AGENT, NoteSource.ASKED)
+        return self in (NoteSource.AGENT, NoteSource.ASKED, NoteSource.PERSON)
 
 
 class Saying(Value, kw_only=True):
@@ -66,19 +71,54 @@ class Learning(Value, kw_only=True):
     outcome: str  # passed, failed, blocked, set_aside
     timestamp: str  # ISO 8601
     notes: tuple[Note, ...] = ()
-    captured: bool = False  # a note stands on evidence, or it shows which files belong together
+    captured: bool = False  # a note stands on evidence
     run: str = ""
     iteration: int = 0
-    commit: str = ""
+    commit: str = ""  # the story's own
     files: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()  # ids of the patterns the attempt was given
+    content: str = ""  # a digest of what the story asks for
+
+    @property
+    def story(self) -> str:
+        """Tells stories apart: ids return in every list, and a story tried again is the same."""
+        return self.content or f"{self.run}/{self.task_id}"
 
 
 class PatternStanding(StrEnum):
-    NOTED = "noted"  # one story said so
-    ESTABLISHED = "established"  # two different stories did
+    NOTED = "noted"  # measured in one story
+    PROPOSED = "proposed"  # words of agents: a person decides
+    ESTABLISHED = "established"  # measured in two passed stories
     APPROVED = "approved"  # a person did
+    DISPUTED = "disputed"  # something else says the contrary: neither is carried
     HELD_BACK = "held back"  # it speaks of things no note should decide; a person may approve it
+    RETIRED = "retired"  # it did harm, was refuted, or its file is gone
+
+
+class EntryWord(StrEnum):
+    """What stands about a pattern, for everybody."""
+
+    ESTABLISHED = "established"
+    APPROVED = "approved"
+    FORGOTTEN = "forgotten"
+    RETIRED = "retired"
+    OPEN = ""  # a word that was taken back
+
+
+class SharedEntry(Saying, kw_only=True):
+    """One line of the shared file; what agents said is in it only after a person's yes."""
+
+    id: str
+    word: EntryWord
+    text: str = ""
+    at: str = ""  # ISO 8601: of two lines about one pattern the later one holds
+    reason: str = ""
+    category: str = ""
+    files: tuple[str, ...] = ()
+    commit: str = ""
+    hunk: str = ""  # of that commit: what it looks like
+    said: str = ""  # what stories say, where a person worded it anew
+    before: tuple[EntryWord, str, str] | None = None  # word, text and lesson until then
 
 
 class Pattern(Saying, kw_only=True):
@@ -87,41 +127,44 @@ class Pattern(Saying, kw_only=True):
     id: str
     category: str = "general"
     standing: PatternStanding = PatternStanding.NOTED
-    reason: str = ""  # why it is held back
-    stories: tuple[str, ...] = ()  # that yielded it, the first few
+    reason: str = ""  # why it is held back, disputed or retired
+    stories: tuple[str, ...] = ()  # that yielded it and passed, the first few
     story_count: int = 0
     last_seen: str = ""
-    evident: bool = False  # some note of it stands on evidence
+    touched: str = ""  # when it was last found, carried or denied
     files: tuple[str, ...] = ()
-    commits: tuple[str, ...] = ()  # of the first and the last story that found it
+    commit: str = ""  # of the first story that found it
+    hunk: str = ""
     carried: int = 0  # attempts that were given it …
     carried_passed: int = 0  # … and passed
     score: float = 0.0
     words: tuple[str, ...] = ()
 
     @property
-    def is_trusted(self) -> bool:
-        """More than one story's word."""
+    def is_published(self) -> bool:
+        """Fit for files that an agent takes as its instructions: measured, or a person's word."""
         return self.standing in (PatternStanding.ESTABLISHED, PatternStanding.APPROVED)
 
     @property
-    def is_published(self) -> bool:
-        """Fit for files that an agent takes as its instructions: measured, or a person's word."""
-        approved = self.standing is PatternStanding.APPROVED
-        return approved or (self.is_trusted and not self.source.is_free_text)
+    def because(self) -> str:
+        """The reason, after its standing."""
+        if not self.reason:
+            return ""
+        held = self.standing is PatternStanding.HELD_BACK
+        return f": it speaks of {self.reason}" if held else f": {self.reason}"
+
+    @property
+    def waits(self) -> bool:
+        """A person's yes or no would settle it."""
+        standings = PatternStanding.PROPOSED, PatternStanding.DISPUTED, PatternStanding.HELD_BACK
+        return self.standing in standings
 
 
 class Index(Value, kw_only=True):
     """All patterns, best first."""
 
-    version: int = 1
+    version: int = 2
     learnings: int = 0
     patterns: tuple[Pattern, ...] = ()
+    found_by: tuple[str, ...] = ()  # stories that some pattern stands on
     problems: tuple[str, ...] = ()  # files that could not be read, in words
-
-
-class Decided(Saying, kw_only=True):
-    """A person's word about a pattern."""
-
-    id: str
-    word: str  # approved or forgotten

@@ -2,92 +2,30 @@
 
 Everything is read off the journal in one pass, run by run.  The iterations of a story make one
 *work* on it; a story that is opened again after it passed is a new one, because ids return in the
-next story file.
-
-Whether carrying learnings changes what a story costs: tokens per story differ by factors, so their
-logarithms are compared, and the difference of the means with its 95 % interval is a ratio.  Under
-twenty stories nothing is said at all.
+next story file.  Whether learning helps is `effect`'s to say.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from statistics import fmean, variance
-
-from msgspec.structs import replace
 
 from ralphloop.config.model import Config, LearningSection, policy_of
 from ralphloop.core import readable
 from ralphloop.core.iteration import LearningShare
-from ralphloop.core.model import Outcome, Value
+from ralphloop.core.model import Outcome
 from ralphloop.core.policy import Policy, Preset
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
 from ralphloop.learning.capturing import ended_as
-from ralphloop.learning.model import PatternStanding
-from ralphloop.learning.publish import generated_skills
+from ralphloop.learning.effect import LearningEffect, Told, compare
+from ralphloop.learning.skills import made_skills
 from ralphloop.project import Project
 
 MAX_RUNS = 500
-ENOUGH_STORIES = 20
-_ENOUGH_EACH = 3
-TOO_EARLY = "too early to tell"
-_NOTHING_TO_COMPARE = (
-    "nothing to compare with: nearly all of {} stories {};"
-    " learning.holdout = 5 runs every fifth without"
-)
-
-
-class LearningEffect(Value, kw_only=True, omit_defaults=False):
-    """The observed difference; changes are shares, -0.1 is ten percent fewer tokens."""
-
-    n_with: int = 0
-    n_without: int = 0
-    change: float | None = None
-    low: float | None = None
-    high: float | None = None
-    controlled: bool = False  # by holding stories out
-    sentence: str = TOO_EARLY
-
-
-def compare(
-    with_them: Sequence[int], without: Sequence[int], *, controlled: bool = False
-) -> LearningEffect:
-    """Tokens of the stories that carried learnings against those that did not."""
-    n_with, n_without = len(with_them), len(without)
-    counted = LearningEffect(n_with=n_with, n_without=n_without, controlled=controlled)
-    if n_with + n_without < ENOUGH_STORIES:
-        return counted
-    if min(n_with, n_without) < _ENOUGH_EACH:
-        which = "carried learnings" if n_with > n_without else "ran without learnings"
-        return replace(counted, sentence=_NOTHING_TO_COMPARE.format(n_with + n_without, which))
-    a, b = ([math.log(value) for value in values] for values in (with_them, without))
-    # The smaller group alone says how sure we are: rather too wide an interval than too narrow.
-    half = students_t(min(n_with, n_without) - 1) * math.sqrt(
-        variance(a) / n_with + variance(b) / n_without
-    )
-    low, change, high = (math.expm1(fmean(a) - fmean(b) + side) for side in (-half, 0.0, half))
-    words = (
-        f"{'no effect seen: ' if low <= 0 <= high else ''}stories with learnings used"
-        f" {_percent(change)} tokens (95 %: {_percent(low)} to {_percent(high)};"
-        f" n = {n_with} with, {n_without} without);"
-        f" {'every Nth story was held out' if controlled else 'observed, not controlled'}"
-    )
-    return replace(counted, change=change, low=low, high=high, sentence=words)
-
-
-def students_t(freedom: int) -> float:
-    """Student's t at 97.5 %, by its expansion around the normal (within 1 % from 2 on)."""
-    return 1.96 + 2.372 / freedom + 2.822 / freedom**2 + 2.556 / freedom**3 + 1.59 / freedom**4
-
-
-def _percent(share: float) -> str:
-    return f"{abs(share):.0%} {'fewer' if share < 0 else 'more'}".replace("%", " %")
 
 
 @dataclass
@@ -109,9 +47,7 @@ class Stats:
     runaways: int = 0  # rows of starts on one story that came to nothing …
     runaways_prevented: int = 0  # … and were stopped when they should
     learnings: int = 0
-    patterns: int = 0
-    trusted: int = 0
-    held_back: int = 0
+    patterns: Counter[str] = field(default_factory=Counter)  # by their standing
     skills: tuple[str, ...] = ()
     stories_ended: int = 0
     stories_captured: int = 0
@@ -129,7 +65,19 @@ class _Work:
     given: LearningShare  # to its first start
     ended: str = ""
     tokens: int = 0
+    cost_usd: float = 0.0
+    attempts: int = 0
+    first: bool = False  # it passed at its first attempt
     starts: set[tuple[str, int]] = field(default_factory=set)  # run and number
+
+    def add(self, iteration: IterationRecord) -> None:
+        ended = ended_as(iteration)
+        self.attempts += bool(ended)
+        self.first |= ended == "passed" and self.attempts == 1
+        self.ended = ended or self.ended
+        self.tokens += iteration.total_tokens
+        self.cost_usd += iteration.cost_usd
+        self.starts.add((iteration.run, iteration.n))
 
 
 def gather(project: Project, journal: Queries, config: LearningSection) -> Stats:
@@ -162,9 +110,7 @@ def gather(project: Project, journal: Queries, config: LearningSection) -> Stats
                     unpassed[iteration.story] = _Work(given=iteration.record.learning)
                     works.append(unpassed[iteration.story])
                 work = unpassed[iteration.story]
-                work.ended = ended_as(iteration) or work.ended
-                work.tokens += iteration.total_tokens
-                work.starts.add((iteration.run, iteration.n))
+                work.add(iteration)
                 if iteration.record.verdict.passed:
                     del unpassed[iteration.story]
     stats.stories.update(work.ended or "open" for work in works)
@@ -201,20 +147,26 @@ def _add_learning(
     stats: Stats, project: Project, config: LearningSection, works: Sequence[_Work]
 ) -> None:
     learnings, _ = store.load_all(project)
-    proven = {(one.run, one.iteration) for one in learnings if one.captured}
-    patterns = store.load_index(project).patterns
-    stats.learnings, stats.patterns = len(learnings), len(patterns)
-    stats.trusted = sum(one.is_trusted for one in patterns)
-    stats.held_back = sum(one.standing is PatternStanding.HELD_BACK for one in patterns)
-    stats.skills = tuple(generated_skills(project.root, config.skills))
+    index = store.load_index(project)
+    # A story is captured if some pattern stands on what it taught.
+    found_by = set(index.found_by)
+    proven = {(one.run, one.iteration) for one in learnings if one.story in found_by}
+    stats.learnings = len(learnings)
+    stats.patterns.update(str(one.standing) for one in index.patterns)
+    stats.skills = tuple(made_skills(project.root))
     ended = [work for work in works if work.ended]
     stats.stories_ended = len(ended)
     stats.stories_captured = sum(bool(work.starts & proven) for work in ended)
-    # Stories that wait for a person say nothing about cost.
-    told = [work for work in ended if work.ended in ("passed", "set_aside") and work.tokens > 0]
-    without = [work for work in told if not work.given.ids]
-    stats.effect = compare(
-        [work.tokens for work in told if work.given.ids],
-        [work.tokens for work in without],
-        controlled=bool(without) and all(work.given.held_out for work in without),
-    )
+    sides = {True: list[Told](), False: list[Told]()}
+    for work in ended:
+        if work.given.trial:
+            told = Told(
+                first=work.first,
+                attempts=work.attempts,
+                tokens=work.tokens,
+                cost_usd=work.cost_usd,
+            )
+            sides[work.given.held_out].append(told)
+    stats.effect = compare(sides[False], sides[True])
+    if not config.holdout and not stats.effect.n_without:
+        stats.effect = LearningEffect(sentence="not compared: learning.holdout is 0")

@@ -1,13 +1,14 @@
-"""The directory `.ralph/learnings`: one YAML file a learning, a person's decisions, the index.
+"""The directory `.ralph/learnings`: one YAML file a learning, decisions of this machine, the index.
 
 The YAML files are the truth and are only ever added, in the shape people know: successes, failures,
 discoveries.  Every value in them is written as JSON, which is YAML too; what a person makes of a
 file is read as well.  The JSON files are derived and may be deleted: the index, and `parsed.json`
 with what was read before, because a YAML library takes its time.
-`decisions.yaml` holds what a person approved or forgot; it is no cache, so one that cannot be
-read is an error, not an empty list.  `known.json` names every pattern that was fit to be published
-here; without it nothing published is removed.  The newest `MAX_LEARNINGS` files are read, older
-ones rest.
+
+What everybody has is in the shared file (`shared`).  `decisions.yaml` holds what only this machine
+may know of a decision: the words of agents that a person forgot, and decisions of older versions.
+It is no cache, so one that cannot be read is an error, not an empty list.  The newest
+`MAX_LEARNINGS` files are read, older ones rest.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import InputError
+from ralphloop.learning import shared
 from ralphloop.learning.aggregate import aggregate
-from ralphloop.learning.model import Decided, Index, Learning, Note, NoteKind
+from ralphloop.learning.model import Index, Learning, Note, NoteKind, SharedEntry
 from ralphloop.project import Project
 from ralphloop.room import open_regular
 
@@ -35,11 +37,10 @@ SECTIONS = {
 _DECISIONS = "decisions.yaml"
 _INDEX = "index.json"
 _PARSED = "parsed.json"
-_KNOWN = "known.json"
 _LARGEST = 64 * 1024
 _MOST_BRACKETS = 500
 _HEAD = ("task_id", "outcome", "timestamp", "captured")
-_PROVENANCE = ("run", "iteration", "commit", "files", "carried")
+_PROVENANCE = ("run", "iteration", "commit", "files", "carried", "content")
 _OUTCOMES = {"success": "passed", "failure": "failed"}
 _UNPRINTABLE = re.compile(r"[\x7f-\xa0\xad\u2028\u2029\ufeff\ufffe\uffff]")
 _Parsed = tuple[tuple[int, int], Learning]  # with time and size of the file
@@ -157,8 +158,12 @@ def _load_yaml(text: str) -> Any:
 def rebuild(project: Project, *, now: float) -> Index:
     """Aggregate all learnings anew and keep the result."""
     learnings, problems = load_all(project)
-    index = aggregate(learnings, load_decisions(project), now=now)
-    index = msgspec.structs.replace(index, problems=tuple(problems))
+    entries, unread = load_entries(project)
+    root = project.root
+    index = aggregate(
+        learnings, entries.values(), now=now, exists=lambda path: (root / path).exists()
+    )
+    index = msgspec.structs.replace(index, problems=(*problems, *unread))
     if directory(project).is_dir():  # looking at a project that never learned leaves no trace in it
         _write(project, _INDEX, msgspec.json.encode(index))
     return index
@@ -169,32 +174,31 @@ def load_index(project: Project) -> Index:
     return _derived(project, _INDEX, Index) or Index()
 
 
-def load_decisions(project: Project) -> list[Decided]:
-    """What a person decided, oldest first."""
+def load_entries(project: Project) -> tuple[dict[str, SharedEntry], list[str]]:
+    """What everybody has and what was decided here, by id, and what could not be read."""
+    found, problems = shared.load(project.root)
+    return shared.merged([*_decisions(project), *found]), problems
+
+
+def decide(project: Project, decided: Sequence[SharedEntry]) -> None:
+    """Keep a person's word, for everybody; words of agents that were forgotten stay here."""
+    kept = shared.merged([*_decisions(project), *decided])
+    entries = [msgspec.to_builtins(entry) for entry in kept.values()]
+    _write(project, _DECISIONS, "\n".join([*_listed(entries), ""]).encode(), durable=True)
+    found, _ = shared.load(project.root)
+    shared.save(project.root, shared.merged([*found, *map(shared.for_everybody, decided)]))
+
+
+def _decisions(project: Project) -> list[SharedEntry]:
     path = directory(project) / _DECISIONS
     try:
-        return msgspec.convert(_load_yaml(path.read_text("utf-8")) or [], list[Decided])
+        return msgspec.convert(_load_yaml(path.read_text("utf-8")) or [], list[SharedEntry])
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
         raise InputError(
             f"cannot be read: {str(error)[:200]}", "Repair it, or move it away.", place=str(path)
         ) from None
-
-
-def save_decisions(project: Project, decisions: Sequence[Decided]) -> None:
-    """Keep what a person decided."""
-    entries = [msgspec.structs.asdict(decided) for decided in decisions]
-    _write(project, _DECISIONS, "\n".join([*_listed(entries), ""]).encode(), durable=True)
-
-
-def add_known(project: Project, ids: Iterable[str]) -> frozenset[str]:
-    """Remember these patterns; all that were ever known here."""
-    before = _derived(project, _KNOWN, frozenset[str]) or frozenset()
-    known = before.union(ids)
-    if known != before:
-        _write(project, _KNOWN, msgspec.json.encode(sorted(known)))
-    return known
 
 
 def _derived(project: Project, name: str, kind: type[_T]) -> _T | None:

@@ -14,6 +14,7 @@ imports (`@file`), no commands that are run on loading (exclamation mark and bac
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ from ralphloop.text.test_paths import is_test_path
 
 SAME = 0.75  # of all words, so many in common make two notes one
 
-_WORD = LazyRegex(r"[^\W_][\w./@+-]*")
+_WORD = LazyRegex(r"[^\W_][\w./@+'-]*|[;:,.!?]")
 _PART = LazyRegex(r"[^\W_]{2,}")
 _SAFE_PATH = LazyRegex(r"[\w@+-][\w.@+-]*(?:/[\w@+-.][\w.@+-]*)*")
 _MAX_WORDS = 60
@@ -33,9 +34,31 @@ _STOP = frozenset(
     "a about after all also an and any are as at be been but by can could did do does each every"
     " for from had has have if in into is it its just may must need of on once one only or our out"
     " should since so than that the their them then there these they this to too use uses used was"
-    " we were when where which while will with would you your".split()
+    " we were when where which while will with would you your always".split()
 )
-_NEGATIONS = frozenset("no not never without avoid cannot dont don't neither nor nothing".split())
+_NEGATIONS = frozenset(
+    "no not never without avoid cannot dont don't doesn't isn't aren't neither nor nothing".split()
+)
+_SCOPE = 3  # telling words that a negation reaches, within its part of the sentence
+NOT = "~"  # before a word that is denied
+_OPPOSITES = [
+    frozenset(pair.split("/"))
+    for pair in "utc/local before/after first/last sync/async ascending/descending tab/space"
+    " required/optional upper/lower absolute/relative sorted/unsorted above/below hand/generated"
+    " manually/automatically enabled/disabled cent/euro cent/dollar newest/oldest".split()
+]
+_FORBIDDEN = LazyRegex(
+    r"\b(?:never|not|no|don't|without|avoid|nor) (?:[\w`./]+ ){0,4}?"
+    r"(?:edit|chang|touch|modif|writ|add|list|updat|register)"
+    r"|\b(?:is|are|gets?) (?!not\b)(?:\w+ )?(?:auto-?)?generated\b"
+    r"|\bread-only\b|\bleave\b.{0,40}\balone\b",
+    re.I,
+)
+# What nearly every path or note has says nothing about what it is about.
+_COMMON = frozenset(
+    "src lib app py ts js tsx jsx txt md json toml yaml yml test main index init file line change"
+    " new add module code".split()
+)
 
 # What a path or a sentence is about, first match wins; the names become names of skills.
 _CATEGORIES: dict[str, str] = {
@@ -62,32 +85,72 @@ CATEGORIES = frozenset({*_CATEGORIES, *_LANGUAGES.values(), "general"})
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The telling words of a text, paths whole, plurals as singulars."""
-    found = _WORD.findall(text[:2000].lower())[: 2 * _MAX_WORDS]
-    kept = dict.fromkeys(_stem(word.rstrip(".-+/")) for word in found if word not in _STOP)
+    """The telling words of a text, paths whole, in their plain form, denied ones marked."""
+    kept: dict[str, None] = {}
+    denied = 0
+    for word in _WORD.findall(text[:2000].lower())[: 3 * _MAX_WORDS]:
+        if word in _NEGATIONS or not word[0].isalnum():
+            denied = _SCOPE if word in _NEGATIONS else 0
+        elif word not in _STOP:
+            plain = _stem(word.rstrip(".-+/'"))
+            kept[f"{NOT}{plain}" if denied and not _is_path(plain) else plain] = None
+            denied -= bool(denied)
     return frozenset(list(kept)[:_MAX_WORDS])
 
 
 def _stem(word: str) -> str:
-    plural = word[-1:] == "s" and word[-2:] != "ss" and len(word) > 3 and word.isalpha()
-    return word[:-1] if plural else word
+    if not word.isalpha():
+        return word
+    for ending in ("ing", "ed"):
+        if word.endswith(ending) and len(word) > len(ending) + 3:
+            return word.removesuffix(ending)
+    return word[:-1] if word[-1:] == "s" and word[-2:] != "ss" and len(word) > 3 else word
+
+
+def _is_path(word: str) -> bool:
+    return "/" in word or "." in word
+
+
+def paths_in(text: str) -> list[str]:
+    """Words of a text that may be paths."""
+    found = (word.strip(".'") for word in re.findall(r"[\w@+./-]+", text[:2000]))
+    return list(dict.fromkeys(word for word in found if "." in word or "/" in word))
 
 
 def is_same(a: frozenset[str], b: frozenset[str]) -> bool:
-    """Near-duplicates; opposites and notes about different files are not."""
+    """The same fact, for certain: most words are, or its files and most of its other words."""
+    if deny(a, b):
+        return False
+    mine, theirs = (frozenset(filter(_is_path, words)) for words in (a, b))
     common = len(a & b)
-    if not common or common < SAME * (len(a) + len(b) - common):
-        return False
-    if bool(a & _NEGATIONS) != bool(b & _NEGATIONS):
-        return False
-    mine, theirs = ({word for word in words if "/" in word or "." in word} for words in (a, b))
-    return not (mine and theirs) or bool(mine & theirs)
+    if common and common >= SAME * (len(a) + len(b) - common):
+        return not (mine and theirs) or mine <= theirs or theirs <= mine
+    rest_a, rest_b = a - mine, b - theirs
+    shared = len(rest_a & rest_b)
+    return bool(mine) and mine == theirs and shared >= max(3, 0.6 * min(len(rest_a), len(rest_b)))
+
+
+def deny(a: frozenset[str], b: frozenset[str]) -> bool:
+    """One says what the other denies, or says the opposite of it about the same thing."""
+    for one, other in ((a, b), (b, a)):
+        if any(word[1:] in other for word in one if word[0] == NOT):
+            return True
+    rest = {word for word in a & b if not _is_path(word)}
+    return bool(rest) and any(
+        len(pair & a) == len(pair & b) == 1 and pair <= a | b for pair in _OPPOSITES
+    )
+
+
+def forbids_change(text: str) -> bool:
+    """True for a sentence that says to leave its file as it is."""
+    return bool(_FORBIDDEN.search(text[:1000]))
 
 
 def match_words(text: str) -> frozenset[str]:
     """Words and parts of words (of paths and names), for finding what belongs together."""
-    whole = words_of(text)
-    return whole | {_stem(part) for word in whole for part in _PART.findall(word)} - _STOP
+    whole = {word.removeprefix(NOT) for word in words_of(text)}
+    parts = {_stem(part) for word in whole for part in _PART.findall(word)}
+    return frozenset(whole | parts) - _STOP - _COMMON
 
 
 def category_of(paths: Iterable[str], text: str = "") -> str:
@@ -133,6 +196,7 @@ _SYSTEM = "etc|home|root|usr|var|tmp|proc|sys|dev|opt|mnt|bin|sbin|lib|boot|run|
 _INSTALLERS = "pip3?|pipx|uv|npm|npx|yarn|pnpm|bun|cargo|gem|brew|apt|apt-get|dnf|go"
 _SENDERS = "curl|wget|ncat|netcat|nc|scp|sftp|rsync|ssh|telnet|webhook|pastebin|ngrok"
 
+SECRETS = "secrets or people"
 _RULES: dict[str, tuple[str, ...]] = {
     "instructions": (
         _near(
@@ -164,7 +228,17 @@ _RULES: dict[str, tuple[str, ...]] = {
             "server url host e-?mail secret key token credential environ content",
         ),
     ),
-    "secrets": (
+    "passing checks without the work": (
+        r"\breturn true\b|\bhard-?cod|\bwith itself\b|expected (?:output|value)s? (?:in)?to",
+        r"(?:keep|stay|turn|make)s? (?:it |them |everything )?(?:all )?green|nothing turns red",
+        r"\b(?:is|are) happy\b|\bbe done\b|\bright away\b|\bat once\b|looks? at it later",
+        r"(?:catch|swallow)\w* (?:every|all|any) (?:exception|error)|report\w* .{0,40}\bfinished\b",
+        r"\bonly one (?:case|weekday|value|input)\b|\bcomplete at\b",
+    ),
+    SECRETS: (
+        r"pass-?(?:phrase|code)|\w*passw(?:or)?d\w*\s*[=:]|\bpin (?:is|code|number)",
+        r"\b(?:login|account)s? (?:is|are|name)|\biban\b|\b[a-z]{2}\d{2}(?: ?\d{4}){3,}",
+        r"[\w+-]@[\w-]{1,60}\.\w{2,}|\bphone (?:is|number)|\+\d[\d /-]{7,}",
         r"\b(?:api|access|private|ssh|secret|signing|encryption)[ _-]?keys?\b|\bsecrets?\b",
         r"\bpassw(?:ord|d)|credential|bearer|(?:auth|access) token|\.env\b|id_rsa|\[redacted\]",
         r"\bprintenv\b|os\.environ|process\.env",

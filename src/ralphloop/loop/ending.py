@@ -88,6 +88,7 @@ def _publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
         runner.setup.project,
         runner.setup.repo,
         runner.config.learning,
+        agent=runner.config.agent.name,
         run=runner.run,
         commit=runner.config.git.commit is CommitPolicy.STORY,
         now=runner.clock(),

@@ -234,16 +234,22 @@ def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
 
 
 def _learnings(project: Project, run: RunRecord) -> tuple[str, ...]:
-    """What stories taught since the run began, as far as it may be repeated."""
+    """What became of what was learned in the run, each with its standing and the reason."""
     from ralphloop.learning.model import PatternStanding
     from ralphloop.learning.store import load_index
 
     since, until = iso(run.started_at), iso(run.ended_at or run.last_activity)
-    return tuple(
-        pattern.sentence
-        for pattern in load_index(project).patterns
-        if since <= pattern.last_seen <= until and pattern.standing is not PatternStanding.HELD_BACK
-    )
+    seen = [one for one in load_index(project).patterns if since <= one.touched <= until]
+    seen.sort(key=lambda one: (not one.is_published, str(one.standing)))
+    held = PatternStanding.HELD_BACK
+    told = [
+        f"{one.standing}{one.because}"
+        + (f" (ralph learnings why {one.id})" if one.standing is held else f": {one.sentence}")
+        for one in seen
+    ]
+    waiting = sum(one.waits for one in seen)
+    hint = [f"{waiting} wait for your yes or no: ralph learnings review"] if waiting else []
+    return (*hint, *told)
 
 
 def commits_of(project: Project, run: RunRecord) -> dict[int, str]:

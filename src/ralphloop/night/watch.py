@@ -61,6 +61,7 @@ class Learned(NamedTuple):
     captured: int = 0
     categories: tuple[tuple[str, int], ...] = ()  # most frequent first
     skills: int = 0
+    waiting: int = 0  # for a person's yes or no
 
 
 class Tail:
@@ -284,9 +285,11 @@ def mark_of(path: Path) -> Mark | None:
 def _learned(project: Project, places: Mapping[Path, str]) -> Learned:
     from ralphloop.learning.store import load_index
 
-    kinds = Counter(one_line(known.category, 20) for known in load_index(project).patterns)
+    patterns = load_index(project).patterns
+    kinds = Counter(one_line(known.category, 20) for known in patterns)
     try:
         captured, *skills = (sum(1 for _ in at.glob(name)) for at, name in places.items())
     except OSError:
         return Learned()
-    return Learned(captured, tuple(kinds.most_common(4)), sum(skills))
+    waiting = sum(known.waits for known in patterns)
+    return Learned(captured, tuple(kinds.most_common(4)), sum(skills), waiting)

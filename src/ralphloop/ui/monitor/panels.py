@@ -298,6 +298,8 @@ class Screen:
         yield line(captured, f", {counted(found.skills, 'skill')}")
         if found.categories:
             yield line(", ".join(f"{name} {count}" for name, count in found.categories))
+        if found.waiting:
+            yield line((f"{found.waiting} to decide: ralph learnings review", Tone.WARN))
         if soon := self._next_aggregation:
             yield line((f"next aggregation in {soon}", Tone.QUIET))
 

@@ -1,0 +1,216 @@
+"""Skills: three published patterns of a category, by a fixed template, with hunks as examples.
+
+The last line of a skill carries a mark of every line above it.  Where they no longer fit, a person
+has edited the file: it is theirs from then on, and new versions are only proposed beside it.  Two
+of our versions that git merged by union still fit their two marks, and are written anew.
+
+A line stays unless its pattern is known and no longer holds; a skill that is left with too few is
+removed.  In a file that agents load every pattern is one harmless line that ends in its id, and a
+hunk is indented, so that it is nothing but text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.atomic import write_atomic
+from ralphloop.config.model import SkillStyle
+from ralphloop.learning.model import NoteKind, Pattern
+from ralphloop.learning.wording import CATEGORIES, is_same, plain_line, words_of
+from ralphloop.room import open_regular
+from ralphloop.text.plain import clean
+
+ENOUGH_PATTERNS = 3
+PROPOSED = ".proposed"  # no agent loads a file of that name
+HUNK_LINES = 8
+_ID = re.compile(r"\[([0-9a-f]{8})\]$")
+_LARGEST = 1 << 20
+_MOST_FILES = 6
+_MOST_EXAMPLES = 3
+_MADE = re.compile(r"<!-- made by ralph from learnings: ([0-9a-f ]+) -->")
+_INTRODUCTION = """\
+Notes from earlier stories, each measured in at least two of them or approved by a person. They say
+what was observed; what you are asked to do and which checks must be green is said elsewhere."""
+_SIZE = (25, 16_000)  # lines and characters, at most
+
+
+def publish_skills(
+    root: Path,
+    patterns: Sequence[Pattern],
+    style: SkillStyle,
+    lost: AbstractSet[str] = frozenset(),
+) -> list[str]:
+    """Write, propose or remove skills; returns what was done, in words."""
+    done = []
+    for name, path in places(style).items():
+        about = name.removesuffix("-learned")
+        known = [one for one in patterns if one.is_published and one.category == about]
+        before = our_skill(root / path)
+        there = lines_in(before)
+        lines = merged_lines(there, {one.id: _line(one) for one in known}, lost, _SIZE)
+        strange = lines.keys() - {one.id for one in known}
+        if strange or len(known) >= ENOUGH_PATTERNS:
+            if lines != there or len(_MADE.findall(before)) > 1:
+                word = _write(root, path, _render(about, lines, known))
+                done += [f"{word} {path}"] if word else []
+        elif before:
+            (root / path).unlink()
+            done.append(f"removed {path}: too few of its patterns are left")
+    # Of two styles both would be loaded.
+    other = {SkillStyle.SKILLS: SkillStyle.COMMANDS, SkillStyle.COMMANDS: SkillStyle.SKILLS}
+    for path in places(other.get(style, SkillStyle.OFF)).values():
+        if our_skill(root / path):
+            (root / path).unlink()
+            done.append(f"removed {path}: skills are made elsewhere now")
+    return done
+
+
+def made_skills(root: Path, *styles: SkillStyle) -> dict[str, str]:
+    """The skills on disk as we wrote them, by name, with their text."""
+    wanted = [places(style) for style in styles or (SkillStyle.SKILLS, SkillStyle.COMMANDS)]
+    found = (item for place in wanted for item in place.items() if (root / ".claude").is_dir())
+    return {name: text for name, path in found if (text := our_skill(root / path))}
+
+
+def places(style: SkillStyle) -> dict[str, str]:
+    """Where the skill of each category may be, by its name."""
+    if style not in (SkillStyle.SKILLS, SkillStyle.COMMANDS):
+        return {}
+    commands = style is SkillStyle.COMMANDS
+    place = ".claude/commands/{}.md" if commands else ".claude/skills/{}/SKILL.md"
+    names = [f"{category}-learned" for category in sorted(CATEGORIES - {"general"})]
+    return {name: place.format(name) for name in names}
+
+
+def _line(pattern: Pattern) -> str:
+    """The pattern, and the commit that shows it."""
+    example = pattern.commit[:12] if re.fullmatch(r"[0-9a-f]{7,64}", pattern.commit) else ""
+    shown = f" (`git show {example}`)" if example else ""
+    return f"- {plain_line(pattern.sentence, 500)}{shown} [{pattern.id}]"
+
+
+def _render(about: str, lines: Mapping[str, str], known: Sequence[Pattern]) -> str:
+    """The skill's file."""
+    files = dict.fromkeys(path for one in known for path in one.files)
+    where = ", ".join(list(files)[:_MOST_FILES]) or "see below"
+    description = (
+        f"What earlier work in this repository taught about {about} ({where})."
+        f" Use it when a task touches {about} or these files."
+    )
+    quoted = msgspec.json.encode(description[:1000]).decode()
+    sections = [
+        f"---\nname: {about}-learned\ndescription: {quoted}\n---",
+        f"# {about}: learned in this repository",
+        _INTRODUCTION,
+        f"## When to use\n\nThe task is about {about}, or touches one of: {where}.",
+    ]
+    gotchas = {one.id for one in known if one.kind is NoteKind.FAILURE}
+    gotchas |= {key for key, line in lines.items() if " → " in line}
+    for title, are_gotchas in (("Patterns", False), ("Gotchas", True)):
+        chosen = [line for key, line in lines.items() if (key in gotchas) is are_gotchas]
+        sections += [f"## {title}\n\n" + "\n".join(chosen)] if chosen else []
+    if shown := [one for one in known if one.hunk and one.id in lines][:_MOST_EXAMPLES]:
+        sections += ["## Examples", *map(_example, shown)]
+    body = "\n\n".join(sections)
+    marks = " ".join(sorted({_mark(line) for line in body.splitlines()}))
+    return f"{body}\n\n<!-- made by ralph from learnings: {marks} -->\n"
+
+
+def _example(pattern: Pattern) -> str:
+    hunk = clean(pattern.hunk).replace("!`", "! `").splitlines()[:HUNK_LINES]
+    named = f"`{pattern.files[0]}`" if pattern.files else "It"
+    return "\n".join([f"{named} [{pattern.id}]:\n", *(f"    {line}" for line in hunk)])
+
+
+def is_ours(text: str) -> bool:
+    """True for a skill with exactly the lines we wrote, or two of them in one."""
+    marks = _MADE.findall(text)
+    if len(marks) == 1 and len(marks[0]) == 64:  # of an older version
+        body = text.partition("<!-- made by ralph")[0]
+        return bool(marks[0] == hashlib.sha256(body.encode()).hexdigest())
+    wanted = {mark for line in marks for mark in line.split()}
+    return bool(wanted) and wanted == {
+        _mark(line) for line in text.splitlines() if not _MADE.fullmatch(line)
+    }
+
+
+def _mark(line: str) -> str:
+    return hashlib.sha256(line.encode("utf-8", "replace")).hexdigest()[:6] if line else "0"
+
+
+def our_skill(path: Path) -> str:
+    """Its text as we wrote it, else nothing; a link is a person's way to keep it elsewhere."""
+    text = "" if path.is_symlink() else (read(path) or b"").decode("utf-8", "replace")
+    return text if is_ours(text) else ""
+
+
+def _write(root: Path, path: str, text: str) -> str:
+    """What was done to the file, in a word; empty where nothing was to be done."""
+    target, data = root / path, text.encode()
+    existing = read(target)
+    if existing == data:
+        return ""
+    if target.is_symlink() or (existing != b"" and not our_skill(target)):
+        beside = target.with_name(target.name + PROPOSED)
+        if read(beside) == data:
+            return ""
+        write_atomic(beside, data, within=root)
+        return "proposed a new version beside"
+    if target.parent.resolve().is_relative_to(root.resolve()):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(target, data, within=root)  # refuses links that lead out of the project
+    return "updated" if existing else "made"
+
+
+# --- lines of published files ----------------------------------------------------------------
+
+
+def lines_in(text: str) -> dict[str, str]:
+    """Published lines by the pattern they are about; a line that names none is its own."""
+    lines = (line for line in text.splitlines() if line.startswith("- "))
+    return {named[1] if (named := _ID.search(line)) else line: line for line in lines}
+
+
+def merged_lines(
+    before: Mapping[str, str],
+    ours: Mapping[str, str],
+    lost: AbstractSet[str],
+    size: tuple[int, int],
+) -> dict[str, str]:
+    """Lines of others stay, each line where it stood; ours come in while there is room."""
+    said = [words_of(_ID.sub("", line)) for line in ours.values()]
+    lines = {
+        key: line
+        for key, line in before.items()
+        if key not in lost and key not in ours and not _repeats(line, said)
+    }
+    most, room = size[0], size[1] - sum(map(len, lines.values()))
+    for key, line in ours.items():
+        if len(line) < room and len(lines) < most:
+            lines[key] = line
+            room -= len(line)
+    return {key: lines.pop(key) for key in before if key in lines} | lines
+
+
+def _repeats(line: str, ours: Sequence[frozenset[str]]) -> bool:
+    """An older version of ours said the same under another id."""
+    words = words_of(_ID.sub("", line))
+    return any(is_same(words, known) for known in ours)
+
+
+def read(path: Path) -> bytes | None:
+    """The file's bytes, nothing for a missing one; None where it is not ours to judge."""
+    try:
+        with open_regular(path) as file:
+            data = file.read(_LARGEST + 1)
+    except FileNotFoundError:
+        return b""
+    except OSError:
+        return None
+    return None if len(data) > _LARGEST else data
