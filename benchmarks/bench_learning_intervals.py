@@ -15,7 +15,7 @@ import random
 import sys
 from collections import Counter
 
-from ralphloop.learning.effect import Told, compare
+from ralphloop.learning.effect import TrialStory, compare
 
 MOST_ATTEMPTS = 4
 AGENTS = {  # the chance to pass at an attempt, with and without what was learned
@@ -34,10 +34,10 @@ def _attempts(p: float) -> list[float]:
     return [*likely, 1 - sum(likely)]
 
 
-def _told(chance: random.Random, p: float) -> Told:
+def _told(chance: random.Random, p: float) -> TrialStory:
     (attempts,) = chance.choices(range(1, MOST_ATTEMPTS + 1), _attempts(p))
     tokens = max(1, round(math.exp(chance.gauss(*_LOG_TOKENS)) * attempts))
-    return Told(first=attempts == 1, attempts=attempts, tokens=tokens)
+    return TrialStory(first=attempts == 1, attempts=attempts, tokens=tokens)
 
 
 def _truth(p: float) -> tuple[float, float, float]:
@@ -58,7 +58,7 @@ def coverage(name: str, *, projects: int, seed: int) -> dict[str, float]:
         "tokens": math.expm1(logs - logs_0),
     }
     while counted < projects:
-        sides: dict[bool, list[Told]] = {True: [], False: []}
+        sides: dict[bool, list[TrialStory]] = {True: [], False: []}
         for _ in range(chance.randint(40, 160)):
             is_held_out = chance.random() < 0.2
             sides[is_held_out].append(_told(chance, without if is_held_out else given))

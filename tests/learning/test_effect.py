@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.bench_learning_intervals import AGENTS, coverage
-from ralphloop.learning.effect import TOO_EARLY, Told, compare, students_t
+from ralphloop.learning.effect import TOO_EARLY, TrialStory, compare, students_t
 
 TOLD = st.builds(
-    Told,
+    TrialStory,
     first=st.booleans(),
     attempts=st.integers(1, 6),
     tokens=st.integers(1, 10**7),
@@ -20,17 +20,17 @@ TOLD = st.builds(
 )
 
 
-def told(chance: random.Random, p: float, size: float = 1.0) -> Told:
+def told(chance: random.Random, p: float, size: float = 1.0) -> TrialStory:
     """A story that passes at each attempt with this chance."""
     attempts = 1
     while chance.random() > p and attempts < 4:
         attempts += 1
     tokens = sum(int(chance.lognormvariate(9, 0.3) * size) for _ in range(attempts))
-    return Told(first=attempts == 1, attempts=attempts, tokens=tokens, cost_usd=tokens / 1e5)
+    return TrialStory(first=attempts == 1, attempts=attempts, tokens=tokens, cost_usd=tokens / 1e5)
 
 
 @given(st.lists(TOLD, max_size=60), st.lists(TOLD, max_size=4))
-def test_before_five_are_held_out_it_is_too_early(a: list[Told], b: list[Told]) -> None:
+def test_before_five_are_held_out_it_is_too_early(a: list[TrialStory], b: list[TrialStory]) -> None:
     """Whatever the numbers say, four held out stories say nothing."""
     effect = compare(a, b)
     assert effect.sentence.startswith(TOO_EARLY)
@@ -38,7 +38,7 @@ def test_before_five_are_held_out_it_is_too_early(a: list[Told], b: list[Told]) 
 
 
 @given(st.lists(TOLD, min_size=15, max_size=30), st.lists(TOLD, min_size=5, max_size=30))
-def test_the_change_lies_in_its_interval(a: list[Told], b: list[Told]) -> None:
+def test_the_change_lies_in_its_interval(a: list[TrialStory], b: list[TrialStory]) -> None:
     """Low, change and high are in order, and swapping the groups turns the sign."""
     effect, turned = compare(a, b), compare(b, a)
     for one, other in (
@@ -87,7 +87,7 @@ def test_bigger_first_stories_are_no_effect() -> None:
 
 def test_unpriced_stories_are_not_compared_in_dollars() -> None:
     """Where some of the money is unknown, the rest of it says nothing."""
-    free = [Told(first=True, attempts=1, tokens=100 + n) for n in range(30)]
+    free = [TrialStory(first=True, attempts=1, tokens=100 + n) for n in range(30)]
     assert compare(free, free).cost is None
 
 

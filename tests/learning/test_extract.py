@@ -40,6 +40,18 @@ def test_a_failure_and_the_change_that_made_it_go_away() -> None:
     assert "file src/api/list.py" in note.evidence
 
 
+def test_a_command_that_came_with_the_repair_is_named() -> None:
+    """What ran only when it turned green is part of the lesson; checks and plain tools are not."""
+    calls = [("make schema", True), ("pytest -q", True), ("make wrong", False), ("ls src", True)]
+    tools = [{"name": "Bash", "summary": words, "ok": ok} for words, ok in calls]
+    now = record(passed=True, files=["src/api/list.py"], tools=tools)
+    (note,) = of(extracted(now, record(checks=[FAILURE])), NoteSource.CHECK)
+    assert note.lesson == "went away with a change in `src/api/list.py` and `make schema`"
+    assert "command make schema" in note.evidence
+    (note,) = of(extracted(now, record(checks=[FAILURE], tools=tools)), NoteSource.CHECK)
+    assert "make" not in note.lesson
+
+
 def test_an_attempt_that_fails_says_in_what() -> None:
     """Failing checks are named; without one, the error the agent ended in."""
     (note,) = extracted(record(checks=[FAILURE]))

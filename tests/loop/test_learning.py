@@ -152,3 +152,43 @@ def test_an_outage_teaches_nothing(tmp_path: Path) -> None:
     kept = "".join(path.read_text() for path in (box.root / ".ralph/learnings").iterdir())
     assert "mail.py" in kept
     assert "overloaded" not in kept
+
+
+def test_another_feature_begins_its_own_progress(tmp_path: Path) -> None:
+    """A list of other stories does not read the last one's log; the same list goes on with it."""
+    box = learning_box(tmp_path, stories=2)
+    box.run("--story", "US-1")
+    progress = box.root / "progress.txt"
+    first = progress.read_text()
+    assert box.run().code == 0
+    assert progress.read_text().startswith(first)
+    assert not (box.root / ".ralph/archive").exists()
+    both = progress.read_text()
+    one_more_story(box.root, title="Something else")
+    done = box.run()
+    assert done.code == 0, told(done)
+    assert "told of another feature" in done.text
+    assert "US-1" not in progress.read_text()
+    (kept,) = (box.root / ".ralph/archive").iterdir()
+    assert kept.read_text() == both
+    assert "Do US-1" not in box.prompt(3).partition("# Recent progress")[2]
+
+
+def test_a_new_branch_begins_its_own_progress(tmp_path: Path) -> None:
+    """The same stories on another branch are another feature."""
+    box = learning_box(tmp_path, stories=1)
+    assert box.run().code == 0
+    listed = {"branchName": "feature/next", "userStories": [story("US-1"), story("US-2")]}
+    (box.root / "prd.json").write_text(json.dumps(listed))
+    box.git("commit", "-qam", "next")
+    assert box.run().code == 0
+    assert len(list((box.root / ".ralph/archive").iterdir())) == 1
+
+
+def test_progress_says_what_was_done(tmp_path: Path) -> None:
+    """The agent's own words and the files it changed, not only what it recommends."""
+    box = learning_box(tmp_path, stories=1)
+    assert box.run().code == 0
+    (summary,) = re.findall("^Summary: (.*)$", (box.root / "progress.txt").read_text(), re.M)
+    assert "Added and listed." in summary
+    assert "src/api/US-1.txt" in summary

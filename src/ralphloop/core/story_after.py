@@ -27,7 +27,8 @@ from ralphloop.core.policy import REFUSALS, Share
 from ralphloop.core.progress import failed_checks
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState, is_failed_attempt
 from ralphloop.core.totals import Spent
-from ralphloop.text.plain import one_line
+from ralphloop.text.lines import own_lines
+from ralphloop.text.plain import clean, one_line, some
 from ralphloop.text.status_block import StatusBlock
 
 _KEPT_CHALLENGES = 20
@@ -154,6 +155,9 @@ def _share(had: Share, one: Weighed) -> Share:
 
 _FAILED_ENDINGS = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.STALLED, Outcome.DENIED)
 _LONGEST = 300
+_LONGEST_SAID = 140
+_FILES_NAMED = 4
+_READ = 4_000
 
 
 def entry_outcome(one: Weighed) -> str:
@@ -171,15 +175,25 @@ def entry_outcome(one: Weighed) -> str:
 
 
 def entry_summary(one: Weighed, grade: str) -> str:
-    """One line: the grade, the agent's own words, and what contradicts them."""
+    """One line: the grade, what was done, what the agent recommends, and what contradicts it."""
     analysis, verdict = one.analysis, one.verdict
-    said = analysis.status.recommendation if analysis.status else ""
+    advice = analysis.status.recommendation if analysis.status else ""
+    said, files = _said(one.result.response), one.evidence.work_files or ()
     parts = [f"{grade}:" if verdict.passed else "", said]
+    parts.append(f"({some(files, _FILES_NAMED)})" if files else "")
+    parts.append(f"next: {advice}" if advice and advice not in said else "")
     if not verdict.passed and analysis.story_claimed:
         parts.append(f"(claimed, but {'; '.join(verdict.reasons)})")
     if analysis.outcome is not Outcome.COMPLETED:
         parts.append(f"[{analysis.outcome}]")
     return one_line(" ".join(part for part in parts if part) or "no summary was given", _LONGEST)
+
+
+def _said(response: Response) -> str:
+    """What the agent says it did: the beginning of its answer, in its own words."""
+    lines = own_lines(clean((response.final_text or "")[:_READ]))
+    spoken = (line.strip().lstrip("#*->").strip() for line in lines)
+    return one_line(next((line for line in spoken if line), ""), _LONGEST_SAID)
 
 
 def used(response: Response, before: StoryState, asked: Response | None = None) -> Usage:

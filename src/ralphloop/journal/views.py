@@ -6,7 +6,7 @@ loop reads them back.  So a view that cannot be written is a sentence for the us
 
 `progress.txt` only ever grows.  An entry is found again by its header, which carries run and
 iteration, so writing it a second time after a crash changes nothing; one that a power cut tore is
-completed.
+completed.  When another feature begins it is moved to `.ralph/archive`, and a new one is begun.
 """
 
 from __future__ import annotations
@@ -152,6 +152,25 @@ def add_progress(path: Path, run: str, n: int, entry: AddProgress, *, root: Path
     except OSError as error:
         return f"cannot read {path}: {error.strerror or error}"
     return ""
+
+
+def archive_progress(path: Path, tasks: Iterable[str], archive: Path, *, now: float) -> str:
+    """Move the file away where none of its entries is about these tasks; what was done, in words.
+
+    Another feature begins: its agents would read the last one's log.
+    """
+    told = set(re.findall(rb"^Task: (.*)$", progress_tail(path), re.M))
+    known = {_bounded(task, _LONGEST_TASK).encode() for task in tasks}
+    if not told or told & known or path.is_symlink():
+        return ""
+    stamp = iso(now).translate(str.maketrans("T", "-", "-:Z"))
+    target = archive / f"progress-{stamp}.txt"
+    try:
+        archive.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
+    except OSError as error:
+        return f"{path.name} still tells of the last feature: {error.strerror or error}"
+    return f"{path.name} told of another feature: it is kept as {archive.name}/{target.name}"
 
 
 def _missing_part(text: bytes, tail: bytes) -> bytes:

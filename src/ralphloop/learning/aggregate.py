@@ -295,12 +295,15 @@ def _named(changed: Counter[str], lesson: str) -> tuple[str, ...]:
 
 
 def _lesson(notes: Sequence[Note], changed: Counter[str]) -> str:
-    """For failures we measured, what changed every time one of them went away."""
+    """For failures we measured, what changed, or was run, every time one of them went away."""
     lessons = [note.lesson for note in notes if note.lesson]
     always = sorted(path for path, count in changed.items() if count == len(lessons))
-    if not always:  # then it was something else each time
+    ways = [f"a change in {', '.join(f'`{path}`' for path in always[:3])}"] if always else []
+    ran = Counter(item for note in notes for item in note.evidence if item.startswith("command "))
+    ways += [f"`{item[8:]}`" for item, count in ran.items() if count == len(lessons)][:1]
+    if not ways:  # then it was something else each time
         return lessons[0] if len(set(lessons)) == 1 else ""
-    return f"went away with a change in {', '.join(f'`{path}`' for path in always[:3])}"
+    return f"went away with {' and '.join(ways)}"
 
 
 def _category(notes: Sequence[Note]) -> str:

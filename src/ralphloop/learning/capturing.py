@@ -53,6 +53,10 @@ _MAX_FAILURES = 4
 _MAX_WORDS = 6
 _NAMED_FILES = 6
 _COPIED = 0.8
+# Programs that make files: what others print is no remedy.
+_COMMAND = LazyRegex(
+    r"(?:make|just|task|npm run|yarn|pnpm|cargo|go|uv run|poetry run) [\w:./ -]{1,60}"
+)
 # What the machine or the network does to a check is nothing that a change repairs.
 _WEATHER = LazyRegex(
     r"\bkilled\b|out of memory|no space left|connection (?:refused|reset|aborted)|timed? ?out"
@@ -231,15 +235,30 @@ def _failure(text: str, source: NoteSource, *evidence: str) -> Note:
 def _fixed(record: Iteration, earlier: Sequence[Iteration]) -> Iterator[Note]:
     """Failures of earlier attempts that this one made go away, and what changed."""
     files = _work_files(record)[:_NAMED_FILES]
-    lesson = f"went away with a change in {', '.join(f'`{path}`' for path in files)}"
+    tried = {command for before in earlier for command in _commands(before)}
+    ran = [command for command in _commands(record) if command not in tried][-1:]
+    ways = [f"a change in {', '.join(f'`{path}`' for path in files)}"] if files else []
+    lesson = " and ".join([*ways, *(f"`{command}`" for command in ran)])
+    seen = [*(f"file {path}" for path in files), *(f"command {command}" for command in ran)]
     failures = {note.text: note for before in earlier for note in _failed(before)}
     for note in list(failures.values())[:_MAX_FAILURES]:
         yield replace(
             note,
-            lesson=lesson if files else "",
+            lesson=f"went away with {lesson}" if lesson else "",
             category=category_of(files, note.text),
-            evidence=(*note.evidence, *(f"file {path}" for path in files)),
+            evidence=(*note.evidence, *seen),
         )
+
+
+def _commands(record: Iteration) -> list[str]:
+    """Commands that ended well, without those that our checks are."""
+    checks = [check.name for check in record.evidence.checks or ()]
+    found = (call.summary for call in record.response.tool_calls if call.ok)
+    return [
+        command
+        for command in found
+        if _COMMAND.fullmatch(command) and not any(command in name for name in checks)
+    ]
 
 
 def _seen(note: Note, checks: Sequence[str], exists: Callable[[str], bool]) -> Note:

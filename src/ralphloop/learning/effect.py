@@ -28,7 +28,7 @@ TOO_EARLY = "too early to tell"
 _Z = 1.96
 
 
-class Told(Value, kw_only=True):
+class TrialStory(Value, kw_only=True):
     """How one story of the experiment went."""
 
     first: bool  # it passed at its first attempt
@@ -61,7 +61,7 @@ class LearningEffect(Value, kw_only=True, omit_defaults=False):
     sentence: str = TOO_EARLY
 
 
-def compare(with_them: Sequence[Told], without: Sequence[Told]) -> LearningEffect:
+def compare(with_them: Sequence[TrialStory], without: Sequence[TrialStory]) -> LearningEffect:
     """Stories that were given what was learned against those that were held out."""
     n_with, n_without = len(with_them), len(without)
     if n_with + n_without < ENOUGH_STORIES or min(n_with, n_without) < ENOUGH_HELD_OUT:

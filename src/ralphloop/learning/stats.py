@@ -21,7 +21,7 @@ from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
 from ralphloop.learning import store
 from ralphloop.learning.capturing import ended_as
-from ralphloop.learning.effect import LearningEffect, Told, compare
+from ralphloop.learning.effect import LearningEffect, TrialStory, compare
 from ralphloop.learning.skills import made_skills
 from ralphloop.project import Project
 
@@ -157,10 +157,10 @@ def _add_learning(
     ended = [work for work in works if work.ended]
     stats.stories_ended = len(ended)
     stats.stories_captured = sum(bool(work.starts & proven) for work in ended)
-    sides = {True: list[Told](), False: list[Told]()}
+    sides = {True: list[TrialStory](), False: list[TrialStory]()}
     for work in ended:
         if work.given.trial:
-            told = Told(
+            told = TrialStory(
                 first=work.first,
                 attempts=work.attempts,
                 tokens=work.tokens,

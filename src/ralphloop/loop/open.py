@@ -51,6 +51,7 @@ from ralphloop.journal.session import (
     reports_key,
     save_part,
 )
+from ralphloop.journal.views import PROGRESS_VIEW, archive_progress
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import EndedRun, end_run
@@ -271,10 +272,26 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
     )
     journal.put_stories(runner.run, session.stories)
     save_part(journal, session, session.state)
+    _put_progress_away(runner, latest, tell)
     runner.intervene(Reopened())
     _ready(runner, report, tell)
     _started(runner, continued=False)
     return runner
+
+
+def _put_progress_away(
+    runner: Runner, latest: RunRecord | None, tell: Callable[[str], None]
+) -> None:
+    """A new branch, or a list of other stories, is another feature: it begins its own progress."""
+    stories, project = runner.story_list(), runner.setup.project
+    if stories is None:
+        return
+    wanted = stories.branch_name
+    is_new = bool(wanted and latest and latest.branch and wanted != latest.branch)
+    tasks = () if is_new else [f"{story.id}: {story.title}" for story in stories.stories]
+    path, archive = project.root / PROGRESS_VIEW, project.directory / "archive"
+    if said := archive_progress(path, tasks, archive, now=runner.clock()):
+        tell(said)
 
 
 def _ready(runner: Runner, report: PreflightReport, tell: Callable[[str], None]) -> None:
