@@ -118,7 +118,7 @@ def reporting(
         words = {"report": report, "reporters": str(REPORTERS), "scratch": scratch, "name": select}
         given = dict(env)
         if apart and found.callable:
-            argv = found.on_files(only, root) if only else (*found.argv, *found.runner.last)
+            argv = found.apart(only, root)
             given |= {"PATH": f"{root}/node_modules/.bin{os.pathsep}{env.get('PATH', os.defpath)}"}
             given |= found.env
         runner, hidden = found.runner, is_hidden(found) and not apart

@@ -30,6 +30,7 @@ _IMPORT = LazyRegex(
     r"(?:Uncaught )?(?:ImportError|ModuleNotFoundError"
     r"|(?:Error(?: \[\w+\])?: )?(?:Cannot find (?:module|package)|Failed to resolve import))\b"
 )
+_ENDINGS = {name: name for name in ("passed", "failed", "errors", "skipped")}
 _FAILED = frozenset({"failed", "errors"})
 _SCRIPT = LazyRegex(r"\.[cm]?[jt]sx?$")  # a group that is a file of JavaScript
 
@@ -49,7 +50,7 @@ Results = list[TestResult]
 def tally(results: Results) -> TestReport | None:
     """All rows of each test together; None where there are none, or too many to keep."""
     report = TestReport()
-    rows_of = {name: getattr(report, name) for name in ("passed", "failed", "errors", "skipped")}
+    rows_of = {name: getattr(report, name) for name in _ENDINGS}
     for name, ended, _, said in results:
         rows = rows_of[ended]
         rows[name] = rows.get(name, 0) + 1
@@ -147,7 +148,7 @@ def read_lines(path: Path) -> Results | None:
 def _line_results(written: list[list[str]]) -> Iterator[TestResult]:
     for name, ended, *why in written:
         failed, said = _failed(str(why[0]) if why else "")
-        how = failed if ended == "failed" else str(ended)
+        how = failed if ended == "failed" else _ENDINGS[ended]
         yield TestResult(str(name)[:_LONGEST_NAME], how, said=said)
 
 
@@ -235,7 +236,7 @@ _COUNTED = (
 )
 _SUMMARY = LazyRegex(
     r"^(?:=+ )?\d+ (?:passed|failed|skipped|deselected|errors?)\b.* in [\d.]+s"  # pytest
-    r"|^Tests:? +.*\b\d+ (?:passed|failed|skipped|todo)\b"  # jest, vitest
+    r"|^\s{0,10}Tests:? +.*\b\d+ (?:passed|failed|skipped|todo)\b"  # jest, vitest
     r"|^\s+\d+ (?:passing|failing|pending)\b"  # mocha
     r"|^test result: "  # cargo
     r"|^(?:OK|FAILED) \(.*=\d"  # unittest, after `Ran`

@@ -43,6 +43,7 @@ class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     apart: dict[str, str] = msgspec.field(default_factory=dict)
     select: dict[str, str] = msgspec.field(default_factory=dict)
+    early: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
     report_option: str = ""
     reports: tuple[str, ...] = ()
@@ -75,15 +76,16 @@ class FoundRunner(Value, frozen=True, kw_only=True):
     callable: bool = True  # in this directory; False: only the whole check can be run
     scripts: tuple[str, ...] = ()  # files that were read on the way: they decide what runs
 
-    def on_files(self, paths: Sequence[str], root: Path) -> tuple[str, ...]:
-        """The call, for these files alone."""
-        own = self.argv[self.first :]
-        if self.runner.only == "environment":
-            return self.argv
-        if self.runner.only == "packages":
+    def apart(self, paths: Sequence[str] | None, root: Path) -> tuple[str, ...]:
+        """The call by itself, going on after failures, for these files if it can be told."""
+        runner, own = self.runner, list(self.argv[self.first :])
+        if paths and runner.only in ("arguments", "packages"):
+            own = _without_paths(own, runner.values, root)
+        else:
+            paths = ()
+        if runner.only == "packages":
             paths = list(dict.fromkeys(f"./{PurePosixPath(path).parent}" for path in paths))
-        kept = _without_paths(own, self.runner.values, root)
-        return (*self.argv[: self.first], *kept, *self.runner.last, *paths)
+        return (*self.argv[: self.first], *runner.early, *own, *runner.last, *paths)
 
 
 @cache
