@@ -100,6 +100,26 @@ def _is_bare(match: re.Match[bytes]) -> bool:
     return _digits(match["secret"]) >= 2 and after not in {b"(", b"["}
 
 
+# What stands in the place of a password and is none: types, and words for one to come.
+_NO_SECRETS = frozenset(
+    b"any bool bytes changeme-later false int none null optional password passwd required secret"
+    b" secretstr self str string text true undefined unknown value xxx yes".split()
+)
+
+
+def _meant(match: re.Match[bytes]) -> bool:
+    """Something that is meant, and no name for it, no path and no row of signs."""
+    value = match["secret"].lower()
+    if value in _NO_SECRETS or value.startswith((b"/", b"./", b"~", b"[")):
+        return False
+    after = match.string[match.end() : match.end() + 1]
+    return len(set(value)) > 2 and after not in {b"(", b"["}
+
+
+def _has_digit(match: re.Match[bytes]) -> bool:
+    return _digits(match["secret"]) > 0
+
+
 # --- the kinds of secrets --------------------------------------------------------------------
 # Quantifiers are possessive: a place that is no secret after all is left without backtracking.
 
@@ -222,6 +242,42 @@ _RULES: tuple[_Rule, ...] = (
         rb"=|:[ ]|[ ]{1,3}+|>",
         _password,
         shortest=8,
+    ),
+    *(
+        # A line of an .env file says that it is one: whatever stands there is the secret.
+        _Rule(
+            start + rb"=",
+            start + rb"=[\\\"']{0,3}+(?P<secret>[^\s\"'\\$<>{}()\[\],;`]{3,256}+)",
+            _meant,
+        )
+        for start in (
+            *(rb"PASSWORD", rb"PASSWD", rb"_PASS", rb"SECRET", rb"SECRET_KEY", rb"_TOKEN"),
+            *(rb"API_KEY", rb"PRIVATE_KEY", rb"ACCESS_KEY"),
+        )
+    ),
+    _Rule(  # the value of a key that is called so, in JSON and what looks like it
+        rb"passw",
+        rb"(?i:passw(?:or)?d)\\{0,3}+[\"'][ ]{0,2}+:[ ]{0,2}+\\{0,3}+[\"']"
+        rb"(?P<secret>[^\s\"'\\<>{}$%]{3,256}+)(?=\\{0,3}+[\"'])",
+        _meant,
+        any_case=True,
+    ),
+    _Rule(  # and alone on a line, in YAML
+        rb"passw",
+        rb"(?<=[\s_-])(?i:passw(?:or)?d):[ ]{1,4}+"
+        rb"(?P<secret>[a-z0-9][^\s\"'\\<>{}()\[\],$%|=#:.]{5,128}+)(?=[ ]{0,3}+(?:[\r\n]|\\n|$))",
+        _meant,
+        any_case=True,
+    ),
+    *(
+        _Rule(  # in an address, behind the question mark
+            name + rb"=",
+            rb"(?:(?<=[?&])|(?<=[?&]access_)|(?<=[?&]api_)|(?<=[?&]auth_)|(?<=[?&]client_))"
+            + name
+            + rb"=(?P<secret>[A-Za-z0-9._~%+/-]{6,2048}+)",
+            _has_digit,
+        )
+        for name in (rb"token", rb"key", rb"secret", rb"sig", rb"signature", rb"password")
     ),
     _named(rb"secret", rb"secret"),
     _named(rb"token", rb"token(?!i[sz])"),
@@ -346,6 +402,11 @@ def _known_literals(secrets: Iterable[str]) -> tuple[bytes, ...]:
             literals.update(form[at : at + half] for at in range(0, len(form), half))
     long_enough = (each for each in literals if len(each) >= _SHORTEST_KNOWN_VALUE)
     return tuple(sorted(long_enough, key=len, reverse=True))
+
+
+def spans_in(data: bytes) -> list[tuple[int, int]]:
+    """Where secrets are."""
+    return [(span.start, span.end) for span in _spans(data, ())]
 
 
 def redact_bytes(data: bytes, secrets: Iterable[str] = ()) -> bytes:

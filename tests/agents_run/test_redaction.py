@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralphloop.agents.deltas import Joiner
 from ralphloop.redaction import Redactor, redact, redact_bytes, secret_values
 from tests.timing import assert_linear, repeated
 
@@ -305,3 +307,74 @@ def test_time_is_linear_on_hostile_text(unit: str) -> None:
         redactor.finish()
 
     assert_linear(repeated(unit), stream, 32_000)
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("line", "secret"),
+    [
+        ("DB_PASSWORD=hunter2", "hunter2"),
+        ("MYSQL_ROOT_PASSWORD=supersecret", "supersecret"),
+        ('export SECRET_KEY="abcdefgh"', "abcdefgh"),
+        ('SMTP_PASS="abc"', "abc"),
+        ('{"password": "correcthorse"}', "correcthorse"),
+        ('{\\"password\\": \\"hunter2\\"}', "hunter2"),
+        ("db:\n  password: hunter2\n", "hunter2"),
+        ("https://x.example/?token=abc123de&page=2", "abc123de"),
+    ],
+)
+def test_an_env_line_is_a_secret_whatever_its_length(line: str, secret: str) -> None:
+    """The commonest lines of .env files, JSON and YAML, and tokens in addresses."""
+    assert secret not in redact(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def login(password: str) -> None:",
+        "    password: SecretStr",
+        '"password": {"type": "string"}',
+        '{"password": "string"}',
+        "DB_PASSWORD=${DB_PASSWORD}",
+        "PASSWORD=<your password>",
+        "PASSWORD=os.environ['PASSWORD']",
+        "Password: ",
+        "https://x.example/?key=name&sort=up",
+    ],
+)
+def test_the_place_of_a_password_is_none(line: str) -> None:
+    """Types, schemas, references and prompts survive."""
+    assert redact(line) == line
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("size", [1, 4, 17])
+def test_a_token_that_streams_in_pieces_is_taken_out(size: int) -> None:
+    """Spelled over events, no piece of it is kept; every line stays a line of JSON."""
+    said = f"The key is {GITHUB}, use it. " + "More follows. " * 100
+    pieces = [said[at : at + size] for at in range(0, len(said), size)]
+    delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": ""}}
+    lines = [
+        json.dumps({**delta, "delta": {"type": "text_delta", "text": piece}}) for piece in pieces
+    ]
+    stream = "\n".join([*lines, '{"type": "result"}', ""]).encode()
+    joiner, parts = Joiner(), [stream[at : at + 1000] for at in range(0, len(stream), 1000)]
+    out = b"".join([*map(joiner.feed, parts), joiner.finish()])
+    read = [json.loads(line) for line in out.splitlines()]
+    assert len(read) == len(pieces) + 1
+    text = "".join(each["delta"]["text"] for each in read if "delta" in each)
+    assert not any(GITHUB[at : at + 8] in text for at in range(len(GITHUB) - 8))
+    assert text.endswith("More follows. " * 50)
+
+
+def test_ordinary_source_is_left_alone() -> None:
+    """At most one line in a thousand of installed packages looks like a secret and is none."""
+    files = sorted(Path(pytest.__file__).parents[1].rglob("*.py"))[::17][:150]
+    lines = changed = 0
+    for file in files:
+        before = file.read_text("utf-8", "replace")[:60_000]
+        pairs = zip(before.splitlines(), redact(before).splitlines(), strict=True)
+        changed += sum(was != now for was, now in pairs)
+        lines += before.count("\n")
+    assert lines > 10_000
+    assert changed * 1000 <= lines

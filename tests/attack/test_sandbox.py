@@ -371,3 +371,18 @@ def test_a_project_below_the_root_cannot_be_moved_aside(world: World) -> None:
     assert (below / ".ralph/journal.db").exists()
     assert not (world.root / "away").exists()
     assert not (world.root / "packages/away").exists()
+
+
+def test_a_secret_in_a_story_is_not_published(world: World) -> None:
+    """Commit subject, kept prompt and progress.txt do not repeat it."""
+    token = "ghp_" + "1a2B3c4D5e6F7g8H9i0JkLmNoPqRsTuVwXyZ"
+    world.project("echo done > work.txt")
+    text = (world.root / "prd.json").read_text().replace('"t"', f'"Use {token} for the API"')
+    (world.root / "prd.json").write_text(text)
+    world.git("commit", "-qam", "a story with a secret")
+    assert world.ralph("run").returncode == 0
+    prompt = next((world.root / ".ralph/transcripts").glob("*/1.prompt.md")).read_text()
+    progress = (world.root / "progress.txt").read_text()
+    for kept in (world.git("log", "-1", "--format=%B"), prompt, progress):
+        assert "Use [redacted] for the API" in kept
+        assert token not in kept

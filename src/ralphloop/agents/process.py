@@ -24,6 +24,7 @@ from functools import partial
 import msgspec
 
 from ralphloop.agents.base import Cause, Finished, Launch
+from ralphloop.agents.deltas import Joiner
 from ralphloop.agents.environment import local_time
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
@@ -145,6 +146,7 @@ class _Run:
         self._stop, self._on_event = stop, on_event
         secrets = secret_values({**os.environ, **launch.env})
         self._clean_out, self._clean_err = Redactor(secrets), Redactor(secrets)
+        self._joined = Joiner()
         self._stderr = BoundedText(head=8 * 1024, tail=56 * 1024)
         self._output_bytes = 0
         self._last_step = now
@@ -259,7 +261,7 @@ class _Run:
             heard = self._output_bytes
             await asyncio.wait(self._readers, timeout=_LAST_WORDS_S)
         self._raise_reading_errors()
-        self._pass_out(self._clean_out.finish())
+        self._pass_out(self._joined.feed(self._clean_out.finish()) + self._joined.finish())
         self._pass_err(self._clean_err.finish())
 
     def leave_nothing_behind(self) -> None:
@@ -302,7 +304,7 @@ class _Run:
     def _take_out(self, chunk: bytes) -> None:
         self._output_bytes += len(chunk)
         self.clocks.sign_of_life()
-        self._pass_out(self._clean_out.feed(chunk))
+        self._pass_out(self._joined.feed(self._clean_out.feed(chunk)))
 
     def _take_err(self, chunk: bytes) -> None:
         self.clocks.sign_of_life()

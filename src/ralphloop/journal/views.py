@@ -114,12 +114,14 @@ def iteration_list(
 
 def progress_text(run: str, n: int, entry: AddProgress) -> str:
     """One entry of `progress.txt`; whatever it speaks of stays on its own line."""
+    from ralphloop.redaction import redact  # a story's own text may hold a secret
+
     stamp = iso(entry.at).translate(str.maketrans("T", "-", "-:Z"))
     return (
         f"## Iteration {stamp} ({_bounded(run)}/{n})\n"
-        f"Task: {_bounded(entry.task, _LONGEST_TASK)}\n"
+        f"Task: {redact(_bounded(entry.task, _LONGEST_TASK))}\n"
         f"Outcome: {entry.outcome}\n"
-        f"Summary: {_bounded(entry.summary, _LONGEST_SUMMARY)}\n"
+        f"Summary: {redact(_bounded(entry.summary, _LONGEST_SUMMARY))}\n"
         "---\n"
     )
 

@@ -82,7 +82,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
     folder.mkdir(parents=True, exist_ok=True)
     prompt_path = folder / f"{number}.prompt.md"
     with new_file(prompt_path) as file:
-        file.write(prompt.text.encode("utf-8", "replace"))
+        file.write(_kept(runner, prompt.text.encode("utf-8", "replace")))
     started = runner.made(
         IterationStarted(
             story=story.id if story else None,
@@ -171,6 +171,15 @@ def carried_for(setup: Setup, story: Story | None, member: Member) -> Carried:
     from ralphloop.learning.select import carry
 
     return carry(setup.project, story, config=config, agent=member.name)
+
+
+def _kept(runner: Runner, prompt: bytes) -> bytes:
+    """The copy of a prompt, for people: a story may hold a secret; a session reads it itself."""
+    if runner.setup.options.session:
+        return prompt
+    from ralphloop.redaction import redact_bytes
+
+    return redact_bytes(prompt)
 
 
 def brief(

@@ -423,7 +423,8 @@ def story_message(story_id: str, title: str, *, run: str, iteration: int, grade:
         "Ralph-Story": story_id,
         "Ralph-Grade": grade,
     }
-    return with_trailers(f"{story_id}: {title}" if title.strip() else story_id, trailers)
+    subject = f"{story_id}: {title}" if title.strip() else story_id
+    return with_trailers(redact(subject), trailers)  # it is the one text of a story that is pushed
 
 
 def with_trailers(subject: str, trailers: dict[str, str]) -> str:
