@@ -31,6 +31,7 @@ SESSION_VIEW = ".ralph-session.json"
 CIRCUIT_VIEW = ".ralph-circuit-state.json"
 PROGRESS_VIEW = "progress.txt"
 
+_ODD = 12  # characters of a word that may be a token
 _LONGEST_TASK = 200
 _LONGEST_SUMMARY = 300
 _LONGEST_REASON = 500
@@ -114,16 +115,28 @@ def iteration_list(
 
 def progress_text(run: str, n: int, entry: AddProgress) -> str:
     """One entry of `progress.txt`; whatever it speaks of stays on its own line."""
-    from ralphloop.redaction import redact  # a story's own text may hold a secret
-
     stamp = iso(entry.at).translate(str.maketrans("T", "-", "-:Z"))
     return (
         f"## Iteration {stamp} ({_bounded(run)}/{n})\n"
-        f"Task: {redact(_bounded(entry.task, _LONGEST_TASK))}\n"
+        f"Task: {_plain(entry.task, _LONGEST_TASK)}\n"
         f"Outcome: {entry.outcome}\n"
-        f"Summary: {redact(_bounded(entry.summary, _LONGEST_SUMMARY))}\n"
+        f"Summary: {_plain(entry.summary, _LONGEST_SUMMARY)}\n"
         "---\n"
     )
+
+
+def _plain(text: str, longest: int) -> str:
+    """Bounded, without secrets that a story's own text holds; most texts cannot hold any."""
+    text = _bounded(text, longest)
+    words, lowered = text.split(), text.lower()
+    is_odd = any(len(word) >= _ODD and any(map(str.isdigit, word)) for word in words)
+    if not is_odd and not any(
+        word in lowered for word in ("pass", "secret", "token", "key", "://")
+    ):
+        return text
+    from ralphloop.redaction import redact
+
+    return redact(text)
 
 
 # --- writing ---------------------------------------------------------------------------------
