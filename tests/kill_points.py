@@ -36,6 +36,9 @@ JOURNAL_POINTS = (
     *_found(r'kill_point\("([a-z_.]+)"\)', "journal/*.py"),
     *_moments(_WRITES, "uncommitted", "committed"),
 )
+EXPERIMENT_POINTS = tuple(
+    _found(r'kill_point\("([a-z_.]+)"\)', "repo/experiment.py", "loop/trying.py")
+)
 EFFECT_POINTS = _moments(
     [f"effect.{kind().kind}" for kind in get_args(AnyEffect)], "before", "after"
 )

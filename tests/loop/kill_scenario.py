@@ -55,6 +55,20 @@ write(f"src/{STORY}.txt", "good" if good else "bad")
 write(f"tests/test_{STORY}.py", f"def test_{STORY}(): assert True\\n")
 paid(f"Worked on {STORY}.")
 """
+CALC = "def double(x):\n    return 2 * x\n\n\n"
+TESTS = """\
+import unittest
+
+import calc
+
+
+class Calc(unittest.TestCase):
+    def test_doubles(self):
+        self.assertEqual(calc.double(2), 4)
+
+"""
+IGNORED = {".gitignore": ".ralph/\n.ralph-session.json\n.ralph-circuit-state.json\n__pycache__/\n"}
+UNITTEST = [["python3", "-m", "unittest", "discover", "-s", "tests", "-t", "."]]
 VIEWS = (".ralph-session.json", ".ralph-circuit-state.json")
 
 
@@ -71,6 +85,34 @@ def full(tmp_path: Path) -> Sandbox:
 def short(tmp_path: Path) -> Sandbox:
     """Its first story alone."""
     return _night(tmp_path, [story("first")])
+
+
+PROVING = (
+    AGENT.rpartition("good = STORY")[0]
+    + """
+write("calc.py", CALC + "def halve(x):\\n    return x // 2\\n")
+tests = pathlib.Path("tests/test_calc.py")
+if "halves" not in tests.read_text():
+    tests.write_text(tests.read_text() + "    def test_halves(self):\\n        self.assertEqual(calc.halve(4), 2)\\n")
+pathlib.Path("old.py").unlink(missing_ok=True)
+paid(f"Worked on {STORY}.")
+"""
+)
+
+
+def proof(tmp_path: Path) -> Sandbox:
+    """A story whose tests are run crosswise: files change, come and go on both sides."""
+    box = sandbox(
+        tmp_path,
+        f"CALC = {CALC!r}\n" + PROVING,
+        stories=[story("first")],
+        checks=UNITTEST,
+        output="claude",
+        files={"calc.py": CALC, "old.py": "x = 1\n", "tests/__init__.py": "", "tests/test_calc.py": TESTS, **IGNORED},
+        toml='[proof]\nexperiments = "always"\n',
+    )
+    box.env["RALPH_LIMITS_BACKOFF"] = "1ms"
+    return box
 
 
 def _night(tmp_path: Path, stories: list[dict[str, object]]) -> Sandbox:

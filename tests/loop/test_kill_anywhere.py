@@ -19,7 +19,12 @@ from pathlib import Path
 import pytest
 
 from tests.guarantees import Measured
-from tests.kill_points import EFFECT_POINTS, JOURNAL_POINTS, to_be_killed_at
+from tests.kill_points import (
+    EFFECT_POINTS,
+    EXPERIMENT_POINTS,
+    JOURNAL_POINTS,
+    to_be_killed_at,
+)
 from tests.loop import kill_scenario
 from tests.loop.kill_scenario import Remains, assert_as_if_never_killed, assert_views_are_whole
 from tests.loop.projects import Done, Sandbox
@@ -44,12 +49,16 @@ WHILE_THE_AGENT_RAN = (
     "journal.agent_ended.uncommitted",
 )
 NEEDS_THE_FULL_NIGHT = ("set_aside", "begin_wait", "end_wait", "put_story", "intervene")
+NEEDS_A_TEST_RUNNER = "experiment"
 LATER_PASSES = (
     "atomic.written:6",
     "append.written:3",
     "journal.finish_iteration.uncommitted:2",
     "effect.progress.after:2",
     "effect.commit.before:3",
+    "experiment.written:2",
+    "experiment.returned:3",
+    "experiment.ran:2",
 )
 
 
@@ -60,22 +69,27 @@ def is_passed(point: str) -> bool:
 
 def night_of(point: str) -> str:
     """The smallest night in which the point is passed."""
+    if NEEDS_A_TEST_RUNNER in point:
+        return "proof"
     later = ":" in point
     return "full" if later or any(name in point for name in NEEDS_THE_FULL_NIGHT) else "short"
 
 
-POINTS = [point for point in (*JOURNAL_POINTS, *EFFECT_POINTS) if is_passed(point)]
+POINTS = [
+    point for point in (*JOURNAL_POINTS, *EFFECT_POINTS, *EXPERIMENT_POINTS) if is_passed(point)
+]
+NIGHTS: dict[str, Callable[[Path], Sandbox]] = {
+    "full": kill_scenario.full,
+    "short": kill_scenario.short,
+    "proof": kill_scenario.proof,
+}
 
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Remains]:
     """What nights leave behind that were never killed."""
     found = {}
-    nights: dict[str, Callable[[Path], Sandbox]] = {
-        "full": kill_scenario.full,
-        "short": kill_scenario.short,
-    }
-    for name, night in nights.items():
+    for name, night in NIGHTS.items():
         box = night(tmp_path_factory.mktemp(name))
         done = box.run()
         assert done.code == 0, done.text
@@ -98,7 +112,7 @@ def test_S04_AC3_a_kill_at_any_point_changes_nothing(
 ) -> None:
     """Killed there and continued, everything is as if nothing had happened."""
     night = night_of(point)
-    box = kill_scenario.full(tmp_path) if night == "full" else kill_scenario.short(tmp_path)
+    box = NIGHTS[night](tmp_path)
     resuming: tuple[str, ...] = ()
     if ".reopen_run." in point:
         assert killed_at(box, "effect.mark.before")
@@ -164,11 +178,11 @@ def test_every_kill_point_is_listed_and_accounted_for() -> None:
     """A new point is killed at, or has a reason why no run passes it."""
     source = "".join(
         path.read_text()
-        for room in ("loop", "journal", ".")
+        for room in ("loop", "journal", "repo", ".")
         for path in (SOURCE / room).glob("*.py")
     )
     plain = set(re.findall(r'kill_point\("([a-z_.]+)"\)', source))
-    listed = {*JOURNAL_POINTS, *EFFECT_POINTS}
+    listed = {*JOURNAL_POINTS, *EFFECT_POINTS, *EXPERIMENT_POINTS}
     assert plain <= listed
     assert {point for point in listed if not is_passed(point)} == {
         f"journal.{name}.{moment}"

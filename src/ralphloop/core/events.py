@@ -95,6 +95,24 @@ class StatusAsked(Event):
     """Its answer had no status block."""
 
 
+class ExperimentBegun(Event, kw_only=True):
+    """Files are exchanged for a moment; they are written down first."""
+
+    story: str = ""
+    what: str = ""  # is tried
+    start: str = ""  # the tree the story began with
+    end: str = ""  # the tree it left, which is there again afterwards
+
+
+class ExperimentEnded(Event, kw_only=True):
+    """Everything is as the story left it."""
+
+    story: str = ""
+    what: str = ""
+    passed: int | None = None  # tests; None: it could not be judged
+    failed: int | None = None
+
+
 class IterationFinished(Event, kw_only=True):
     iteration: Iteration = Iteration()
     spent: Spent = Spent()

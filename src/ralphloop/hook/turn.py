@@ -35,7 +35,7 @@ from ralphloop.journal.session import load_session
 from ralphloop.loop.begin import Begun, begin, begun_again
 from ralphloop.loop.loop import choose_next, saw_verify
 from ralphloop.loop.prepare import Options, assemble, open_repository
-from ralphloop.loop.runner import Runner, measure_of
+from ralphloop.loop.runner import Runner, measure_of, restored
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.repo.work_tree import Places, Repository
@@ -191,7 +191,9 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
         measure=measure_of(setup),
         stop=StopSignal(),
         checker=patience,
+        time_left=patience.left,
     )
+    restored(journal, setup.repo, runner.measure, call.project.directory)
     return Turn(runner, ledger, patience)
 
 
@@ -215,6 +217,10 @@ class Patience:
         took = sum(result.duration_s for result in baseline)  # when the run began
         self.slow = slow or took > PATIENCE_S
         self._until: float | None = None
+
+    def left(self) -> float:
+        """Seconds that this turn still has for checks and experiments."""
+        return PATIENCE_S if self._until is None else max(0.0, self._until - time.monotonic())
 
     def __call__(
         self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]

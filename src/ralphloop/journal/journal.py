@@ -52,6 +52,8 @@ _ALIVE = (
     " WHERE id = :run AND status = 'running'"
 )
 
+SWAP_KEY = "experiment"  # the files that are exchanged right now
+
 
 def new_run_id(now: float) -> str:
     """An id that sorts by time, fits into a git ref and is not met twice."""
@@ -215,6 +217,18 @@ class Journal(Queries):
         """Remember a value that outlives runs."""
         with self._db.write("set_meta") as db:
             _set_meta(db, key, value)
+
+    def begin_experiment(self, swap: object, events: Iterable[LoopEvent]) -> None:
+        """Write ahead which files are about to be exchanged: whoever comes next puts them back."""
+        with self._db.write("begin_experiment") as db:
+            _set_meta(db, SWAP_KEY, swap)
+            _append_events(db, events)
+
+    def end_experiment(self, events: Iterable[LoopEvent]) -> None:
+        """They are all back."""
+        with self._db.write("end_experiment") as db:
+            _set_meta(db, SWAP_KEY, None)
+            _append_events(db, events)
 
     def keep_agent_end(self, key: str, value: object) -> None:
         """Remember how an agent ended; a power cut may take that, and its work is done again."""

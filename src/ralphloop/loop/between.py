@@ -21,17 +21,19 @@ from ralphloop.core.interventions import Accepted, AnyIntervention, SentBack
 from ralphloop.core.run_state import Desk, Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import InputError, UsageError
-from ralphloop.journal.journal import Journal
+from ralphloop.journal.journal import SWAP_KEY, Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.records import Wish
 from ralphloop.journal.session import NOTES_KEY, change_desk, change_session, load_session
 from ralphloop.loop.requests import Refused, wished
+from ralphloop.loop.runner import restored
 from ralphloop.night.look import commits_of, config_of, listed
 from ralphloop.night.own_commits import own_commits
 from ralphloop.project import Project, relative
 from ralphloop.repo.commit import with_trailers
 from ralphloop.repo.own_files import never_progress, project_prefix
 from ralphloop.repo.set_aside import ref_name
+from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.take_out import take_out, without
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import claim
@@ -156,6 +158,14 @@ def _own_commits(journal: Journal, project: Project, story: str) -> list[str]:
     return []
 
 
+def _restore(journal: Journal, project: Project) -> None:
+    """Put back what an experiment that was cut off left exchanged, before anything is changed."""
+    if journal.meta(SWAP_KEY) is None:
+        return
+    repo, objects = Repository.open(project.root), project.directory / "objects"
+    restored(journal, repo, Snapshotter(repo, objects), project.directory)
+
+
 @contextmanager
 def _held(project: Project) -> Iterator[Between]:
     if not project.journal.exists():
@@ -170,6 +180,7 @@ def _held(project: Project) -> Iterator[Between]:
         record = journal.latest_run()
         if record is None:
             raise UsageError("nothing has run here yet", _NO_RUN)
+        _restore(journal, project)
         config = config_of(project, record)
         stories, problem = listed(project, record, config)
         if problem:

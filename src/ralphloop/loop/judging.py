@@ -24,6 +24,7 @@ from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import FinishedIteration
 from ralphloop.journal.session import load_reports, quota_key, reports_key
 from ralphloop.loop.begin import Begun
+from ralphloop.loop.doubting import beside_the_tests
 from ralphloop.loop.effects import take_back, tell_taken_back
 from ralphloop.loop.prepare import at_work, quota_after
 from ralphloop.loop.repair import (
@@ -70,14 +71,24 @@ class Judged(Value, kw_only=True):
 def judge(runner: Runner, begun: Begun, result: Result) -> Steps[Judged]:
     """Measure, find out all that is needed, weigh everything, decide."""
     measured, start, policy = _measured(runner, begun), begun.start, runner.policy
-    evidence, state = measured.evidence, runner.session.state
+    evidence, state, disturbed = measured.evidence, runner.session.state, ""
     while need := needs(state, start, result, evidence, policy):
         if need is Need.CHECKS:
             evidence = yield from _checked(runner, begun, evidence)
         elif need is Need.DOUBTS:
             evidence = _doubted(runner, begun, measured, evidence)
+        elif need is Need.OPINIONS:
+            evidence = yield from _opinions(runner, begun, measured, evidence)
+        elif disturbed:
+            untried = f"not tried again: {disturbed}"
+            evidence = msgspec.structs.replace(evidence, trial=Trial(untried=(untried,)))
         else:
-            evidence = msgspec.structs.replace(evidence, trial=Trial(), opinions=())
+            came = yield from _tried(runner, begun, measured, evidence)
+            evidence, disturbed = came
+            if disturbed:  # what was checked is there no more: look at everything once again
+                runner.remarks = (*measured.evidence.remarks, disturbed)
+                measured = _measured(runner, begun)
+                evidence = measured.evidence
     now, mine = runner.clock(), begun.member.clocks[result.response.outcome is Outcome.FATAL]
     others = [one for one in runner.setup.crew if mine not in one.clocks]
     only, states = runner.setup.options.only, runner.session.stories
@@ -165,14 +176,30 @@ def _checked(runner: Runner, begun: Begun, evidence: Evidence) -> Steps[Evidence
 
 
 def _doubted(runner: Runner, begun: Begun, measured: Measured, evidence: Evidence) -> Evidence:
-    """With what now asks for less than before the story began, in tests, checks and stories."""
-    from ralphloop.repo.tamper import review
+    """With what now asks for less than before the story began, and what no commit will hold."""
+    doubts = (*measured.doubts, *beside_the_tests(runner, begun, measured.after, evidence))
+    return msgspec.structs.replace(evidence, doubts=tuple(dict.fromkeys(doubts)))
 
-    start = Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
-    changes = runner.measure.diff(start, measured.after).changes
-    seen = review(changes, runner.measure.contents, runner.session.frozen.checks)
-    doubts = (*seen.challenges, *measured.doubts)
-    return msgspec.structs.replace(evidence, doubts=doubts)
+
+def _tried(
+    runner: Runner, begun: Begun, measured: Measured, evidence: Evidence
+) -> Steps[tuple[Evidence, str]]:
+    """With what its tests show crosswise; and who disturbed that, in words."""
+    from ralphloop.loop.trying import tried
+
+    came = yield from tried(runner, begun, measured.after, evidence)
+    evidence = msgspec.structs.replace(evidence, trial=came.trial, checks_cut=came.is_cut)
+    return evidence, came.saved
+
+
+def _opinions(
+    runner: Runner, begun: Begun, measured: Measured, evidence: Evidence
+) -> Steps[Evidence]:
+    """With what those say who may only doubt."""
+    from ralphloop.loop.doubting import opinions
+
+    said = yield from opinions(runner, begun, measured.after)
+    return msgspec.structs.replace(evidence, opinions=said)
 
 
 # --- writing it down -------------------------------------------------------------------------

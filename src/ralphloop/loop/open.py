@@ -59,7 +59,7 @@ from ralphloop.loop.loop import run_loop
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.runner import Checker, Runner, Sink, measure_of, nobody
+from ralphloop.loop.runner import Checker, Runner, Sink, measure_of, nobody, restored
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.repo import private_git
@@ -164,6 +164,8 @@ def open_runner(
 ) -> Steps[Runner]:
     """Recover what a crash left, then continue or begin."""
     measure, now = measure_of(setup), time.time()
+    if done := restored(journal, setup.repo, measure, setup.project.directory):
+        tell(f"Recovered: {done}.")
     candidate = journal.resume_candidate(now)
 
     def made(session: Session) -> Runner:

@@ -216,7 +216,8 @@ def _keep(runner: Runner, number: int, files: Settings) -> None:
     ref, prefix = ref_name(runner.run, number, "settings"), project_prefix(repo.root, root)
     # A link may stand where the branch has a directory.
     names = {name: f"{name}.link" if it.startswith(_LINK) else name for name, it in files.items()}
-    keep_files(repo, ref, {f"{prefix}{names[name]}": it for name, it in files.items()})
+    words = "settings that were changed while an agent worked"
+    keep_files(repo, ref, {f"{prefix}{names[name]}": it for name, it in files.items()}, words)
     remark = f"the settings as they were after the agent are kept at {ref}"
     runner.remarks = (*runner.remarks, remark)
 

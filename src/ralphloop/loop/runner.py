@@ -23,7 +23,7 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
-from ralphloop.journal.journal import Journal
+from ralphloop.journal.journal import SWAP_KEY, Journal
 from ralphloop.journal.lock import RunLock, neighbours, try_turn, wait_for_turn
 from ralphloop.journal.session import change_desk, change_session
 from ralphloop.journal.views import (
@@ -44,8 +44,10 @@ if TYPE_CHECKING:
     from ralphloop.core.model import CheckResult
     from ralphloop.journal.lock import KernelLock
     from ralphloop.repo.checks import Check
+    from ralphloop.repo.work_tree import Repository
     from ralphloop.text.status_block import StatusBlock
 
+CANARY_NOTE = "canary.json"  # in our own directory: a failing test of ours, while it is there
 _BEAT_S = 1.0
 _HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 _FRESH_S = 0.5
@@ -83,6 +85,7 @@ class Runner(msgspec.Struct, kw_only=True):
     published: float = 0.0  # when the views were written last
     read: tuple[bytes, StoryList] | None = None  # the story file as it was read last
     checker: Checker | None = None  # instead of simply running them
+    time_left: Callable[[], float] | None = None  # in seconds, where a turn has only so much
     lock: RunLock | None = None  # None: a session's turn holds the project
     settings: dict[str, bytes] | None = None  # the files that say how it works, before the agent
     stashes: frozenset[str] | None = None  # before the agent; None: not known
@@ -293,6 +296,17 @@ class Runner(msgspec.Struct, kw_only=True):
 
 def _until(try_it: Callable[..., bool], gone: Callable[[], bool]) -> bool:
     return try_it(stop=gone)
+
+
+def restored(
+    journal: Journal, repo: Repository | None, measure: Snapshotter, directory: Path
+) -> str:
+    """Put back what an experiment that was cut off left exchanged; what was done, in words."""
+    if journal.meta(SWAP_KEY) is None and not (directory / CANARY_NOTE).exists():
+        return ""
+    from ralphloop.loop.trying import restore
+
+    return restore(journal, repo, measure, directory)
 
 
 def measure_of(setup: Setup) -> Snapshotter:

@@ -94,7 +94,7 @@ class Aside:
         """Put paths back to their state at the story's start, in work tree and index."""
         for change in changes:
             if change.before is None:
-                _remove(self.repo.root, change.path)
+                remove_file(self.repo.root, change.path)
         if paths := [change.path for change in changes if change.before is not None]:
             # The objects of the start may be ours alone, but the conversions are the user's.
             with scratch_index(
@@ -220,7 +220,7 @@ def _unsaveable(path: Path) -> str:
     return "too large to save" if path.stat().st_size > LARGEST_SAVED_FILE else ""
 
 
-def _remove(root: Path, path: str) -> None:
+def remove_file(root: Path, path: str) -> None:
     """Delete a file that was not there before, and the directories it leaves empty."""
     target = root / path
     if any(parent.is_symlink() for parent in target.parents if parent.is_relative_to(root)):
@@ -232,10 +232,10 @@ def _remove(root: Path, path: str) -> None:
         parent.rmdir()
 
 
-def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes]) -> None:
+def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes], words: str) -> None:
     """Keep these contents, by paths from the repository's root, on top of HEAD."""
     head = tuple(filter(None, (repo.head(),)))
-    message = with_trailers("settings that were changed while an agent worked", {})
+    message = with_trailers(words, {})
     with scratch_index(repo, *head) as git:
         for path, content in files.items():
             blob = git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()

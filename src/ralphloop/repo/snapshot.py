@@ -34,7 +34,7 @@ MAX_CHANGES = 10_000
 _MAX_COUNTED_LINES_IN = 2_000
 _MAX_WEIGHED = 100  # files whose lines are looked at together
 _MAX_SUBJECTS = 20
-_GENERATED = (
+GENERATED = (
     ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".mypy_cache",
     ".pytest_cache", ".ruff_cache", ".gradle", ".idea", ".next", ".cache", "**/target/debug",
     "**/target/release",
@@ -282,7 +282,7 @@ class PlainSnapshotter(Snapshotter):
             private_git.prepare(self._store)
             self._repo.git.run("init", "--quiet", "--template=")
             excludes.parent.mkdir(exist_ok=True)
-            excludes.write_text("".join(f"{name}/\n" for name in _GENERATED), encoding="utf-8")
+            excludes.write_text("".join(f"{name}/\n" for name in GENERATED), encoding="utf-8")
         seen = super().tree()
         return msgspec.structs.replace(seen, branch=None, notes=(_NO_GIT, *seen.notes))
 

@@ -1,0 +1,140 @@
+"""What speaks against a green story beside its tests, and who else may doubt it.
+
+Scripts that a check or the story's own command runs are guarded by their paths: whether they were
+made easier cannot be found out by running them.  Work that only exists outside the commit is named,
+unless the story's own command asks for just that.
+
+`checks.doubt` are commands that get the story, its criteria and the change on their input.  Exit
+code 1 with words is a finding like any other; everything else, a crash and a time-out included, is
+no obstacle.  None of them can raise a grade.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+
+from ralphloop.core.grading import DOUBT
+from ralphloop.core.model import CheckStatus, Evidence
+from ralphloop.core.needs import VERIFY
+from ralphloop.core.story_state import verify_was
+from ralphloop.loop.begin import Begun
+from ralphloop.loop.runner import Runner
+from ralphloop.proc.steps import Steps, aside
+from ralphloop.repo.own_files import project_prefix
+from ralphloop.repo.snapshot import Snapshot
+from ralphloop.text.plain import one_line, some
+
+_LONGEST_DIFF = 400_000
+_LONGEST_WORDS = 2_000
+_LARGEST_SCRIPT = 256 * 1024
+
+
+def beside_the_tests(
+    runner: Runner, begun: Begun, after: Snapshot, evidence: Evidence
+) -> Iterator[str]:
+    """What the agent has to answer for that no test shows, in words."""
+    from ralphloop.repo.scripts import weakened_scripts
+
+    measure, repo, root = runner.measure, runner.setup.repo, runner.setup.project.root
+    start = measure.known(_start(begun))
+    changed = [change.path for change in measure.changes(start.tree, after.tree)]
+    prefix = project_prefix(repo.root, root) if repo else ""
+    own = [path.removeprefix(prefix) for path in changed if path.startswith(prefix)]
+    commands = [*runner.session.frozen.checks]
+    commands += [begun.story.verify] if begun.story and begun.story.verify else []
+
+    def text(tree: str, path: str) -> str:
+        ended = measure.git().attempt("cat-file", "blob", f"{tree}:{prefix}{path}")
+        found = ended.stdout[:_LARGEST_SCRIPT] if ended.returncode == 0 else b""
+        return found.decode("utf-8", "replace")
+
+    if own:
+        sides = (partial(text, start.tree), partial(text, after.tree))
+        yield from weakened_scripts(commands, own, *sides)
+    yield from _outside(runner, begun, evidence, changed)
+
+
+def _outside(runner: Runner, begun: Begun, evidence: Evidence, changed: list[str]) -> Iterator[str]:
+    """Work that the checks saw and a commit will not hold."""
+    repo, run = runner.setup.repo, runner.journal.find_run(runner.run)
+    if repo is None or run is None or _asks_for_it(begun, evidence):
+        return
+    from ralphloop.repo.outside import excludes_changed, hidden, ignored_since
+
+    if unseen := hidden(repo, changed):
+        words = "is changed, but git was told not to look: no commit will hold it"
+        yield f"{some(unseen)} {words}"
+    if excludes_changed(repo, run.started_at):
+        yield ".git/info/exclude was changed: what it hides is in no commit"
+    if evidence.comparison.turned_green:
+        took = sum(check.duration_s for check in evidence.checks or ())
+        until = time.time() - took - 1  # what the checks wrote themselves is not meant
+        if ignored := ignored_since(repo, run.started_at, until):
+            words = "a check turned green, and files that git ignores were written for it"
+            yield f"{words}: {some(ignored)}"
+
+
+def _asks_for_it(begun: Begun, evidence: Evidence) -> bool:
+    """Its own command was red and is green: then that is what the story is about."""
+    now = next((it.status for it in evidence.checks or () if it.name == VERIFY), None)
+    was = verify_was(begun.state, begun.story) if begun.story else None
+    return (was, now) == (CheckStatus.FAILED, CheckStatus.PASSED)
+
+
+def _start(begun: Begun) -> Snapshot:
+    return Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
+
+
+# --- a second opinion ------------------------------------------------------------------------
+
+
+def opinions(runner: Runner, begun: Begun, after: Snapshot) -> Steps[tuple[str, ...]]:
+    """What each command that may doubt has to say, if anything."""
+    from ralphloop.repo.checks import check_of
+
+    story, said = begun.story, []
+    if story is None:
+        return ()
+    start = runner.measure.known(_start(begun))
+    args = ("diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", start.tree, after.tree)
+    diff = runner.measure.git().attempt(*args).stdout[:_LONGEST_DIFF].decode("utf-8", "replace")
+    given = {
+        "v": 1,
+        "story": {"id": story.id, "title": story.title, "description": story.description},
+        "criteria": story.criteria,
+        "diff": diff,
+    }
+    for argv in runner.config.checks.doubt:
+        words = yield from aside(partial(_asked, runner, argv, msgspec.json.encode(given)))
+        if words:
+            said.append(f"{DOUBT}{check_of(argv).name}: {words}")
+    return tuple(said)
+
+
+def _asked(runner: Runner, argv: tuple[str, ...], given: bytes, gone: Callable[[], bool]) -> str:
+    """Its words where it doubts; a doubter that cannot be run has none."""
+    from ralphloop.proc.run import Output, run_command
+    from ralphloop.redaction import redact, secret_values
+
+    left = runner.time_left() if runner.time_left else runner.config.checks.timeout
+    try:
+        ended = run_command(
+            argv,
+            cwd=runner.setup.project.root,
+            env=os.environ,
+            stdin=given,
+            timeout_s=min(left, runner.config.checks.timeout),
+            output=Output.TAIL,
+            keep=_LONGEST_WORDS * 4,
+            stop=lambda: gone() or runner.stop.requested,
+        )
+    except (OSError, ValueError):
+        return ""
+    words = redact(ended.stdout.decode("utf-8", "replace"), secret_values(os.environ))
+    doubts = ended.returncode == 1 and not ended.timed_out and not ended.stopped
+    return one_line(words, _LONGEST_WORDS) if doubts else ""

@@ -1,0 +1,78 @@
+"""Work that a check sees and a commit does not hold.
+
+What is checked is to be what is committed.  Files that git was told not to look at
+(`skip-worktree`, `assume-unchanged`) are measured by us and stay out of the commit; files that are
+ignored are in neither, and may be what turned a check green.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from ralphloop.repo.git import printable
+from ralphloop.repo.snapshot import GENERATED
+from ralphloop.repo.work_tree import Repository
+
+_MOST_ASKED = 500
+_MOST_FILES = 5_000
+_MOST_NAMED = 5
+_BUILT = frozenset(
+    (*GENERATED, ".ralph", "dist", "out", "target", "coverage", "htmlcov", ".eggs", ".nyc_output")
+)
+_SOURCES = frozenset(
+    ".py .pyi .js .jsx .ts .tsx .mjs .cjs .go .rs .rb .java .kt .c .h .cpp .cs .php .swift .sh .sql"
+    " .json .toml .yaml .yml .ini .cfg".split()
+)
+
+
+def hidden(repo: Repository, changed: Iterable[str]) -> list[str]:
+    """Those of the changed paths that a commit would leave out, because git does not look."""
+    specs = [f":(top,literal){path}" for _, path in zip(range(_MOST_ASKED), changed, strict=False)]
+    if not specs:
+        return []
+    listed = repo.git.attempt("ls-files", "-v", "-z", "--", *specs).stdout.split(b"\0")
+    flagged = (line for line in listed if line[:1].islower() or line[:1] == b"S")
+    return [printable(os.fsdecode(line[2:])) for line in flagged]
+
+
+def excludes_changed(repo: Repository, since: float) -> bool:
+    """Whether somebody told git since then to ignore more, where no commit shows it."""
+    try:
+        return (repo.common_dir / "info" / "exclude").stat().st_mtime >= since
+    except OSError:
+        return False
+
+
+def ignored_since(repo: Repository, since: float, until: float) -> list[str]:
+    """Sources that git ignores and that were written in that time; what is built is left out."""
+    args = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    listed = repo.git.attempt(*args, *repo.only).stdout.split(b"\0")
+    found: list[str] = []
+    for path in _files(repo.root, [os.fsdecode(name) for name in listed if name]):
+        try:
+            written = (repo.root / path).stat().st_mtime
+        except OSError:
+            continue
+        if since <= written < until and len(found) < _MOST_NAMED:
+            found.append(printable(path))
+    return found
+
+
+def _files(root: Path, listed: Iterable[str]) -> Iterator[str]:
+    """The sources among these, also in directories that are ignored as a whole."""
+    left = _MOST_FILES
+    for name in listed:
+        if not _BUILT.isdisjoint(PurePosixPath(name).parts):
+            continue
+        if not name.endswith("/"):
+            yield from (name,) if PurePosixPath(name).suffix in _SOURCES else ()
+            continue
+        for place, folders, files in os.walk(root / name):
+            folders[:] = [folder for folder in folders if folder not in _BUILT]
+            left -= len(files)
+            if left < 0 or "pyvenv.cfg" in files:
+                break
+            inside = PurePosixPath(os.path.relpath(place, root))
+            yield from (str(inside / one) for one in files if Path(one).suffix in _SOURCES)
