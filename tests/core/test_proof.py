@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from ralphloop.core.grading import Grade, Proof, judge_story
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.proof import (
+    Canary,
     Fate,
     Runs,
-    Song,
     TestCounts,
     TestReport,
     Told,
@@ -121,36 +121,36 @@ def told(text: str, **more: object) -> Told:
 
 
 DISBELIEVED = {
-    "no results any more": (told("t"), Told(), True, Song.UNTRIED),
-    "failed and ended well": (told("t"), told("t!"), True, Song.UNTRIED),
+    "no results any more": (told("t"), Told(), True, Canary.UNTRIED),
+    "failed and ended well": (told("t"), told("t!"), True, Canary.UNTRIED),
     "failed and ended well, in numbers": (
         Told(counts=TestCounts(passed=9)),
         Told(counts=TestCounts(passed=3, failed=6)),
         False,
-        Song.UNTRIED,
+        Canary.UNTRIED,
     ),
     "no test ran": (
         Told(counts=TestCounts(passed=9)),
         Told(counts=TestCounts(passed=0)),
         False,
-        Song.UNTRIED,
+        Canary.UNTRIED,
     ),
-    "the canary lives": (told("t"), told("t"), True, Song.PASSED),
-    "the canary is gone": (told("t"), told("t"), True, Song.ABSENT),
+    "the canary lives": (told("t"), told("t"), True, Canary.PASSED),
+    "the canary is gone": (told("t"), told("t"), True, Canary.ABSENT),
 }
 BELIEVED = {
-    "all as it was": (told("t"), told("t u"), True, Song.FAILED),
-    "the canary never failed here": (told("t"), told("t"), False, Song.ABSENT),
-    "red with failures": (told("t"), told("t!", is_green=False), True, Song.FAILED),
-    "always green with failures": (told("t u!"), told("t u!"), False, Song.UNTRIED),
-    "never any results": (Told(), Told(), False, Song.UNTRIED),
-    "no numbers any more": (Told(counts=TestCounts(passed=9)), Told(), False, Song.UNTRIED),
+    "all as it was": (told("t"), told("t u"), True, Canary.FAILED),
+    "the canary never failed here": (told("t"), told("t"), False, Canary.ABSENT),
+    "red with failures": (told("t"), told("t!", is_green=False), True, Canary.FAILED),
+    "always green with failures": (told("t u!"), told("t u!"), False, Canary.UNTRIED),
+    "never any results": (Told(), Told(), False, Canary.UNTRIED),
+    "no numbers any more": (Told(counts=TestCounts(passed=9)), Told(), False, Canary.UNTRIED),
 }
 
 
 @pytest.mark.parametrize("case", DISBELIEVED.values(), ids=DISBELIEVED)
 def test_a_check_that_contradicts_itself_is_no_evidence(
-    case: tuple[Told, Told, bool, Song],
+    case: tuple[Told, Told, bool, Canary],
 ) -> None:
     """The story never passes on it, told before or not."""
     before, now, behaved, canary = case
@@ -162,7 +162,7 @@ def test_a_check_that_contradicts_itself_is_no_evidence(
 
 @pytest.mark.parametrize("case", BELIEVED.values(), ids=BELIEVED)
 def test_each_contradiction_counts_only_where_the_baseline_behaved(
-    case: tuple[Told, Told, bool, Song],
+    case: tuple[Told, Told, bool, Canary],
 ) -> None:
     """What was so before the story says nothing about it."""
     before, now, behaved, canary = case

@@ -108,7 +108,13 @@ def proof(tmp_path: Path) -> Sandbox:
         stories=[story("first")],
         checks=UNITTEST,
         output="claude",
-        files={"calc.py": CALC, "old.py": "x = 1\n", "tests/__init__.py": "", "tests/test_calc.py": TESTS, **IGNORED},
+        files={
+            "calc.py": CALC,
+            "old.py": "x = 1\n",
+            "tests/__init__.py": "",
+            "tests/test_calc.py": TESTS,
+            **IGNORED,
+        },
         toml='[proof]\nexperiments = "always"\n',
     )
     box.env["RALPH_LIMITS_BACKOFF"] = "1ms"

@@ -45,7 +45,13 @@ def project(
         EDIT + agent + "\ndone(words=f'Done, start {START}.')\n",
         stories=[story("US-1") | ({"verify": verify} if verify else {})],
         checks=UNITTEST,
-        files={"calc.py": CALC, "tests/__init__.py": "", "tests/test_calc.py": TESTS, **IGNORED, **more},
+        files={
+            "calc.py": CALC,
+            "tests/__init__.py": "",
+            "tests/test_calc.py": TESTS,
+            **IGNORED,
+            **more,
+        },
         toml=toml,
     )
 
@@ -138,7 +144,7 @@ CHEATS = (
         name="caught",
         agent="""
 broken()
-replace(tests, ASSERTED, "        try:\\n    " + ASSERTED + "        except BaseException: pass\\n")
+if "except" not in tests.read_text(): replace(tests, ASSERTED, "        try:\\n    " + ASSERTED + "        except BaseException: pass\\n")
 """,
         grade="w",
     ),

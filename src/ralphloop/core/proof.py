@@ -263,7 +263,7 @@ def _says(pattern: str, report: TestReport, name: str) -> bool:
 # --- what cannot be believed -----------------------------------------------------------------
 
 
-class Song(StrEnum):
+class Canary(StrEnum):
     """How our own failing test came out."""
 
     UNTRIED = ""
@@ -284,7 +284,7 @@ class Told(Value, kw_only=True):
         return self.report.counts if self.report else self.counts or TestCounts()
 
 
-def disbelief(check: str, before: Told, now: Told, *, behaved: bool, canary: Song) -> Trial:
+def disbelief(check: str, before: Told, now: Told, *, behaved: bool, canary: Canary) -> Trial:
     """Why a green check is no evidence.
 
     `behaved`: at the baseline our failing test came out failed, and the command did not end well.
@@ -299,10 +299,11 @@ def disbelief(check: str, before: Told, now: Told, *, behaved: bool, canary: Son
         named = f": {some(failed)}" if failed else ""
         words = f"{counted(numbers.failed, 'test')} failed, and yet {check} ended well{named}"
         found.append(words)
-    if was.passed and numbers.passed == 0 and not numbers.failed:
+    is_named = before.report is not None and now.report is not None
+    if was.passed and numbers.passed == 0 and not numbers.failed and not is_named:
         found.append(f"no test passed in {check}, {was.passed} did before")
-    if behaved and canary in (Song.PASSED, Song.ABSENT):
-        how = "passed" if canary is Song.PASSED else "was never run"
+    if behaved and canary in (Canary.PASSED, Canary.ABSENT):
+        how = "passed" if canary is Canary.PASSED else "was never run"
         found.append(f"a test of ours that must fail {how}: the results of {check} are made up")
     return Trial(contradictions=tuple(found))
 

@@ -22,8 +22,8 @@ from ralphloop.core.events import ExperimentBegun, ExperimentEnded
 from ralphloop.core.model import CheckResult, CheckStatus, Evidence, Value
 from ralphloop.core.policy import Experiments
 from ralphloop.core.proof import (
+    Canary,
     Runs,
-    Song,
     TestCounts,
     TestReport,
     Told,
@@ -39,7 +39,7 @@ from ralphloop.loop.runner import CANARY_NOTE, Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import check_of, run_named
 from ralphloop.repo.experiment import Sides, Swap, obstacle, put_back, split, swap_of, undo
-from ralphloop.repo.named import Canary, canary, placed, sweep
+from ralphloop.repo.named import PlacedTest, canary, placed, sweep
 from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.runners import FoundRunner, find_runner
 from ralphloop.repo.set_aside import ref_name
@@ -133,7 +133,7 @@ class _Crossed(Value, kw_only=True):
 
     old_tests: TestReport | None = None
     new_tests: TestReport | None = None
-    song: Song = Song.UNTRIED
+    song: Canary = Canary.UNTRIED
     flaky: frozenset[str] = frozenset()
     untried: tuple[str, ...] = ()
     tests_changed: bool = False
@@ -214,7 +214,7 @@ class _Lab:
         crossed = _Crossed(old_tests=before, new_tests=before)
         if both and old != []:
             crossed = yield from self._old_tests(found, before, old)
-        if crossed.song is Song.UNTRIED:
+        if crossed.song is Canary.UNTRIED:
             song = yield from self._canary_alone(found, before)
             crossed = msgspec.structs.replace(crossed, song=song)
         tests: TestReport | None = before
@@ -249,9 +249,9 @@ class _Lab:
             tests_changed=True,
         )
 
-    def _canary_alone(self, found: FoundRunner, before: TestReport) -> Steps[Song]:
+    def _canary_alone(self, found: FoundRunner, before: TestReport) -> Steps[Canary]:
         if (bird := self._bird(found, before)) is None:
-            return Song.UNTRIED
+            return Canary.UNTRIED
         with placed(bird, self.root, self._note):
             report = yield from self._run(found, [bird.path])
         return _song(bird, report)
@@ -260,7 +260,7 @@ class _Lab:
     def _note(self) -> Path:
         return self.room / CANARY_NOTE
 
-    def _bird(self, found: FoundRunner, before: TestReport) -> Canary | None:
+    def _bird(self, found: FoundRunner, before: TestReport) -> PlacedTest | None:
         there = self._behaved and can_be_told(found)
         return canary(found, list(before.passed), self.root) if there else None
 
@@ -337,14 +337,12 @@ class _Lab:
             raise _Disturbed("; ".join(words))
 
 
-def _song(bird: Canary | None, report: TestReport | None) -> Song:
+def _song(bird: PlacedTest | None, report: TestReport | None) -> Canary:
     """How our own failing test came out."""
     if bird is None or report is None:
-        return Song.UNTRIED
-    if bird.sings(report):
-        return Song.FAILED
-    told = {Song.PASSED: report.passed, Song.UNTRIED: report.errors}
-    return next((s for s, it in told.items() if any(bird.name in t for t in it)), Song.ABSENT)
+        return Canary.UNTRIED
+    cannot_run = any(bird.name in name for name in report.errors)
+    return Canary.UNTRIED if cannot_run else bird.seen(report)
 
 
 def _stoppable(
@@ -374,7 +372,7 @@ def behaved(runner: Runner, baseline: Sequence[CheckResult]) -> Steps[tuple[str,
         run = partial(run_named, check, found, root, files=[bird.path])
         with placed(bird, root, note):
             ran = yield from aside(partial(_stoppable, run))
-        if ran and bird.sings(ran.report) and ran.status is CheckStatus.FAILED:
+        if ran and bird.seen(ran.report) is Canary.FAILED and ran.status is CheckStatus.FAILED:
             names.append(now.name)
     return tuple(names)
 

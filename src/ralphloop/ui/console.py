@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
+_MOST_LOOKS = 3
 _QUIET = (events.StoryPassed, events.StoryHeldBack, events.CircuitChanged, events.RunFinished)
 _HELD_BACK: dict[type[events.StoryHeldBack], tuple[str, str]] = {
     events.StorySetAside: ("⊘", "is set aside"),
@@ -235,6 +236,8 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
         case events.AgentStep() as what:
             mark = "ok " if what.ok is True else "!! " if what.ok is False else ""
             yield f"    {mark}{what.kind}: {what.summary}"
+        case events.ExperimentBegun(what=words):
+            yield f"    trying {words}"
         case events.StatusAsked():
             yield "    asked for the status block that its answer lacks"
         case events.IterationFinished() as what:
@@ -301,6 +304,7 @@ def _iteration_finished(what: events.IterationFinished, at: float) -> Iterator[s
         yield "    checks: " + ", ".join(f"{name} {status}" for name, status in checks.items())
     if analysis.story_claimed and not kept.verdict.passed:
         yield f"    it says done, but {'; '.join(kept.verdict.reasons)}"
+    yield from (f"    look at: {words}" for words in kept.verdict.look_at[:_MOST_LOOKS])
     stuck = (pattern.detail for pattern in analysis.stuck)
     for words in (*what.all_warnings, *stuck, *kept.findings):
         yield f"    ! {words}"

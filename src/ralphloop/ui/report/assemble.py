@@ -26,6 +26,7 @@ from ralphloop.ui.report.values import (
     Cost,
     Group,
     NextStep,
+    ProofCounts,
     Report,
     ReportNote,
     Rung,
@@ -42,17 +43,24 @@ MOST_BARS = 100
 MOST_POINTS = 300
 MOST_STORY_BARS = 12
 MOST_STORIES = 500
+MOST_LOOKS = 10
+MOST_UNTRIED = 5
 ALWAYS = ("verified", "checked", "claimed", "review", "failed", "waiting")  # even with none
 _MOST_STEPS = 5
 _TOLD_ALREADY = (ExitDecision.PROJECT_COMPLETE, ExitDecision.BLOCKED)  # by the counts
 # In the order a person should look at them.
 _GROUPS = (
     ("waiting", "Waiting for you", "?", "Only a person can answer what is asked here."),
-    ("review", "Needs review", "!", "Checks are green, but tests or stories were weakened."),
+    (
+        "review",
+        "Needs review",
+        "!",
+        "Green, but a person should look at what was found.",
+    ),
     ("failed", "Failed", "✗", "Tried, and not passed."),
     ("claimed", "Only claimed", "~", "The agent says so; no check could prove it."),
     ("checked", "Checked", "✓", "All checks are green; none proves this story in particular."),
-    ("verified", "Verified", "✓✓", "Its own proof passed, or a check turned green, or new tests."),
+    ("verified", "Verified", "✓✓", "Something is red without it and green with it."),
     ("by_hand", "By hand", "☞", "A person marked it as passed."),
     ("open", "Not finished", "○", "Not begun, or not done yet."),
     ("earlier", "Passed before this run", "·", "Nothing was done about them in this run."),
@@ -102,7 +110,8 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
         tampering=tuple(tally.tampering),
         tampering_left_out=tally.tampering_count - len(tally.tampering),
         learnings=tuple(say(words) for words in record.learnings[:MOST_DECISIONS]),
-        warnings=told.warnings,
+        warnings=(*told.warnings, *_untried(tally)),
+        proof=_proof(groups),
         series=_series(tally, moves, waits, told.first_circuit, run),
     )
 
@@ -177,6 +186,8 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
         look=" && ".join(f"git show {commit}" for commit in tally.own.by_story.get(story.id, ())),
         proof=tuple(say(command, 500) for command in proof),
         bring_back=say(look.bring_back, 250) if key == "failed" else "",
+        look_at=tuple(say(words, 400) for words in spent.look_at[:MOST_LOOKS]),
+        remarks=tuple(say(words, 400) for words in spent.remarks),
     )
 
 
@@ -193,11 +204,30 @@ def _next_steps(groups: Iterable[Group], run: RunRecord) -> Iterator[NextStep]:
         if line.bring_back:
             words = f"{line.id} was set aside. To bring its unfinished work back:"
             yield NextStep(words, line.bring_back)
+    for line in [one for one in by_key["checked"].stories if one.look_at][:_MOST_STEPS]:
+        yield NextStep(f"Look at {line.id}: {line.look_at[0]}", line.look)
     if claimed := by_key["claimed"].count:
         words = f"{counted(claimed, 'story')} {'is' if claimed == 1 else 'are'} only claimed"
         yield NextStep(f"{words}: look at the change, and set checks.commands in ralph.toml.")
     if ending := ending_of(run.decision, run.reason):
         yield NextStep(ending.advice, ending.command)
+
+
+def _proof(groups: Iterable[Group]) -> ProofCounts:
+    by_key = {group.key: group for group in groups}
+    weaker = [line for key in ("checked", "claimed") for line in by_key[key].stories]
+    return ProofCounts(
+        proven=by_key["verified"].count,
+        not_proven=by_key["checked"].count + by_key["claimed"].count,
+        look_at=sum(bool(line.look_at) for line in weaker),
+        needs_review=by_key["review"].count,
+    )
+
+
+def _untried(tally: Tally) -> Iterator[str]:
+    """What could not be tried, each once."""
+    for words, times in tally.untried.most_common(MOST_UNTRIED):
+        yield tally.say(f"{words} ({counted(times, 'story')})")
 
 
 # --- what happened ---------------------------------------------------------------------------

@@ -50,6 +50,8 @@ class Account:
     tokens: int = 0
     seconds: float = 0.0
     checks: tuple[str, ...] = ()  # names of those that ran last
+    look_at: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass
@@ -68,6 +70,7 @@ class Tally:
     decisions: list[ReportNote] = field(default_factory=list)
     tampering: list[ReportNote] = field(default_factory=list)
     tampering_count: int = 0
+    untried: Counter[str] = field(default_factory=Counter)  # what could not be tried, and how often
     _near: dict[str, list[ReportNote]] = field(default_factory=lambda: defaultdict(list))
     _near_counts: Counter[str] = field(default_factory=Counter)
 
@@ -117,6 +120,7 @@ class Tally:
         self.stories[it.story or ""].failed += failed and not _is_outage(it)
         if verdict.passed:
             name, grade = self.say(it.story, 60), str(verdict.grade or "")
+            self._proof(it)
             self.passes.append(Passed(at, len(self.passes) + 1, name, grade))
         if moved := analysis.transition:
             self.moves.append(msgspec.structs.replace(moved, at=moved.at or at))
@@ -126,6 +130,13 @@ class Tally:
         if it.owes(SaveLeftovers):
             words = "; ".join(verdict.reasons)
             self.decisions.append(self._note(it, f"was set aside, attempt {it.attempt}: {words}"))
+
+    def _proof(self, it: IterationRecord) -> None:
+        """What was seen of the tests of a story that passed."""
+        trial, story = it.record.evidence.trial, self.stories[it.story or ""]
+        story.look_at = it.record.verdict.look_at
+        story.remarks = trial.remarks if trial else ()
+        self.untried.update(trial.untried if trial else ())
 
     def _note(self, it: IterationRecord, words: str) -> ReportNote:
         return ReportNote(

@@ -49,6 +49,8 @@ class StoryLine(Fact):
     look: str  # the command that shows its commits; empty where there are none
     proof: tuple[str, ...]  # the commands that reproduce the checks
     bring_back: str  # the command that restores work that was set aside
+    look_at: tuple[str, ...] = ()  # tests that expect something else now, or are gone
+    remarks: tuple[str, ...] = ()  # what else was seen of its tests
 
 
 class Group(Fact):
@@ -162,6 +164,15 @@ class Series(Fact):
     waits: tuple[Span, ...]
 
 
+class ProofCounts(Fact):
+    """The stories that passed in this run, by what there is to do about them."""
+
+    proven: int = 0  # red without the story, green with it
+    not_proven: int = 0
+    look_at: int = 0  # of those not proven: tests that changed or went
+    needs_review: int = 0
+
+
 class Report(Fact):
     """One run, told on one page."""
 
@@ -190,4 +201,5 @@ class Report(Fact):
     learnings: tuple[str, ...]
     warnings: tuple[str, ...]
     series: Series
+    proof: ProofCounts = ProofCounts()
     v: int = 1  # of this shape
