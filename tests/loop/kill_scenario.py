@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ralphloop.journal.queries import JournalReader
-from tests.loop.projects import Done, Sandbox, sandbox, story
+from tests.loop.projects import CALC, IGNORED, TESTS, UNITTEST, Done, Sandbox, sandbox, story
 
 AGENT = """
 import fcntl, sqlite3, struct, termios
@@ -55,20 +55,6 @@ write(f"src/{STORY}.txt", "good" if good else "bad")
 write(f"tests/test_{STORY}.py", f"def test_{STORY}(): assert True\\n")
 paid(f"Worked on {STORY}.")
 """
-CALC = "def double(x):\n    return 2 * x\n\n\n"
-TESTS = """\
-import unittest
-
-import calc
-
-
-class Calc(unittest.TestCase):
-    def test_doubles(self):
-        self.assertEqual(calc.double(2), 4)
-
-"""
-IGNORED = {".gitignore": ".ralph/\n.ralph-session.json\n.ralph-circuit-state.json\n__pycache__/\n"}
-UNITTEST = [["python3", "-m", "unittest", "discover", "-s", "tests", "-t", "."]]
 VIEWS = (".ralph-session.json", ".ralph-circuit-state.json")
 
 

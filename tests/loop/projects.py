@@ -102,6 +102,23 @@ enabled = false
 """
 
 
+# A small project whose check names its tests, quickly.
+CALC = "def double(x):\n    return 2 * x\n\n\n"
+TESTS = """\
+import unittest
+
+import calc
+
+
+class Calc(unittest.TestCase):
+    def test_doubles(self):
+        self.assertEqual(calc.double(2), 4)
+
+"""
+IGNORED = {".gitignore": ".ralph/\n.ralph-session.json\n.ralph-circuit-state.json\n__pycache__/\n"}
+UNITTEST = [["python3", "-m", "unittest", "discover", "-s", "tests", "-t", "."]]
+
+
 def library_for(agent: str) -> str:
     """The library with what this agent needs besides: imports cost more than what agents do."""
     return ("import subprocess\n" if "subprocess" in agent else "") + LIBRARY

@@ -198,7 +198,11 @@ MUTATIONS = (
     Mutation(
         "the look for weakened tests",
         "import ralphloop.loop.judging as judging, msgspec\n"
-        "judging._doubted = lambda *args: msgspec.structs.replace(args[-1], doubts=())",
+        "from ralphloop.core.proof import Trial\n"
+        "def blind(*args):\n"
+        "    yield lambda gone: None\n"
+        "    return msgspec.structs.replace(args[-1], trial=Trial()), ''\n"
+        "judging._tried = blind",
         "weakened tests",
     ),
     Mutation(

@@ -17,8 +17,16 @@ import pytest
 
 from ralphloop.core.grading import StoryVerdict
 from tests.loop.guards import told
-from tests.loop.kill_scenario import CALC, IGNORED, TESTS, UNITTEST
-from tests.loop.projects import Done, Sandbox, sandbox, story
+from tests.loop.projects import (
+    CALC,
+    IGNORED,
+    TESTS,
+    UNITTEST,
+    Done,
+    Sandbox,
+    sandbox,
+    story,
+)
 
 ALWAYS = '[proof]\nexperiments = "always"\n'
 EDIT = """

@@ -200,6 +200,7 @@ def test_only_one_story_where_that_is_asked(tmp_path: Path) -> None:
 # --- grades ----------------------------------------------------------------------------------
 
 TEST_FILE = "def test_a():\n    assert 1 + 1 == 2\n"
+SCRIPT: dict[str, Any] = {"checks": [["sh", "check.sh"]], "files": {"check.sh": "exit 0\n"}}
 GRADES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "verified by its own command": (
         "write('a.txt'); done()",
@@ -219,14 +220,13 @@ GRADES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         ["claimed"],
     ),
     "needs review after a challenge": (
-        "write('tests/test_a.py', 'def test_a():\\n    pass\\n'); done()",
-        {"checks": GREEN, "files": {"tests/test_a.py": TEST_FILE}},
+        "write('check.sh', 'true'); done()",
+        SCRIPT,
         ["needs review"],
     ),
     "checked after a challenge was heeded": (
-        "write('tests/test_a.py', 'def test_a():\\n    pass\\n' if START == 1 else "
-        "'def test_a():\\n    assert 1 + 1 == 2\\n'); write('a.txt'); done()",
-        {"checks": GREEN, "files": {"tests/test_a.py": TEST_FILE}},
+        "write('check.sh', 'true' if START == 1 else 'exit 0\\n'); write('a.txt'); done()",
+        SCRIPT,
         ["checked"],
     ),
 }
@@ -243,25 +243,23 @@ def test_the_grade_says_how_well_a_story_is_proven(tmp_path: Path, name: str) ->
 
 
 def test_a_challenge_is_put_to_the_agent(tmp_path: Path) -> None:
-    """The second prompt names the test that was emptied."""
-    agent = "write('tests/test_a.py', 'def test_a():\\n    pass\\n'); done()"
-    box = sandbox(tmp_path, agent, checks=GREEN, files={"tests/test_a.py": TEST_FILE})
+    """The second prompt names the script that was changed."""
+    box = sandbox(tmp_path, "write('check.sh', 'true'); done()", **SCRIPT)
     assert box.run().code == 0
     assert box.starts == 2
-    assert "tests/test_a.py" in box.prompt(2)
+    assert "check.sh" in box.prompt(2)
     assert "What was found last time" in box.prompt(2)
 
 
 def test_every_challenge_is_put_once(tmp_path: Path) -> None:
-    """An agent that empties one test after the other is not challenged in turns for ever."""
+    """An agent that changes one script after the other is not challenged in turns for ever."""
     agent = """
-    whole, empty = "def test_a():\\n    assert 1 + 1 == 2\\n", "def test_a():\\n    pass\\n"
-    write("tests/test_a.py", empty if START % 2 else whole)
-    write("tests/test_b.py", whole if START % 2 else empty)
+    write("a.sh", "true" if START % 2 else "exit 0\\n")
+    write("b.sh", "exit 0\\n" if START % 2 else "true")
     done(words=f"Everything is fine, attempt {START}.")
     """
-    files = {"tests/test_a.py": TEST_FILE, "tests/test_b.py": TEST_FILE}
-    box = sandbox(tmp_path, agent, checks=GREEN, files=files, limits="max_attempts = 9")
+    files, checks = {"a.sh": "exit 0\n", "b.sh": "exit 0\n"}, [["sh", "a.sh"], ["sh", "b.sh"]]
+    box = sandbox(tmp_path, agent, checks=checks, files=files, limits="max_attempts = 9")
     done = box.run("--max-iterations", "6")
     assert done.code == 0, done.text
     assert box.starts == 3  # once for each file, then it passes as needing review

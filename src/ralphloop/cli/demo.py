@@ -31,8 +31,9 @@ class Start(unittest.TestCase):
 """
 _INTRODUCTION = """\
 A toy repository, four stories, a scripted agent (no model is asked, nothing is spent).
-Watch for: a false "done" that a check catches, an agent that crashes, a story that gets stuck and
-is set aside, a usage limit that is waited for, and a question that waits for a person.
+Watch for: a false "done" that a check catches, an agent that crashes, a test that would pass without
+the story's code and so proves nothing, a story that gets stuck and is set aside, a usage limit that
+is waited for, and a question that waits for a person.
 """
 _EPILOGUE = """
 That was the whole thing. The toy repository is in {place}
@@ -56,6 +57,7 @@ def demo(keep: Path | None) -> int:
     source, limits = files("ralphloop.demo"), 'backoff = "200ms"\nmax_cost_usd = 2.0\n'
     made = {name: (source / name).read_text("utf-8") for name in ("prd.json", "night.json")}
     made["ralph.toml"] = settings("night.json", "-m", "unittest", "-q", limits=limits)
+    made |= {f"{name}.py": f'"""To {name}."""\n' for name in ("greet", "words", "shout")}
     make_repository(place, {**made, "test_start.py": _FIRST_TEST})
     output.emit_lines(_INTRODUCTION.splitlines())
     output.flush()
