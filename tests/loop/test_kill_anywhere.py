@@ -57,7 +57,7 @@ LATER_PASSES = (
     "effect.progress.after:2",
     "effect.commit.before:3",
     "experiment.written:2",
-    "experiment.returned:3",
+    "experiment.returned:2",
     "experiment.ran:2",
 )
 

@@ -31,7 +31,7 @@ class Start(unittest.TestCase):
 """
 _INTRODUCTION = """\
 A toy repository, four stories, a scripted agent (no model is asked, nothing is spent).
-Watch for: a false "done" that a check catches, an agent that crashes, a test that would pass without
+Watch for: a false "done" that a check catches, an agent that crashes, a test that passes without
 the story's code and so proves nothing, a story that gets stuck and is set aside, a usage limit that
 is waited for, and a question that waits for a person.
 """

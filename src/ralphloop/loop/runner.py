@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from ralphloop.repo.work_tree import Repository
     from ralphloop.text.status_block import StatusBlock
 
-CANARY_NOTE = "canary.json"  # in our own directory: a failing test of ours, while it is there
 _BEAT_S = 1.0
 _HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 _FRESH_S = 0.5
@@ -302,7 +301,7 @@ def restored(
     journal: Journal, repo: Repository | None, measure: Snapshotter, directory: Path
 ) -> str:
     """Put back what an experiment that was cut off left exchanged; what was done, in words."""
-    if journal.meta(SWAP_KEY) is None and not (directory / CANARY_NOTE).exists():
+    if journal.meta(SWAP_KEY) is None and not (directory / "canary").exists():
         return ""
     from ralphloop.loop.trying import restore
 

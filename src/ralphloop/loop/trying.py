@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -34,12 +33,13 @@ from ralphloop.core.proof import (
 )
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.journal import SWAP_KEY, Journal
+from ralphloop.journal.session import load_reports
 from ralphloop.loop.begin import Begun
-from ralphloop.loop.runner import CANARY_NOTE, Runner
+from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import check_of, run_named
 from ralphloop.repo.experiment import Sides, Swap, obstacle, put_back, split, swap_of, undo
-from ralphloop.repo.named import PlacedTest, canary, placed, sweep
+from ralphloop.repo.named import CANARY, PlacedTest, canary, placed, sweep
 from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.runners import FoundRunner, find_runner
 from ralphloop.repo.set_aside import ref_name
@@ -50,6 +50,7 @@ from ralphloop.text.plain import some
 OLD_TESTS, NEW_TESTS = "the old tests with the new code", "the new tests with the old code"
 ROOM = "experiment"  # in our own directory: what is exchanged
 _SHARES = {True: 0.7, False: 2.2}  # of the check's own time, where files can be run alone or not
+_LOOKED_BACK = 20  # iterations
 _LEAST_S = 60.0  # starting a runner takes its time, however short the check is
 
 
@@ -100,23 +101,15 @@ def tried(runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence) -
 
 
 def _before(runner: Runner, tree: str) -> tuple[dict[str, Told], bool]:
-    """What the checks told when the story began, and whether that was in quite another tree."""
-    frozen, saved = runner.session.frozen, runner.journal.meta(tests_key(runner.run))
-    known = {it.name: _told(it) for it in frozen.baseline}
-    if saved is None or tree == frozen.start_tree != saved["tree"]:
-        return known, tree != frozen.start_tree
-    newest = msgspec.convert(saved["checks"], dict[str, Told])
-    return {**known, **newest}, saved["tree"] != tree
-
-
-def tests_key(run: str) -> str:
-    """Where the newest results of a run's checks are kept, test by test."""
-    return f"tests:{run}"
-
-
-def newest_tests(tree: str, checks: Sequence[CheckResult]) -> object:
-    """What is kept of the checks of a story that passed, for the one that begins there."""
-    return {"tree": tree, "checks": {it.name: _told(it) for it in checks if it.report or it.counts}}
+    """What the checks told before the story, and whether that was in quite another tree."""
+    frozen, reports = runner.session.frozen, load_reports(runner.journal, runner.run)
+    newest = runner.journal.latest_iterations(runner.run, _LOOKED_BACK)
+    passed = next((it.checks for it in newest if it.record.verdict.passed), ())
+    known = {it.name: _told(it) for it in (*frozen.baseline, *passed)}
+    told = {
+        name: msgspec.structs.replace(it, report=reports.get(name)) for name, it in known.items()
+    }
+    return told, tree not in {frozen.start_tree, *(it.end_tree for it in newest)}
 
 
 def _told(result: CheckResult) -> Told:
@@ -198,7 +191,8 @@ class _Lab:
 
     @property
     def _behaved(self) -> bool:
-        return self.now.name in self.runner.session.frozen.behaved
+        baseline = self.runner.session.frozen.baseline
+        return any(it.behaved for it in baseline if it.name == self.now.name)
 
     def _crosswise(
         self, found: FoundRunner, before: TestReport, end: TestReport
@@ -258,7 +252,7 @@ class _Lab:
 
     @property
     def _note(self) -> Path:
-        return self.room / CANARY_NOTE
+        return self.room / CANARY
 
     def _bird(self, found: FoundRunner, before: TestReport) -> PlacedTest | None:
         there = self._behaved and can_be_told(found)
@@ -345,36 +339,9 @@ def _song(bird: PlacedTest | None, report: TestReport | None) -> Canary:
     return Canary.UNTRIED if cannot_run else bird.seen(report)
 
 
-def _stoppable(
-    run: Callable[..., CheckResult | None], gone: Callable[[], bool]
-) -> CheckResult | None:
-    return run(stop=gone)
-
-
 def can_be_told(found: FoundRunner) -> bool:
     """Whether the runner takes some files, and nothing else is run then."""
     return found.callable and bool(found.runner.only)
-
-
-def behaved(runner: Runner, baseline: Sequence[CheckResult]) -> Steps[tuple[str, ...]]:
-    """The checks that tell a failing test of ours as failed, before anybody works."""
-    root, note = runner.setup.project.root, runner.setup.project.directory / CANARY_NOTE
-    names: list[str] = []
-    if runner.policy.experiments is Experiments.OFF or runner.setup.shares:
-        return ()
-    for argv, now in zip(runner.config.checks.commands, baseline, strict=False):
-        found = find_runner(argv, root) if now.report else None
-        if found is None or now.report is None or not can_be_told(found):
-            continue
-        if (bird := canary(found, list(now.report.passed), root)) is None:
-            continue
-        check = check_of(argv, runner.config.checks.timeout)
-        run = partial(run_named, check, found, root, files=[bird.path])
-        with placed(bird, root, note):
-            ran = yield from aside(partial(_stoppable, run))
-        if ran and bird.seen(ran.report) is Canary.FAILED and ran.status is CheckStatus.FAILED:
-            names.append(now.name)
-    return tuple(names)
 
 
 # --- putting back ----------------------------------------------------------------------------
@@ -388,7 +355,7 @@ def begun_swap(journal: Journal) -> Swap | None:
 
 def restore(journal: Journal, repo: Repository | None, measure: Snapshotter, room: Path) -> str:
     """Put back what an experiment that was cut off had exchanged; what was done, in words."""
-    sweep(room.parent, room / CANARY_NOTE)
+    sweep(room.parent, room / CANARY)
     swap = begun_swap(journal)
     if swap is None or repo is None:
         return ""

@@ -1,9 +1,9 @@
 """The files that decide what a check or a story's own command does, also one step away.
 
-A word of the command that names a file of the work tree, and its program if that lies inside; the
-recipe of a Makefile, a script of package.json, and the files that a shell script, such a recipe or
-such a script names in turn.  Tests that a runner is told to run are no scripts: what became of them
-is found out by running them.
+The program if it lies inside the work tree, the script that a shell or an interpreter is given; the
+recipe of a Makefile, a script of package.json, and the files that a script, such a recipe or such
+an entry executes in turn.  A file that a command merely reads is no script, nor is a test that a
+runner is told to run: what became of that is found out by running it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ import msgspec
 from ralphloop.repo.git import printable
 from ralphloop.text.test_paths import is_test_path
 
-_WORD = re.compile(r"[\w@%+./-]{1,200}")
-_MOST_WORDS = 2_000
+_MOST_LINES = 2_000
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _MANAGERS = ("npm", "pnpm", "yarn", "bun")
-_SOURCES = (".py", ".js", ".ts", ".jsx", ".tsx", ".mjs", ".cjs", ".go", ".rs", ".rb", ".java")
+_SHELLS = ("sh", "bash", "dash", "zsh", "ash", "ksh", ".", "source")
+_INTERPRETER = re.compile(r"(?:python|pypy|node|ruby|perl|php|deno|bun|tsx)[\d.]*")
+_BEFORE = ("env", "exec", "time", "nice", "then", "do", "else", "if", "!", "&&", "||")
+# Of what an interpreter is given, only what is named like a check: the rest may be the product.
+_CHECKING = re.compile(r"(?:^|/)(?:scripts?|tools?|bin|ci|hack)/|check|verif|test|lint|review")
 
 Read = Callable[[str], str]  # the text of a file on one side of the change; empty: none
 
@@ -34,32 +37,41 @@ def weakened_scripts(
     """What was done to the files behind these commands, in words; paths are the project's."""
     there = frozenset(changed)
     for argv in dict.fromkeys(map(tuple, commands)):
-        words = set(_words(argv))
         texts, others = _recipes(argv, old), _recipes(argv, new)
         for file, text in texts.items():
             if text and text != others.get(file, ""):
                 yield f"what {shlex.join(argv)[:80]} runs was changed in {file}"
-        read = [old(word) for word in words if word in there or _is_script(word)]
-        further = {found for text in (*texts.values(), *read) for found in _named(text)}
-        for path in sorted(there & (words | further)):
-            if not (is_test_path(path) and path.endswith(_SOURCES)) and path not in texts:
+        given = [word for word in argv if " " in word]  # a text for a shell
+        scripts = set(_executed(argv))
+        scripts |= {path for text in (*given, *texts.values()) for path in _in_text(text)}
+        scripts |= {path for script in sorted(scripts) for path in _in_text(old(script))}
+        for path in sorted(there & scripts):
+            if old(path):
                 yield f"{printable(path)}, which a check runs, was changed"
 
 
-def _is_script(word: str) -> bool:
-    return "/" in word or PurePosixPath(word).suffix in (".sh", ".bash", ".mk", *_SOURCES)
+def _executed(words: Sequence[str]) -> Iterator[str]:
+    """The files of the work tree that a command executes."""
+    rest = list(words)
+    while rest and (rest[0] in _BEFORE or re.fullmatch(r"\w{1,100}=.*", rest[0])):
+        rest = rest[1:]
+    if not rest:
+        return
+    program, plain = PurePosixPath(rest[0]).name, [it for it in rest[1:] if it[:1] != "-"]
+    if "/" in rest[0] and not rest[0].startswith("/"):
+        yield rest[0].removeprefix("./")
+    path = plain[0].removeprefix("./") if plain else ""
+    by_name = _CHECKING.search(path) and not (is_test_path(path) and "-m" in rest)
+    if program in _SHELLS or (_INTERPRETER.fullmatch(program) and by_name):
+        yield path
 
 
-def _words(argv: Sequence[str]) -> Iterator[str]:
-    """Each word as a path, and those of a text that a shell is given."""
-    for word in argv:
-        yield word.removeprefix("./")
-        if " " in word:
-            yield from _named(word)
-
-
-def _named(text: str) -> list[str]:
-    return [word.removeprefix("./") for word in _WORD.findall(text)[:_MOST_WORDS]]
+def _in_text(text: str) -> Iterator[str]:
+    """The files that the lines of a shell script execute."""
+    for line in text.splitlines()[:_MOST_LINES]:
+        for command in re.split(r"[;|&]+", line.lstrip("@-+ \t")[:500]):
+            with suppress(ValueError):  # an open quote
+                yield from _executed(shlex.split(command, comments=True))
 
 
 def _recipes(argv: Sequence[str], read: Read) -> dict[str, str]:
