@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -45,7 +45,7 @@ def beside_the_tests(
     changed = [change.path for change in measure.changes(start.tree, after.tree)]
     prefix = project_prefix(repo.root, root) if repo else ""
     own = [path.removeprefix(prefix) for path in changed if path.startswith(prefix)]
-    commands = [*runner.session.frozen.checks]
+    commands = [*runner.session.frozen.checks, *runner.config.checks.doubt]
     commands += [begun.story.verify] if begun.story and begun.story.verify else []
 
     def text(tree: str, path: str) -> str:
@@ -122,11 +122,15 @@ def _asked(runner: Runner, argv: tuple[str, ...], given: bytes, gone: Callable[[
     from ralphloop.redaction import redact, secret_values
 
     left = runner.time_left() if runner.time_left else runner.config.checks.timeout
+    root, box, env = runner.setup.project.root, runner.setup.check_box, dict(os.environ)
     try:
+        command: Sequence[str] = argv
+        if box is not None:  # an agent may have written what it runs
+            command, env = box.start(argv, root, env)
         ended = run_command(
-            argv,
-            cwd=runner.setup.project.root,
-            env=os.environ,
+            command,
+            cwd=root,
+            env=env,
             stdin=given,
             timeout_s=min(left, runner.config.checks.timeout),
             output=Output.TAIL,

@@ -282,7 +282,8 @@ class _Lab:
         runner, left = self.runner, self.until - time.monotonic()
         if left <= 0:
             return None
-        check = check_of(self.argv, min(left, runner.config.checks.timeout))
+        timeout = min(left, runner.config.checks.timeout)
+        check = check_of(self.argv, timeout, runner.setup.check_box)
 
         def run(gone: Callable[[], bool]) -> CheckResult | None:
             stop = lambda: gone() or runner.stop.requested  # noqa: E731
