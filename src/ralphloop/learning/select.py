@@ -69,7 +69,7 @@ def carry(project: Project, story: Story | None, *, config: LearningSection, age
         return Carried()
     block, skills = read_by(project.root, config, agent)
     loaded = dict.fromkeys(_ID.findall("\n".join((block, *skills.values()))))
-    question, index = _ASK if config.ask_agent else _INVITE, store.load_index(project)
+    question, index = _ASK if config.ask_agent else _INVITE, store.current(project)
     room = config.budget_tokens * CHARS_PER_TOKEN - _AROUND - len(question)
     lines = _fitting(_chosen(index, story, loaded.keys()), room)
     trial = bool(story and (lines or loaded)) and any(one.is_published for one in index.patterns)

@@ -14,6 +14,7 @@ It is no cache, so one that cannot be read is an error, not an empty list.  The 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ralphloop.atomic import write_atomic
-from ralphloop.errors import InputError
+from ralphloop.errors import InputError, RalphError
 from ralphloop.learning import shared
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import Index, Learning, Note, NoteKind, SharedEntry
@@ -172,6 +173,21 @@ def rebuild(project: Project, *, now: float) -> Index:
 def load_index(project: Project) -> Index:
     """The patterns as last aggregated; empty where there are none yet."""
     return _derived(project, _INDEX, Index) or Index()
+
+
+def current(project: Project) -> Index:
+    """The patterns for the next start: a fresh clone has none of its own, and others may decide."""
+    try:
+        aggregated = (directory(project) / _INDEX).stat().st_mtime_ns
+        known = shared.path_of(project.root)
+        if not known.is_file() or known.stat().st_mtime_ns <= aggregated:
+            return load_index(project)
+    except FileNotFoundError:
+        pass
+    try:
+        return rebuild(project, now=time.time())
+    except (RalphError, OSError):  # said at the next aggregation; a start does not wait for it
+        return load_index(project)
 
 
 def load_entries(project: Project) -> tuple[dict[str, SharedEntry], list[str]]:
