@@ -107,3 +107,12 @@ dist: $(READY) ## Build wheel and sdist, install each into clean environments of
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 	$(BIN)/python tests/install.py dist
+
+.PHONY: attack fuzz
+
+attack: $(READY) bytecode ## Everybody who tries to get in or past, and a table of what happened
+	$(BIN)/python -m pytest --attacks -q -n $(WORKERS) -p no:cacheprovider
+
+fuzz: $(READY) bytecode ## Mutate what others write for up to ten minutes; what breaks is kept
+	FUZZ_EXAMPLES=$(or $(EXAMPLES),4000) timeout 600 $(BIN)/python -m pytest tests/fuzz -q -n $(WORKERS) --timeout 600 \
+		|| { test $$? -eq 124 && echo "ten minutes are over; nothing broke"; }

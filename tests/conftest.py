@@ -15,7 +15,7 @@ from hypothesis import settings
 from ralphloop.proc.run import ourselves
 from tests.starting import end_server, run_to_end
 
-pytest_plugins = ["tests.guarantees"]
+pytest_plugins = ["tests.guarantees", "tests.attacks"]
 
 # Machines under load miss deadlines; slowness is measured by benchmarks, not by chance.
 settings.register_profile("ralph", deadline=None, print_blob=True, max_examples=60)
