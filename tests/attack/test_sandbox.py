@@ -386,3 +386,63 @@ def test_a_secret_in_a_story_is_not_published(world: World) -> None:
     for kept in (world.git("log", "-1", "--format=%B"), prompt, progress):
         assert "Use [redacted] for the API" in kept
         assert token not in kept
+
+
+def test_commits_are_signed_outside_after_the_hooks_ran_inside(world: World) -> None:
+    """The key is out of reach of hooks, and the commit is signed all the same."""
+    world.project("echo done > work.txt", settings=ON)
+    hook = world.root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ncat ~/.ssh/id_rsa > seen.txt 2>/dev/null; exit 0\n")
+    hook.chmod(0o755)
+    signer = world.place / "signer"
+    signer.write_text(
+        "#!/bin/sh\ncat >/dev/null\ngrep -q SECRET ~/.ssh/id_rsa || exit 1\n"
+        "echo '[GNUPG:] SIG_CREATED ' >&2\n"
+        "printf -- '-----BEGIN PGP SIGNATURE-----\\nx\\n-----END PGP SIGNATURE-----\\n'\n"
+    )
+    signer.chmod(0o755)
+    world.git("config", "gpg.program", str(signer))
+    world.git("config", "commit.gpgSign", "true")
+    if refused(world):
+        return
+    done = world.ralph("run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "BEGIN PGP SIGNATURE" in world.git("cat-file", "-p", "HEAD")
+    assert world.git("log", "-1", "--format=%s") == "US-1: t"
+    assert "SECRET" not in (world.root / "seen.txt").read_text()
+
+
+def test_an_agent_may_commit_where_git_is_guarded(world: World) -> None:
+    """With `git = "guarded"` it commits, and hooks, configuration and `commondir` still hold."""
+    agent = (
+        "echo done > work.txt; git add work.txt; git commit -qm 'by the agent'\n"
+        "echo x >> .git/config; echo x > .git/hooks/post-checkout; echo ../x > .git/commondir"
+    )
+    world.project(agent, settings=f'{ON}git = "guarded"\n')
+    (world.root / ".git/hooks").mkdir(exist_ok=True)
+    before = (world.root / ".git/config").read_text()
+    if refused(world):
+        return
+    done = world.ralph("run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "by the agent" in world.git("log", "--format=%s")
+    assert (world.root / ".git/config").read_text() == before
+    assert not (world.root / ".git/commondir").exists()
+    assert not (world.root / ".git/hooks/post-checkout").exists()
+
+
+def test_a_linked_work_tree_can_be_worked_in(world: World) -> None:
+    """Git's directory lies elsewhere then; it is read-only all the same, and ralph commits."""
+    world.project("echo done > work.txt; echo x >> ../mine/.git/config", settings=ON)
+    world.git("worktree", "add", "-q", "-b", "side", "../side")
+    before = (world.root / ".git/config").read_text()
+    if not works():
+        return
+    side = world.place / "code" / "side"
+    done = subprocess.run(
+        [*ourselves(), "run"], cwd=side, env=world.env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert world.git("log", "-1", "--format=%s", "side") == "US-1: t"
+    assert (world.root / ".git/config").read_text() == before

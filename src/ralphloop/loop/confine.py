@@ -50,6 +50,7 @@ _NEEDED = ("/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/n
 _GIT_STARTS = ("config", "config.worktree", "commondir", "gitdir", "hooks", "info", "modules")
 _MOST_SIBLINGS = 400
 _TRY_S = 20.0
+_FIRST_FREE = 1024  # port that anybody may listen on
 _INSTALL = "install bubblewrap with your package manager (Linux only)"
 _KERNEL = (
     "let this user make namespaces (AppArmor: kernel.apparmor_restrict_unprivileged_userns;"
@@ -271,6 +272,7 @@ class _Plans:
             ),
             network=self._section.network,
             relay=self._relay,
+            few_devices=bool(self._relay) and os.geteuid() != 0 and self._has_low_port(),
             withheld=withheld,
         )
 
@@ -295,6 +297,9 @@ class _Plans:
         yield from (Path(sys.base_prefix), Path(__file__).parents[1])
         if self._section.network == OPEN:
             yield Path("/etc/resolv.conf").resolve()
+
+    def _has_low_port(self) -> bool:
+        return any(int(it.rpartition(":")[2]) < _FIRST_FREE for it in self._section.network)
 
     def _expand(self, word: str) -> Path:
         path = self._home / word[2:] if word.startswith("~/") else self._root / word

@@ -105,7 +105,8 @@ def _main(directory: str, *words: str) -> None:
         os.close(tell)
         threading.Event().wait()
     os.close(tell)
-    os.read(ready, 1)
+    if not os.read(ready, 1):
+        sys.exit("ralph: the addresses of the sandbox cannot be relayed")
     program = words[split + 1 :]
     os.execvp(program[0], program)  # noqa: S606 - argv as it is
 

@@ -40,6 +40,19 @@ _SESSION = frozenset(
     " WAYLAND_DISPLAY XAUTHORITY TMUX STY DOCKER_HOST".split()
 )
 _SEPARATE = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
+_FEW_DEVICES = (
+    *("--tmpfs", "/dev", "--tmpfs", "/dev/shm", "--symlink", "/proc/self/fd", "/dev/fd"),  # noqa: S108
+    *(
+        word
+        for fd, name in enumerate(("stdin", "stdout", "stderr"))
+        for word in ("--symlink", f"/proc/self/fd/{fd}", f"/dev/{name}")
+    ),
+    *(
+        word
+        for name in ("null", "zero", "full", "random", "urandom")
+        for word in ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
+    ),
+)
 _SIGNALLED = 128
 _LAST_SIGNAL = 64
 _REFUSED = re.compile(r"Read-only file system|Permission denied|EROFS|EACCES")
@@ -65,6 +78,7 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     places: dict[str, Place]
     network: tuple[str, ...] = OPEN
     relay: str = ""  # the directory of its sockets, where there are addresses
+    few_devices: bool = False  # no pseudo-terminals: with them nobody but root has low ports
     withheld: frozenset[str] = frozenset()
     absent: tuple[str, ...] = ()  # what must not come into being where something may be written
 
@@ -91,7 +105,8 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
         places = {**self.places, **dict.fromkeys(write, Place.WRITE)}
         words = [self.program, *_SEPARATE, "--cap-drop", "ALL", "--die-with-parent"]
         words += [] if self.network == OPEN else ["--unshare-net"]
-        words += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        devices = _FEW_DEVICES if self.few_devices else ("--dev", "/dev")
+        words += ["--ro-bind", "/", "/", *devices, "--proc", "/proc"]
         words += ["--ro-bind", "/proc/sys", "/proc/sys"]
         for path in sorted(places, key=lambda path: (len(PurePosixPath(path).parts), path)):
             words += _mount(places[path], path)
