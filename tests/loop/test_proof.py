@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.core.grading import StoryVerdict
+from tests.kill_points import to_be_killed_at
 from tests.loop.guards import told
 from tests.loop.projects import (
     CALC,
@@ -330,6 +331,24 @@ def test_ctrl_c_during_an_experiment_leaves_the_story_as_it_was(tmp_path: Path) 
     assert "halve" in (box.root / "calc.py").read_text()
     done = box.run("--continue", "--json")
     assert done.code == 0, told(done)
+    assert (box.starts, verdict(box).grade) == (1, "verified")
+    assert_clean(box)
+
+
+def test_a_killed_experiment_is_told_and_put_back_by_the_next_command_that_writes(
+    tmp_path: Path,
+) -> None:
+    """`ralph status` says so and touches nothing; a new run begins with the story's own files."""
+    box = project(tmp_path, HONEST[0].agent)
+    killed = box.run(env=to_be_killed_at("experiment.written:2"))
+    assert killed.code == -signal.SIGKILL, killed.text
+    assert "halve" not in (box.root / "calc.py").read_text()
+    assert "an experiment was cut off" in box.ralph("status").out
+    assert "halve" not in (box.root / "calc.py").read_text()
+    box.ralph("retry", "US-1")
+    assert "halve" in (box.root / "calc.py").read_text()
+    done = box.run("--continue")
+    assert done.code == 0, done.text
     assert (box.starts, verdict(box).grade) == (1, "verified")
     assert_clean(box)
 

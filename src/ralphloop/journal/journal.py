@@ -29,7 +29,7 @@ from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_writing
-from ralphloop.journal.queries import ASKINGS_KEY, CIRCUIT_KEY, Queries
+from ralphloop.journal.queries import ASKINGS_KEY, CIRCUIT_KEY, SWAP_KEY, Queries
 from ralphloop.journal.records import (
     FinishedIteration,
     IterationRecord,
@@ -51,8 +51,6 @@ _ALIVE = (
     "UPDATE runs SET active_s = active_s + MAX(0, :now - last_activity), last_activity = :now"
     " WHERE id = :run AND status = 'running'"
 )
-
-SWAP_KEY = "experiment"  # the files that are exchanged right now
 
 
 def new_run_id(now: float) -> str:

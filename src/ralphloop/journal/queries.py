@@ -41,6 +41,7 @@ from ralphloop.text.durations import is_expired
 
 SESSION_HOURS = 24.0
 ASKINGS_KEY = "askings"
+SWAP_KEY = "experiment"  # the files that are exchanged right now
 CIRCUIT_KEY = "circuit"
 _R = TypeVar("_R", bound=msgspec.Struct)
 _EFFECTS = msgspec.json.Decoder(tuple[AnyEffect, ...])

@@ -21,8 +21,9 @@ from ralphloop.core.interventions import Accepted, AnyIntervention, SentBack
 from ralphloop.core.run_state import Desk, Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import InputError, UsageError
-from ralphloop.journal.journal import SWAP_KEY, Journal
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
+from ralphloop.journal.queries import SWAP_KEY
 from ralphloop.journal.records import Wish
 from ralphloop.journal.session import NOTES_KEY, change_desk, change_session, load_session
 from ralphloop.loop.requests import Refused, wished

@@ -74,7 +74,7 @@ def _outside(runner: Runner, begun: Begun, evidence: Evidence, changed: list[str
     if evidence.comparison.turned_green:
         took = sum(check.duration_s for check in evidence.checks or ())
         until = time.time() - took - 1  # what the checks wrote themselves is not meant
-        if ignored := ignored_since(repo, run.started_at, until):
+        if ignored := ignored_since(repo, run.started_at, until, runner.measure.own):
             words = "a check turned green, and files that git ignores were written for it"
             yield f"{words}: {some(ignored)}"
 

@@ -23,8 +23,9 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
-from ralphloop.journal.journal import SWAP_KEY, Journal
+from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock, neighbours, try_turn, wait_for_turn
+from ralphloop.journal.queries import SWAP_KEY
 from ralphloop.journal.session import change_desk, change_session
 from ralphloop.journal.views import (
     CIRCUIT_VIEW,

@@ -32,7 +32,8 @@ from ralphloop.core.proof import (
     fewer,
 )
 from ralphloop.errors import RepositoryError
-from ralphloop.journal.journal import SWAP_KEY, Journal
+from ralphloop.journal.journal import Journal
+from ralphloop.journal.queries import SWAP_KEY
 from ralphloop.journal.session import load_reports
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.runner import Runner

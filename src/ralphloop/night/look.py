@@ -29,7 +29,7 @@ from ralphloop.core.story_state import Standing, States, StoryState
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
-from ralphloop.journal.queries import JournalReader, Queries
+from ralphloop.journal.queries import SWAP_KEY, JournalReader, Queries
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
 from ralphloop.journal.session import seen_session
 from ralphloop.night.values import Night, StoryLook
@@ -85,6 +85,7 @@ def look_at(
         pending=tuple(journal.pending_requests(run.id)) if run else (),
         calls=journal.starts_since(now - HOUR),
         expired=candidate.expired if candidate else False,
+        exchanged=journal.meta(SWAP_KEY) is not None and holder is None,
     )
 
 

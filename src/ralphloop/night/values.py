@@ -92,6 +92,7 @@ class Night:
     pending: tuple[Request, ...] = ()  # what a person asked and nobody answered yet
     calls: int = 0  # starts in the last hour
     expired: bool = False  # too old to be continued
+    exchanged: bool = False  # files of the work tree are not what the story left: a run was killed
 
     @property
     def state(self) -> State:
@@ -261,3 +262,5 @@ def _after_stop(night: Night, decision: str) -> Iterator[str]:
         yield f"{ending.advice} `{ending.command}`"
     else:
         yield f"{go_on} goes on where it stopped"
+    if night.exchanged:
+        yield "an experiment was cut off: that also puts back the files that were exchanged for it"

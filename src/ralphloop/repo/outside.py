@@ -8,7 +8,7 @@ ignored are in neither, and may be what turned a check green.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from ralphloop.repo.git import printable
@@ -45,7 +45,9 @@ def excludes_changed(repo: Repository, since: float) -> bool:
         return False
 
 
-def ignored_since(repo: Repository, since: float, until: float) -> list[str]:
+def ignored_since(
+    repo: Repository, since: float, until: float, own: Container[str] = ()
+) -> list[str]:
     """Sources that git ignores and that were written in that time; what is built is left out."""
     args = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     listed = repo.git.attempt(*args, *repo.only).stdout.split(b"\0")
@@ -55,7 +57,7 @@ def ignored_since(repo: Repository, since: float, until: float) -> list[str]:
             written = (repo.root / path).stat().st_mtime
         except OSError:
             continue
-        if since <= written < until and len(found) < _MOST_NAMED:
+        if since <= written < until and path not in own and len(found) < _MOST_NAMED:
             found.append(printable(path))
     return found
 
