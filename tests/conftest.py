@@ -62,9 +62,16 @@ def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         for name in [name for name in os.environ if name.startswith(("RALPH_", "CB_", "GIT_"))]:
             patch.delenv(name)
         # Bytecode: compiling all of us at every start would be most of what a start costs.
-        for name in ("NO_COLOR", "FORCE_COLOR", "XDG_CONFIG_HOME", "PYTHONDONTWRITEBYTECODE"):
+        for name in (
+            "NO_COLOR",
+            "FORCE_COLOR",
+            "XDG_CONFIG_HOME",
+            "XDG_STATE_HOME",
+            "PYTHONDONTWRITEBYTECODE",
+        ):
             patch.delenv(name, raising=False)
         patch.setenv("HOME", str(home))
+        patch.setenv("RALPH_TRUST", "1")  # the tests' own settings; tests about trust take it away
         patch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         yield

@@ -56,8 +56,11 @@ def append(path: Path, data: bytes, *, within: Path | None = None) -> None:
         # Non-blocking, so that a pipe put in the file's place cannot hang the run.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         with os.fdopen(os.open(target, flags, 0o666), "wb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
+            if found.st_nlink > 1:
+                raise OSError(errno.EMLINK, "it has a second name elsewhere (a hard link)")
             file.write(data)
             file.flush()
             kill_point("append.written")

@@ -7,7 +7,8 @@
     ├── RepositoryError    66  repository not ready
     ├── AgentUnavailable   69  agent missing, not logged in, or a fatal API answer
     ├── JournalError       70  unreadable journal: a run never goes on without its truth
-    └── LockedError        75  another run holds the project or its work tree
+    ├── LockedError        75  another run holds the project or its work tree
+    └── NotTrusted         77  settings or a journal that no person has said yes to
 
 The numbers are a contract with scripts; click's own 2 is our "blocked", so usage errors are 64.
 
@@ -32,6 +33,7 @@ class ExitCode(IntEnum):
     AGENT_UNAVAILABLE = 69
     INTERNAL = 70
     LOCKED = 75
+    NOT_TRUSTED = 77
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -77,6 +79,10 @@ class JournalError(RalphError):
 
 class LockedError(RalphError):
     exit_code = ExitCode.LOCKED
+
+
+class NotTrusted(RalphError):
+    exit_code = ExitCode.NOT_TRUSTED
 
 
 class Level(StrEnum):

@@ -89,6 +89,11 @@ def git_directory(start: Path) -> Path | None:
     return None
 
 
+def tree_top(root: Path) -> Path:
+    """The work tree around a project; the project itself where there is none."""
+    return next((place for place in (root, *root.parents) if (place / ".git").exists()), root)
+
+
 def agent_directories(root: Path) -> tuple[Path, ...]:
     """Where a project keeps agents of its own, as TOML files."""
     return (root / "agents.d", root / RALPH_DIR / "agents")

@@ -1,10 +1,15 @@
-"""Our own directory in the user's repository: `.ralph`, for us alone.
+"""The two places that are ours alone: `.ralph` in a repository, and the user's state directory.
 
 Everything we write lands there, so nothing in it may lead elsewhere: a link shipped with a clone,
 or planted by an agent that may not leave the project, would make us write where its author cannot.
 `claim` is asked before anything is written; `own_opener` opens the files that are written in place;
 `open_regular` reads what somebody may have replaced by something that is no file.
 What is in the directory was said by agents about somebody's work, so nobody else may read it.
+
+What ralph keeps about projects where no project can reach it (trust records, the heads of journals)
+is in `$XDG_STATE_HOME/ralph`, else `~/.local/state/ralph`.  It is for its owner alone (0700) and
+must not be a link or somebody else's.  Where there is no such place (no home, read-only) nothing is
+kept, which the callers say; nothing is believed for want of it.
 """
 
 from __future__ import annotations
@@ -12,32 +17,44 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from ralphloop.atomic import write_atomic
 from ralphloop.errors import RepositoryError
+from ralphloop.project import RALPH_DIR, git_directory
 
 _PRIVATE = 0o700
 _OF_PEOPLE = "agents"  # declarations a person puts there; we only read them
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEPTH = 1  # deeper are only names nobody can foresee
 
 
 def claim(directory: Path) -> None:
     """Have the directory to ourselves, or say what stands in the way."""
+    refuse_links(directory)
     try:
-        if (link := next(_links(directory, _DEPTH), None)) is not None:
-            raise RepositoryError(
-                f"{link} is a link; ralph writes only to places of its own, so nothing was written",
-                f"Look where it leads, then remove it: rm '{link}'",
-            )
         directory.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         if stat.S_IMODE(directory.stat().st_mode) & ~_PRIVATE:
             with suppress(PermissionError):  # somebody else's, who lets us in: theirs to close
                 directory.chmod(_PRIVATE)
     except OSError as error:
         raise cannot_write(directory, error) from None
+
+
+def refuse_links(directory: Path) -> None:
+    """Go no further where something in the directory leads elsewhere."""
+    try:
+        link = next(_links(directory, _DEPTH), None)
+    except OSError as error:
+        raise cannot_write(directory, error) from None
+    if link is not None:
+        raise RepositoryError(
+            f"{link} is a link; ralph writes only to places of its own, so nothing was written",
+            f"Look where it leads, then remove it: rm '{link}'",
+        )
 
 
 def cannot_write(directory: Path, error: OSError) -> RepositoryError:
@@ -49,8 +66,36 @@ def cannot_write(directory: Path, error: OSError) -> RepositoryError:
 
 
 def own_opener(name: str, flags: int) -> int:
-    """For `open`: neither through a link nor into a pipe that somebody put in the file's place."""
-    return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    """For `open`: through no link, into no pipe and no second name of a file elsewhere.
+
+    From `.ralph` on, each directory is opened in the one before it, so that none of them can be
+    exchanged for a link meanwhile.
+    """
+    top, *below = _below_room(Path(name))
+    directory = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in below[:-1]:
+            inner = os.open(part, _DIRECTORY, dir_fd=directory)
+            os.close(directory)
+            directory = inner
+        wanted = flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.open(below[-1], wanted, 0o600, dir_fd=directory)
+    finally:
+        os.close(directory)
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+        os.close(file)
+        raise OSError(errno.EMLINK, "it has a second name elsewhere (a hard link)", name)
+    if flags & os.O_TRUNC:
+        os.ftruncate(file, 0)
+    return file
+
+
+def _below_room(path: Path) -> tuple[str, ...]:
+    """The directory that is the person's, and every name below it."""
+    parts = path.parts
+    at = max((n for n, part in enumerate(parts) if part == RALPH_DIR), default=len(parts) - 1)
+    return (str(Path(*parts[:at]) if at else Path()), *parts[at:])
 
 
 def new_file(path: Path) -> BinaryIO:
@@ -72,7 +117,93 @@ def _links(path: Path, depth: int) -> Iterator[Path]:
 def open_regular(path: Path) -> BinaryIO:
     """The file for reading; OSError for a pipe or a device, which could be waited on for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path, *, most: int = -1, within: Path | None = None) -> bytes:
+    """The file's content; OSError for what could be waited on, or leads out of `within`."""
+    real = path.resolve() if within is not None and path.is_symlink() else None
+    if real and within and not real.is_relative_to(within.resolve()):
+        raise OSError(errno.EXDEV, "is a link that leads out of the repository", str(path))
+    with open_regular(path) as file:
+        return file.read(most)
+
+
+# --- the user's state ------------------------------------------------------------------------
+
+_LARGEST = 4 << 20
+
+
+def state_directory(env: Mapping[str, str]) -> Path | None:
+    """Where it is; None where the environment names no place."""
+    base = env.get("XDG_STATE_HOME", "")
+    if Path(base).is_absolute():
+        return Path(base) / "ralph"
+    home = env.get("HOME", "")
+    return Path(home) / ".local" / "state" / "ralph" if Path(home).is_absolute() else None
+
+
+def common_place(root: Path) -> Path:
+    """What a project is known by: git's common directory, which all its work trees share."""
+    git = git_directory(root.resolve())
+    if git is None:
+        return root.resolve()
+    with suppress(OSError, ValueError), open_regular(git / "commondir") as file:
+        return (git / file.read(4096).decode("utf-8").strip()).resolve()
+    return git
+
+
+def file_of(kind: str, place: Path, env: Mapping[str, str]) -> Path | None:
+    """The file that keeps this kind of thing about a place."""
+    import hashlib
+
+    directory = state_directory(env)
+    name = hashlib.sha256(os.fsencode(place)).hexdigest()[:32]
+    return directory / kind / f"{name}.json" if directory else None
+
+
+def read_state(path: Path | None) -> bytes | None:
+    """What was kept; None where there is nothing, or it is not ours."""
+    if path is None or not _is_private(path.parent.parent):
+        return None
+    try:
+        with open_regular(path) as file:
+            return file.read(_LARGEST) if not path.is_symlink() else None
+    except OSError:
+        return None
+
+
+def write_state(path: Path | None, data: bytes, *, durable: bool = True) -> None:
+    """Keep it; raises where there is no place for it."""
+    if path is None:
+        step = "Set HOME, or XDG_STATE_HOME to a directory of your own."
+        raise RepositoryError("there is no directory to remember anything in", step)
+    directory = path.parent.parent
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        for place in (directory, path.parent):
+            with suppress(FileExistsError):
+                place.mkdir(mode=_PRIVATE)
+    except OSError as error:
+        step = "Make it writable, or set XDG_STATE_HOME to a directory of your own."
+        raise RepositoryError(f"cannot write to {directory}: {error.strerror}", step) from None
+    if not _is_private(directory) or path.parent.is_symlink() or path.is_symlink():
+        step = f"It must be a directory of your own: ls -ld '{directory}'; chmod 700 '{directory}'"
+        raise RepositoryError(f"{directory} is a link, or open to others", step)
+    write_atomic(path, data, within=directory, durable=durable)
+
+
+def _is_private(directory: Path) -> bool:
+    """True for a real directory of ours in which nobody else can write."""
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    others = stat.S_IMODE(found.st_mode) & 0o022
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not others

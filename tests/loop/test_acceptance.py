@@ -216,6 +216,8 @@ def age_sessions(journal: Path, seconds: float) -> None:
     with closing(sqlite3.connect(journal)) as db, db:
         moment = time.time() - seconds
         db.execute("UPDATE runs SET last_activity = ?, started_at = ?, ended_at = ?", (moment,) * 3)
+    with Journal.open(journal) as ours:
+        ours.adopt()
 
 
 def test_S03_AC7_a_missing_block_warns_in_the_run(tmp_path: Path) -> None:

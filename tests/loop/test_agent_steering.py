@@ -119,7 +119,7 @@ def test_an_agent_may_steer_a_run_of_another_project(tmp_path: Path) -> None:
     there = f"cwd={str(other.root)!r}, env=dict(os.environ, TEST_STATE={str(other.state)!r})"
     agent = f"""
 if START == 1:
-    begun = ralph("run", "--detach", {there})
+    begun = ralph("run", "--trust", "--detach", {there})
     heard = ralph("note", "hello", {there})
     ended = ralph("stop", {there})
     (STATE / "tried").write_text(repr([begun, heard, ended]))

@@ -38,6 +38,8 @@ def forged(tmp_path: Path, then: str) -> Sandbox:
 def test_passes_that_an_agent_wrote_into_the_journal_are_not_believed(tmp_path: Path) -> None:
     """Two rows of SQL and a kill make no story pass."""
     box = forged(tmp_path, "status()")
+    assert box.run("--continue").code == 77
+    assert box.ralph("trust", "--journal", "--yes").code == 0  # a person who does not look closely
     done = box.run("--continue", "--max-iterations", "2")
     assert done.code == 3, done.text
     assert box.passes() == {"US-1": False, "US-2": False}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ralphloop.errors import InputError
+from ralphloop.stacks import load_stacks
 from ralphloop.stacks.detect import Detected, detect
-from ralphloop.stacks.known_stacks import load_stacks
 
 NPM_DEFAULT = 'echo "Error: no test specified" && exit 1'
 

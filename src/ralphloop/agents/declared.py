@@ -53,6 +53,7 @@ from ralphloop.agents.environment import (
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
 from ralphloop.proc.sandbox import BOXED
+from ralphloop.room import read_regular
 
 Words = tuple[str, ...]
 _MCP_TOOL = re.compile(r"mcp__(?P<server>[\w-]{1,100}?)__(?P<tool>[\w-]{1,100})")
@@ -220,7 +221,7 @@ def _vouches(place: Path, keys: Words) -> bool:
     try:
         if ".env" not in (place.name, place.suffix):
             return place.exists()
-        variables = place.read_text("utf-8", "replace")
+        variables = read_regular(place).decode("utf-8", "replace")
     except OSError:
         return False
     return any(f"{key}=" in variables for key in keys)
@@ -232,7 +233,7 @@ def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent 
     if file is None:
         return None
     try:
-        raw = tomllib.loads(file.read_text("utf-8"))
+        raw = tomllib.loads(read_regular(file).decode("utf-8"))
         return DeclaredAgent(msgspec.convert(raw, Declaration))
     except (OSError, ValueError) as error:
         # TOML, encoding and validation errors are all ValueErrors with a readable message.

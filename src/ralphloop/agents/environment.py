@@ -16,12 +16,13 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from ralphloop.agents.base import Agent, AgentRequest
-from ralphloop.config.model import AgentSection
+from ralphloop.config.model import SANDBOX_WORDS, AgentSection
 from ralphloop.errors import Finding, Level
 from ralphloop.proc.process_table import MARK_VARIABLE
 from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.proc.sandbox import BOXED
 from ralphloop.repo.git import OTHER_REPOSITORY
+from ralphloop.trust import TRUST_VARIABLE
 
 API_KEYS = frozenset(
     f"{account}_API_KEY"
@@ -31,7 +32,6 @@ API_KEYS = frozenset(
     )
 ) | {"ANTHROPIC_AUTH_TOKEN"}
 
-_SANDBOX_WORDS = ("IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP")
 _PATIENCE_S = 20.0
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}")
 _PARENT_SESSION = re.compile(
@@ -45,7 +45,7 @@ def clean_environment(
     config: AgentSection, inherited: Mapping[str, str], *, drop_keys: bool = True
 ) -> dict[str, str]:
     """What of our own environment an agent gets, and what the configuration adds to it."""
-    unwanted = OTHER_REPOSITORY | API_KEYS if drop_keys else OTHER_REPOSITORY
+    unwanted = {*OTHER_REPOSITORY, *(API_KEYS if drop_keys else ()), TRUST_VARIABLE}
     kept = {
         name: value
         for name, value in inherited.items()
@@ -77,7 +77,7 @@ def agent_environment(
 
 def outer_sandbox(env: Mapping[str, str]) -> str:
     """The word by which somebody says that the whole machine is a sandbox; empty: nobody does."""
-    return next((word for word in _SANDBOX_WORDS if env.get(word) == "1"), "")
+    return next((word for word in SANDBOX_WORDS if env.get(word) == "1"), "")
 
 
 def is_boxed(env: Mapping[str, str]) -> bool:

@@ -1,13 +1,22 @@
 """`ralph config`: which settings are in force, where each comes from, whether they are right.
 
 `ralph prices`: what tokens are taken to cost where an agent does not say, and since when.
+
+`ralph trust`, and the same question where a run is about to begin.
+
+Shown are exactly the lines of the repository that can run a program or loosen safety, each with its
+file; one that is different from what was agreed to stands below what it was.  The answer is kept in
+the user's state directory.  An agent is no person: below one, nothing can be agreed to.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 
@@ -17,9 +26,30 @@ from ralphloop.cli.given import DefaultGroup, json_option
 from ralphloop.config.load import DEFAULT, Loaded, check_config, load_config
 from ralphloop.config.model import Form, Setting, settings
 from ralphloop.config.values import HIDDEN, toml_line
-from ralphloop.errors import ExitCode
-from ralphloop.project import find_project
+from ralphloop.core.story_state import Standing
+from ralphloop.errors import ExitCode, InputError, LockedError, UsageError
+from ralphloop.journal.database import belief_in
+from ralphloop.journal.journal import Journal
+from ralphloop.journal.lock import live_holder
+from ralphloop.journal.seal import Belief, insist
+from ralphloop.loop.prepare import Options, Setup, prepare
+from ralphloop.night.look import look, story_file
+from ralphloop.proc.process_table import find_process, mark_on
+from ralphloop.project import Project, find_project
+from ralphloop.room import claim, refuse_links
+from ralphloop.stories.names import label
+from ralphloop.stories.source import load
 from ralphloop.text.plain import counted
+from ralphloop.trust import (
+    Grant,
+    TrustRecord,
+    agree,
+    grants_of,
+    load_record,
+    not_trusted,
+    pin_of,
+    revoke,
+)
 
 _COMMENT_COLUMN = 40
 
@@ -124,3 +154,189 @@ def _table(rows: dict[str, Price], own: dict[str, Price]) -> Iterator[str]:
         yield output.safe(f"{name:{width}}{cells}{'  yours' if name in own else ''}")
     yield "A model without a row counts tokens only (limits.max_tokens)."
     yield from output.row("your own", f"{own_file()}{'' if own else ' (not there)'}")
+
+
+# --- trust -----------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--show", is_flag=True, help="Print the lines and their hash; change nothing.")
+@click.option("--yes", is_flag=True, help="Agree without being asked.")
+@click.option("--revoke", "forget", is_flag=True, help="Forget everything agreed to here.")
+@click.option("--journal", is_flag=True, help="Accept a journal that ralph does not believe.")
+@click.option("--prd", type=click.Path(path_type=Path), help="The story file.")
+def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) -> int:
+    """Look at what this repository may run here, and say yes to it once.
+
+    These are settings that start a program or loosen safety, declared agents, and commands of
+    stories.  The answer is kept outside of the repository and holds for all its work trees.
+    """
+    project = find_project()
+    if journal:
+        return _accept_journal(project, show=show, yes=yes)
+    if forget:
+        _insist_on_person()
+        gone = revoke(project.root, os.environ)
+        output.emit_lines(["Forgotten: the next run asks." if gone else "There was nothing."])
+        return ExitCode.COMPLETE
+    grants = _grants(project, prd)
+    record = load_record(project.root, os.environ)
+    lacking = record.new(grants)
+    if show or not lacking:
+        output.emit_lines(_shown(grants, lacking))
+        return ExitCode.COMPLETE
+    _insist_on_person()
+    if yes:
+        output.emit_lines(_question(lacking, record))
+    elif not _agreed(lacking, record):
+        raise not_trusted(grants, lacking)
+    agree(project.root, os.environ, grants)
+    output.emit_lines(["Agreed. A run asks again only when one of these lines changes."])
+    return ExitCode.COMPLETE
+
+
+def trusted_setup(options: Options) -> Setup:
+    """Everything a run needs, with a person's yes: asked for on a terminal, else it ends here."""
+    setup = prepare(options)
+    root, env = setup.project.root, options.env
+    if lacking := setup.lacking():
+        record = load_record(root, env)
+        pinned = options.trust or _marked()
+        if pinned or not _agreed(lacking, record):
+            setup.insist_on_trust()
+        agree(root, env, setup.grants)
+    refuse_links(setup.project.directory)
+    belief = belief_in(setup.project.journal)
+    is_waived = setup.trusts_all and belief is Belief.FOREIGN
+    if belief is not Belief.OURS and not is_waived:
+        if not _marked() and _on_terminal() and _accepted(setup.project, belief):
+            _adopt(setup.project)
+        else:
+            insist(belief, setup.project.journal)
+    return setup
+
+
+def _accept_journal(project: Project, *, show: bool, yes: bool) -> int:
+    belief = belief_in(project.journal)
+    if belief is Belief.OURS:
+        there = project.journal.exists()
+        output.emit_lines(["The journal is what ralph wrote." if there else "No journal yet."])
+        return ExitCode.COMPLETE
+    if show:
+        output.emit_lines(_about_journal(project, belief))
+        return ExitCode.COMPLETE
+    _insist_on_person()
+    if yes:
+        output.emit_lines(_about_journal(project, belief))
+    elif not (_on_terminal() and _accepted(project, belief)):
+        insist(belief, project.journal)
+    _adopt(project)
+    output.emit_lines(["Accepted as it is."])
+    return ExitCode.COMPLETE
+
+
+def _accepted(project: Project, belief: Belief) -> bool:
+    for line in _about_journal(project, belief):
+        output.note(line)
+    return click.confirm("Believe it?", default=False, err=True)
+
+
+def _about_journal(project: Project, belief: Belief) -> Iterator[str]:
+    """What believing it would mean."""
+    yield "The journal is not believed:" + (
+        " something else than ralph changed it since ralph wrote it last."
+        if belief is Belief.CHANGED
+        else " it was not written here by this ralph, or before journals were signed."
+    )
+    night = look(project, now=time.time())
+    if night.run is None:
+        yield "  it knows no run"
+        return
+    used = night.run.totals
+    yield output.safe(
+        f"  newest run {night.run.id}: {night.run.status}, {counted(used.iterations, 'iteration')},"
+        f" ${used.cost_usd:.2f}, circuit {night.circuit.circuit}"
+    )
+    for story in night.stories:
+        if story.state.standing is not Standing.OPEN:
+            state = story.state
+            words = f"{state.standing} ({state.grade})" if state.grade else str(state.standing)
+            yield output.safe(f"  {label(story.story.id)}: {words}")
+
+
+def _adopt(project: Project) -> None:
+    claim(project.directory)
+    now = time.time()
+    if holder := live_holder(project.directory, now):
+        raise LockedError(f"run {holder.run} is going on", "Stop it first: ralph stop")
+    with Journal.open(project.journal) as journal:
+        journal.adopt()
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _grants(project: Project, prd: Path | None) -> tuple[Grant, ...]:
+    loaded = load_config(project.root, env=os.environ)
+    try:
+        stories = load(prd or story_file(project, None, loaded.config))
+    except InputError:
+        return grants_of(loaded, project.root)  # without stories, or with a mistake a run names
+    return grants_of(loaded, project.root, stories.list.stories, stories.path)
+
+
+def _agreed(lacking: Sequence[Grant], record: TrustRecord) -> bool:
+    """A person's yes; no where nobody can be asked."""
+    if not _on_terminal():
+        return False
+    for line in _question(lacking, record):
+        output.note(line)
+    return click.confirm("Trust them?", default=False, err=True)
+
+
+def _question(lacking: Sequence[Grant], record: TrustRecord) -> Iterator[str]:
+    again = "changed since they were agreed to" if record.grants else "not been agreed to here"
+    yield f"Settings of this repository that can run programs or loosen safety have {again}:"
+    yield from _lines(lacking, record)
+
+
+def _lines(grants: Sequence[Grant], record: TrustRecord) -> Iterator[str]:
+    origin = ""
+    for grant in grants:
+        if grant.origin != origin:
+            origin = grant.origin
+            yield output.safe(f"  {origin}")
+        if before := record.before(grant):
+            yield output.safe(f"  - {before}")
+        yield output.safe(f"  {'+' if before else ' '} {grant.shown}")
+
+
+def _shown(grants: Sequence[Grant], lacking: Sequence[Grant]) -> Iterator[str]:
+    if not grants:
+        yield "Nothing in this repository's settings runs a program or loosens safety."
+        return
+    yield from _lines(grants, TrustRecord())
+    if lacking:
+        yield f"not agreed to yet: {counted(len(lacking), 'line')}; `ralph trust` asks"
+    else:
+        yield "agreed to; `ralph trust --revoke` forgets it"
+    yield f"hash: {pin_of(grants)}"
+
+
+def _marked() -> bool:
+    """True below an agent of any run."""
+    proc = find_process(os.getpid())
+    while proc is not None and proc.pid > 1:
+        if mark_on(proc.pid):
+            return True
+        proc = find_process(proc.parent)
+    return False
+
+
+def _insist_on_person() -> None:
+    if _marked():
+        raise UsageError(
+            "an agent cannot agree to what a repository may run",
+            "End your turn and say in RECOMMENDATION what a person should look at.",
+        )

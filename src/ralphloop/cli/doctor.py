@@ -55,6 +55,7 @@ from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.names import label
 from ralphloop.stories.source import load, resolve_parent_spec
 from ralphloop.text.plain import counted
+from ralphloop.trust import grants_of, missing
 
 _COLOURS = {Level.OK: "green", Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "red"}
 _INDENT = 21
@@ -128,6 +129,12 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
         yield Seen("settings", Level.OK, f"valid; {changed} set, the others have their defaults")
     stories, seen = _stories(project, loaded.config)
     yield from seen
+    listed, source = (stories.stories, Path(stories.source)) if stories else ((), None)
+    grants = grants_of(loaded, project.root, listed, source)
+    if lacking := missing(grants, project.root, env):
+        words = f"{counted(len(lacking), 'line')} of this repository can run programs here"
+        fix = "look at them and say yes: ralph trust"
+        yield Seen("trust", Level.WARNING, f"{words}; nobody has said yes to them", fix)
     yield from _checks(project, loaded.config, stories, env)
     yield _sandbox(project, loaded.config, env)
     for finding in _agents(project, loaded, env):

@@ -21,6 +21,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -52,10 +53,12 @@ from ralphloop.repo.checks import (
     why_red,
 )
 from ralphloop.repo.work_tree import Repository
+from ralphloop.room import read_regular
 from ralphloop.stacks.detect import Detected, detect
 from ralphloop.stories.source import load
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
+from ralphloop.trust import agree, grants_of
 
 Argv = tuple[str, ...]
 
@@ -87,7 +90,7 @@ class Planned:
     def fate(self) -> str:
         """What writing it would do."""
         try:
-            before = self.path.read_bytes()
+            before = read_regular(self.path)
         except FileNotFoundError:
             return "created"
         except OSError:
@@ -156,6 +159,8 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     if listed := stories.there:
         words = f"{stories.name}: {counted(listed.total, 'story')}, {listed.passed} passed"
         output.emit_lines(_row("kept", words))
+    if CONFIG_NAME in names and (yes or asking):
+        _agree(root)
     output.emit_lines(_doubts(root, stories, names))
     output.emit_lines(_next_steps(root, stories, name, names))
     return ExitCode.COMPLETE
@@ -194,6 +199,15 @@ def _came_out(command: str, result: CheckResult) -> Iterator[str]:
     else:
         nothing = ", but there is no test yet" * (result.status is CheckStatus.NO_TESTS)
         yield from _row("green", f"{command}, in {took}{passed}{nothing}", "green")
+
+
+def _agree(root: Path) -> None:
+    """What was shown, agreed to and written may be run: nobody is asked again."""
+    loaded, problems = check_config(root, env=os.environ)
+    if not problems:
+        own = [grant for grant in grants_of(loaded, root) if grant.origin == CONFIG_NAME]
+        with suppress(RepositoryError):  # no place to remember it in: then a run asks
+            agree(root, os.environ, own)
 
 
 def _find_stories(root: Path) -> Stories:
@@ -312,7 +326,7 @@ def ignoring(before: bytes) -> bytes:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except FileNotFoundError:
         return b""
     except OSError as error:

@@ -8,6 +8,7 @@ run ends.
 from __future__ import annotations
 
 import codecs
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,6 +28,7 @@ from ralphloop.night.look import config_of, find_run, is_live, reading
 from ralphloop.project import Project, find_project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.stream import Reader
+from ralphloop.room import open_regular
 from ralphloop.stories.names import label
 from ralphloop.text.durations import elapsed, format_duration, iso
 from ralphloop.text.plain import clean, counted
@@ -47,7 +49,8 @@ _MOST_WORDS = 8_000
 @click.option("--story", metavar="ID", help="Only the iterations on this story.")
 @click.option("--iteration", type=click.IntRange(min=1), metavar="N", help="Only this iteration.")
 @click.option("--run", "run_id", metavar="RUN", help="Of this run; default: the newest.")
-@click.option("--raw", is_flag=True, help="The agent's output byte for byte.")
+@click.option("--raw", is_flag=True, help="Byte for byte, whatever a terminal makes of it.")
+@click.option("--yes", is_flag=True, help="With --raw: on a terminal, too.")
 @click.option("--prompt", is_flag=True, help="What the agent was told, instead of what it said.")
 @click.option("--stderr", is_flag=True, help="Its error output instead.")
 def log(
@@ -56,12 +59,18 @@ def log(
     iteration: int | None,
     run_id: str | None,
     raw: bool,
+    yes: bool,
     prompt: bool,
     stderr: bool,
 ) -> None:
     """Show transcripts: the newest iteration, or those that are asked for."""
     if prompt and stderr:
         raise UsageError("--prompt and --stderr exclude each other", "ralph log --help")
+    if raw and not yes and sys.stdout.isatty():
+        raise UsageError(
+            "what an agent printed can do anything to a terminal that another program can",
+            "ralph log --raw > file, or ralph log --raw --yes",
+        )
     project = find_project()
     with reading(project) as journal:
         run = find_run(journal, run_id)
@@ -69,8 +78,7 @@ def log(
             output.emit_lines(["Nothing was run here yet."])
             return
         part = "prompt.md" if prompt else "log.stderr" if stderr else "log"
-        plain = raw or part != "log"
-        reader = _LogReader(project, journal, run, story, part, plain, follow)
+        reader = _LogReader(project, journal, run, story, part, raw, follow)
         wanted = reader.wanted(iteration)
         if follow:
             reader.follow(wanted, only=iteration)
@@ -87,7 +95,7 @@ class _LogReader:
     run: RunRecord
     story: str | None
     part: str  # which file of an iteration
-    plain: bool  # shown as it is
+    raw: bool  # shown as it is
     following: bool
 
     def wanted(self, iteration: int | None) -> list[IterationRecord]:
@@ -144,9 +152,13 @@ class _LogReader:
         output.emit_lines(output.row("run", f"{run.id} {words}", "bold"))
 
     def _show(self, record: IterationRecord) -> None:
-        if self.plain:
+        if self.raw or self.part != "log":
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
             for chunk in self._pieces(record):
-                output.emit_bytes(chunk)
+                if self.raw:
+                    output.emit_bytes(chunk)
+                else:
+                    output.emit_text(decoder.decode(chunk))
                 output.flush()
             return
         story = label(record.story) if record.story else "the prompt"
@@ -168,7 +180,10 @@ class _LogReader:
         path, offset = self._path(record, self.part), 0
         while True:
             over = self._is_over(record)  # asked first: what was written until then is read
-            with suppress(FileNotFoundError), path.open("rb") as file:  # not there yet, or no more
+            with (
+                suppress(FileNotFoundError),
+                open_regular(path) as file,
+            ):  # not there yet, or no more
                 file.seek(offset)
                 while chunk := file.read(_CHUNK):
                     offset += len(chunk)

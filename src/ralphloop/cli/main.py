@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -43,6 +44,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "config": Entry(
             "ralphloop.cli.config:config", "Show or check the settings and their origins"
         ),
+        "trust": Entry("ralphloop.cli.config:trust", "Say yes to what this repository may run"),
         "plugin": Entry("ralphloop.cli.plugin:plugin", "Install the Claude Code plugin"),
         "completion": Entry(
             "ralphloop.cli.completion:completion", "Print the completion script of a shell"
@@ -211,7 +213,8 @@ def _run_command(arguments: Sequence[str]) -> int:
 
 def spelled_out(arguments: Sequence[str]) -> list[str]:
     """The same wish in terms of commands; the old spellings come first on the line."""
-    match list(arguments):
+    pinned = (re.sub(r"^--trust=", "--trust-pin=", argument) for argument in arguments)
+    match list(pinned):
         case ["--mode", "script", *rest]:
             return ["run", *rest]
         case ["--mode", *_]:

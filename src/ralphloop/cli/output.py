@@ -4,8 +4,9 @@ stdout carries what was asked for, stderr what a person should know besides.  Co
 on a terminal and never when `NO_COLOR` is set.  Nothing heavy is imported: every command passes
 through here.
 
-Words that come from files or agents may carry terminal control sequences; pass them through
-`safe` before they are shown.  What stands in two columns, a label and a text wrapped to the
+Words that come from files or agents may carry terminal control sequences.  Everything printed
+passes one gate, which leaves nothing but colours; `safe` takes those off, too.  Only `emit_bytes`
+is exact, for `ralph log --raw`.  What stands in two columns, a label and a text wrapped to the
 terminal's width, is made safe and one line here, once.
 """
 
@@ -32,7 +33,9 @@ _NARROWEST, _WIDEST = 50, 110
 _LONGEST_TEXT = 1_000
 _COMMAND = re.compile(r"`[^`]{1,100}`")
 _GLUE = "\x1f"  # a character that no text has here: they are all cleaned
-_UNSAFE = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
+_C1 = range(0x7F, 0xA0)
+_IN_JSON = (*_C1, 0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_ESCAPED = {code: f"\\u{code:04x}" for code in _IN_JSON}
 
 
 def emit_json(value: object, *, indent: int | None = 2) -> None:
@@ -41,7 +44,7 @@ def emit_json(value: object, *, indent: int | None = 2) -> None:
 
     plain = msgspec.to_builtins(value, str_keys=True)
     text = json.dumps(plain, indent=indent, ensure_ascii=not speaks_unicode(sys.stdout))
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(text.translate(_ESCAPED) + "\n")
 
 
 def picked(value: object, *names: str) -> dict[str, object]:
@@ -50,9 +53,16 @@ def picked(value: object, *names: str) -> dict[str, object]:
 
 
 def emit_lines(lines: Iterable[str]) -> None:
-    """Print lines that were asked for."""
+    """Print lines that were asked for; whatever is in them, they do no more than that."""
+    from ralphloop.text.plain import on_screen
+
     for line in lines:
-        sys.stdout.write(line + "\n")
+        sys.stdout.write(on_screen(line) + "\n")
+
+
+def emit_text(text: str) -> None:
+    """Print text that is not ours, without a new line."""
+    sys.stdout.write(safe(text))
 
 
 def row(label: str, text: str, *styles: str, width: int = _LABEL_WIDTH) -> Iterator[str]:
@@ -114,7 +124,9 @@ def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
 
 def safe(text: str) -> str:
     """The text without characters that could move the cursor or change the terminal."""
-    return text.translate(_UNSAFE)
+    from ralphloop.text.plain import on_screen
+
+    return on_screen(text, colours=False)
 
 
 def prepare_streams() -> None:

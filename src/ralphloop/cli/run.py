@@ -67,6 +67,8 @@ _SETTINGS = {
 @click.option("--allow-dirty", is_flag=True, help="Start although there are uncommitted changes.")
 @click.option("--allow-red", is_flag=True, help="Start although a check fails already.")
 @click.option("--no-wait", is_flag=True, help="End instead of waiting for a limit to reset.")
+@click.option("--trust", "trusted", is_flag=True, help="A yes to what ralph.toml may run here.")
+@click.option("--trust-pin", metavar="HASH", help="The same for exactly these lines: --trust=HASH.")
 @click.option("-v", "--verbose", count=True, help="Also show every step of the agent.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results.")
 @json_option("One event a line.")
@@ -108,11 +110,14 @@ def run(
         ended = (tmux.detach if detach else tmux.open_monitor)(options, arguments)
         if ended is not None:
             return ended
-    setup = prepare(options)
     if dry_run:
-        show_plan(setup, as_json=as_json)
+        show_plan(prepare(options), as_json=as_json)
         return ExitCode.COMPLETE
     import asyncio
+
+    from ralphloop.cli.config import trusted_setup
+
+    setup = trusted_setup(options)
 
     verbosity = -1 if quiet else verbose
     return asyncio.run(_foreground(setup, verbosity=verbosity, as_json=as_json))
@@ -130,6 +135,7 @@ def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") 
             "start": start,
             "session": session,
             "wait": not wanted.get("no_wait"),
+            "trust": wanted.get("trust_pin") or ("1" if wanted.get("trusted") else ""),
             "flags": {setting: value for setting, value in named.items() if value is not None},
         },
         Options,

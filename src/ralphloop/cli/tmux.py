@@ -20,12 +20,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from ralphloop.cli import output
+from ralphloop.cli.config import trusted_setup
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.journal.lock import live_holder
 from ralphloop.loop.open import make_directory
-from ralphloop.loop.prepare import Options, prepare
+from ralphloop.loop.prepare import Options
 from ralphloop.proc.run import ourselves, run_command, run_in_front, spawn
-from ralphloop.room import own_opener
+from ralphloop.room import own_opener, read_regular
 
 _MONITOR = (*ourselves(), "monitor")
 _LOOP = ourselves("ralphloop.cli.tmux")
@@ -42,7 +43,7 @@ def open_monitor(options: Options, arguments: Sequence[str]) -> int | None:
             "tmux is not installed, so the screen cannot be split",
             f"apt install tmux, or brew install tmux. Or leave out --monitor: {_ELSEWHERE}",
         )
-    prepare(options)  # what is wrong with the call is told here, not in a pane
+    trusted_setup(options)  # what is wrong with the call is told here, not in a pane
     if options.env.get("TMUX"):
         pane = options.env.get("TMUX_PANE", "")
         target = ("-t", pane) if pane else ()
@@ -90,7 +91,7 @@ def loop_pane(code: Path, arguments: Sequence[str]) -> int:
 
 def detach(options: Options, arguments: Sequence[str]) -> int:
     """Start the same command in the background; wait until it holds the project or ended."""
-    project = prepare(options).project
+    project = trusted_setup(options).project
     make_directory(project.directory)
     argv = [*ourselves(), *(a for a in arguments if a != "--detach")]
     with open(project.log, "ab", opener=own_opener) as log:
@@ -101,7 +102,7 @@ def detach(options: Options, arguments: Sequence[str]) -> int:
     while time.monotonic() < deadline:
         code = child.poll()
         if code is not None:
-            output.note(project.log.read_bytes()[start:].decode("utf-8", "replace").rstrip())
+            output.note(read_regular(project.log)[start:].decode("utf-8", "replace").rstrip())
             return code
         holder = live_holder(project.directory, time.time())
         if holder is not None and holder.pid == child.pid:

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.config.model import SECTIONS, AgentName, Config, settings
+from ralphloop.config.model import SANDBOX_WORDS, SECTIONS, AgentName, Config, Safety, settings
 from ralphloop.config.values import did_you_mean, read_value, shown
 from ralphloop.errors import InputError, RalphError, UsageError
-from ralphloop.project import CONFIG_NAME, agent_directories
+from ralphloop.project import CONFIG_NAME, agent_directories, tree_top
+from ralphloop.room import read_regular
 
 DEFAULT = "default"
 FLAG = "flag"  # the origin of what stands on the command line
@@ -37,6 +38,7 @@ class Loaded(msgspec.Struct, frozen=True):
 
     config: Config
     origins: dict[str, str]  # dotted name → "default", a file, "environment NAME" or "flag"
+    notes: tuple[str, ...] = ()  # what the project wanted and did not get
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -64,10 +66,12 @@ def check_config(
     layers = _Layers(Config())
     if own := user_file(env):
         layers.add_file(own, str(own))
-    layers.add_file(root / CONFIG_NAME, CONFIG_NAME)
+    ceiling, whose = layers.config.agent.safety, layers.origins["agent.safety"]
+    layers.add_file(root / CONFIG_NAME, CONFIG_NAME, tree_top(root))
+    notes = layers.hold_safety(ceiling, whose) if whose != DEFAULT else ()
     layers.add_environment(env)
     layers.add_flags(flags or {})
-    loaded = Loaded(layers.config, layers.origins)
+    loaded = Loaded(layers.config, layers.origins, notes)
     return loaded, tuple(layers.problems or _contradictions(loaded, root))
 
 
@@ -97,10 +101,10 @@ class _Layers:
         self.origins = dict.fromkeys(settings(), DEFAULT)
         self.problems: list[Problem] = []
 
-    def add_file(self, path: Path, name: str) -> None:
+    def add_file(self, path: Path, name: str, within: Path | None = None) -> None:
         """The settings of one TOML file; a missing file gives none."""
         try:
-            document = _read_toml(path)
+            document = _read_toml(path, within)
         except FileNotFoundError:
             return
         except (OSError, ValueError, RecursionError) as error:
@@ -115,6 +119,26 @@ class _Layers:
             else:
                 for key, raw in table.items():
                     self._set_from_file(section, key, raw, name)
+
+    def hold_safety(self, ceiling: Safety, whose: str) -> tuple[str, ...]:
+        """A project may ask for more safety than the person's own settings do, never for less."""
+        agent, levels, notes = self.config.agent, list(Safety), []
+        if levels.index(agent.safety) < levels.index(ceiling):
+            notes.append(f'{CONFIG_NAME} asks for safety = "{agent.safety}"')
+            agent = msgspec.structs.replace(agent, safety=ceiling)
+            self.origins["agent.safety"] = whose
+        free = {
+            name: it
+            for name, it in agent.env.items()
+            if name not in (*SANDBOX_WORDS, "RALPH_SANDBOX")
+        }
+        if free != agent.env and self.origins["agent.env"] == CONFIG_NAME:
+            notes.append(f"{CONFIG_NAME} says that this machine is a sandbox")
+            agent = msgspec.structs.replace(agent, env=free)
+        self.config = msgspec.structs.replace(self.config, agent=agent)
+        return tuple(
+            f'{note}; your own settings say safety = "{ceiling}", and that holds' for note in notes
+        )
 
     def add_environment(self, env: Mapping[str, str]) -> None:
         """`RALPH_<SECTION>_<KEY>` and the three older names; an empty variable is not set."""
@@ -208,9 +232,8 @@ def _as_error(problems: Sequence[Problem]) -> RalphError:
     return InputError(f"{first.message}{more}", step, place=first.place)
 
 
-def _read_toml(path: Path) -> dict[str, object]:
-    with path.open("rb") as file:
-        data = file.read(_LARGEST_FILE + 1)
+def _read_toml(path: Path, within: Path | None) -> dict[str, object]:
+    data = read_regular(path, most=_LARGEST_FILE + 1, within=within)
     if len(data) > _LARGEST_FILE:
         raise OSError(errno.EFBIG, f"larger than {_LARGEST_FILE // 1024} KiB")
     # Some editors write a byte order mark; it carries no meaning.

@@ -86,9 +86,15 @@ class Context(StrEnum):
 
 
 class Safety(StrEnum):
+    """The loosest first."""
+
     MINIMAL = "minimal"
     MODERATE = "moderate"
     STRICT = "strict"
+
+
+# Variables by which somebody says that the whole machine is a sandbox.
+SANDBOX_WORDS = ("IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP")
 
 
 class Baseline(StrEnum):

@@ -110,8 +110,12 @@ def _names(lease: str, session: str) -> bool:
     import json
 
     try:
-        with open(lease, "rb") as file:  # noqa: PTH123
-            return bool(session) and json.dumps(session).encode() in file.read(_MOST_LEASE)
+        # Neither through a link nor waiting for a pipe or a terminal that stands in its place.
+        file = os.open(lease, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY)
+        try:
+            return bool(session) and json.dumps(session).encode() in os.read(file, _MOST_LEASE)
+        finally:
+            os.close(file)
     except OSError:
         return False
 

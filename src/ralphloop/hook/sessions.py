@@ -59,12 +59,14 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
             f"Say {asked.command('--continue')} to go on with it, or"
             f" {asked.command(name='cancel-ralph')} to end it.",
         )
+    setup.insist_on_trust()
     make_directory(project.directory)
     setup = confine(setup)
     run, said = run_to_hold(setup, now), list[str]()
     if setup.check_box is not None:
         said.append(f"{setup.confined}.")
     with held(project, session, run) as turns, Journal.open(project.journal) as journal:
+        journal.insist_on_belief(accepts_foreign=setup.trusts_all)
         turn = _opened(setup, journal, run, asked, said)
         turns.append(turn)
         answer = _first(turn, said)

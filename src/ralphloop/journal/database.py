@@ -23,6 +23,7 @@ from typing import Self
 from ralphloop.atomic import kill_point, sync_directory, temporary_name
 from ralphloop.errors import JournalError
 from ralphloop.journal import schema
+from ralphloop.journal.seal import Belief, Seal
 
 _BUSY_TIMEOUT_S = 10.0
 _WAL_LIMIT_BYTES = 16 * 1024 * 1024
@@ -46,6 +47,8 @@ class Database:
         self._lock = threading.RLock()
         self._file = _identity(path)
         self._level = ""  # how writes are synced now
+        self.seal: Seal | None = None  # None: it is only read
+        self.belief = Belief.OURS  # as far as was looked
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
         """All rows of a query; fetched at once, so that no read stays open."""
@@ -77,7 +80,11 @@ class Database:
                 self._level = level
             self.connection.execute("BEGIN IMMEDIATE")
             try:
+                if self.seal:
+                    self.seal.begin()
                 yield self
+                if self.seal:
+                    self.seal.finish()
                 kill_point(f"journal.{name}.uncommitted")
                 self.connection.execute("COMMIT")
             except BaseException:  # Ctrl+C too: half a transaction is none
@@ -85,6 +92,8 @@ class Database:
                     self.connection.execute("ROLLBACK")
                 raise
             kill_point(f"journal.{name}.committed")
+            if self.seal and durable:
+                self.seal.publish()
 
     def run(self, sql: str, parameters: Parameters = ()) -> int:
         """Run one statement of a transaction; the number of rows it changed."""
@@ -111,8 +120,16 @@ class Database:
                 sync_directory(self.path.parent)
             finally:
                 temporary.unlink(missing_ok=True)
-            self.connection = open_for_writing(self.path, check=False).connection
+            again = open_for_writing(self.path, check=False)
+            self.connection, self.seal = again.connection, again.seal
             self._file = _identity(self.path)
+
+    def adopt(self) -> None:
+        """Believe everything that is in it now."""
+        if self.seal is not None:
+            with self.write("adopt"):
+                self.seal.adopt()
+            self.belief = Belief.OURS
 
     def close(self) -> None:
         with self._lock:
@@ -122,12 +139,13 @@ class Database:
 def open_for_writing(path: Path, *, check: bool) -> Database:
     """Open the journal, creating it where there is none; `check` looks for damage first."""
     with explained(path):
-        if not path.exists():
+        is_new = not path.exists()
+        if is_new:
             _create(path)
         _refuse_empty(path)
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
         with _closed_on_failure(connection):
-            return _prepared(connection, path, check=check)
+            return _prepared(connection, path, check=check, is_new=is_new)
 
 
 def open_for_reading(path: Path) -> Database:
@@ -251,9 +269,11 @@ def _refuse_empty(path: Path) -> None:
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
+    connection.execute("PRAGMA trusted_schema = OFF")  # no function runs because the file says so
+    return connection
 
 
 def _connect_for_reading(path: Path) -> sqlite3.Connection:
@@ -270,7 +290,19 @@ def _connect_for_reading(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _prepared(connection: sqlite3.Connection, path: Path, *, check: bool) -> Database:
+def belief_in(path: Path) -> Belief:
+    """Whether the journal is what we wrote there; looks only."""
+    if not path.exists():
+        return Belief.OURS
+    database = open_for_reading(path)
+    try:
+        with explained(path):
+            return Seal(database.connection, path).belief()
+    finally:
+        database.close()
+
+
+def _prepared(connection: sqlite3.Connection, path: Path, *, check: bool, is_new: bool) -> Database:
     _refuse_unknown(connection, path)
     if check and path.stat().st_size < _QUICK_CHECK_BELOW_BYTES:
         verdict = _pragma(connection, "quick_check(1)")
@@ -279,13 +311,26 @@ def _prepared(connection: sqlite3.Connection, path: Path, *, check: bool) -> Dat
     uses_log = use_write_ahead_log(connection)
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
     database = Database(connection, path, "" if uses_log else _NO_WAL)
-    if schema.pending_migrations(connection):
+    seal, pending = Seal(connection, path), schema.pending_migrations(connection)
+    if (check or pending) and not is_new:
+        database.belief = seal.belief()
+    if pending:
         with database.write("migrate"):
             schema.migrate(connection)
+    seal.attach()
+    database.seal = seal
+    if is_new or (pending and database.belief is Belief.OURS):
+        database.adopt()
     return database
 
 
 def _refuse_unknown(connection: sqlite3.Connection, path: Path) -> None:
+    sql = "SELECT name FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+    sql += " OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1"
+    if foreign := connection.execute(sql).fetchone():
+        # A view can run for ever where a table is expected, a trigger can write what we did not.
+        name = str(foreign[0])[:60]
+        raise _unusable(path, f"the journal {path} has something in it that is not ours: {name!r}")
     if _pragma(connection, "application_id") != schema.APPLICATION_ID:
         raise _unusable(path, f"{path} is an SQLite file, but not a journal of ralph")
     if newer := schema.unknown_migrations(connection):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 HOLDER_NAME = "holder.json"
 _LARGEST_FILE = 64 * 1024
 _CLOCK_SLACK_S = 60.0
+_SAFELY = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 
 
 class Holder(NamedTuple):
@@ -46,7 +47,7 @@ class Holder(NamedTuple):
 def read_holder(directory: Path) -> Holder | None:
     """The holder the file names; None where there is none or it cannot be read."""
     try:
-        descriptor = os.open(directory / HOLDER_NAME, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(directory / HOLDER_NAME, _SAFELY)
         try:
             return _decoded(os.read(descriptor, _LARGEST_FILE))
         finally:

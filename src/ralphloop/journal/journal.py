@@ -40,6 +40,7 @@ from ralphloop.journal.records import (
     text,
     texts,
 )
+from ralphloop.journal.seal import Belief, insist
 from ralphloop.text.durations import iso
 
 _LARGEST_EVENT_BYTES = 64 * 1024
@@ -68,6 +69,19 @@ class Journal(Queries):
         database = open_for_writing(path, check=check)
         atomic.clean_leftovers(path.parent, now=time.time())
         return cls(database)
+
+    def insist_on_belief(self, *, accepts_foreign: bool) -> None:
+        """End here with a journal that is not what we wrote, unless a person accepts it as it is.
+
+        What was changed since we wrote it is accepted only by who has looked: `ralph trust`.
+        """
+        if accepts_foreign and self._db.belief is Belief.FOREIGN:
+            self._db.adopt()
+        insist(self._db.belief, self.path)
+
+    def adopt(self) -> None:
+        """Believe all of it from now on, as a person said."""
+        self._db.adopt()
 
     def put_back_if_deleted(self) -> bool:
         """Write the journal anew where somebody deleted its file; True if that was needed."""

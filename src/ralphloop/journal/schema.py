@@ -72,7 +72,15 @@ def m003_interventions(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX interventions_run ON interventions (run, seq)")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_unpriced, m003_interventions)
+def m004_seal(connection: sqlite3.Connection) -> None:
+    """The signed sum of all rows that are believed."""
+    connection.execute(
+        "CREATE TABLE seal (id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL,"
+        " total BLOB NOT NULL, mac BLOB NOT NULL)"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_unpriced, m003_interventions, m004_seal)
 
 _AMOUNTS = """    cost_usd REAL NOT NULL DEFAULT 0,
     cost_estimated INTEGER NOT NULL DEFAULT 0,

@@ -24,6 +24,7 @@ from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import RunState
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, JsonValues, RunRecord, json_text
+from ralphloop.room import open_regular
 from ralphloop.text.durations import iso
 from ralphloop.text.plain import one_line
 
@@ -206,7 +207,7 @@ def progress_tail(path: Path, most: int = _PROGRESS_TAIL_BYTES) -> bytes:
     """The end of `progress.txt`; nothing where there is none."""
     if not path.is_file():
         return b""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         end = file.seek(0, 2)
         file.seek(max(0, end - most))
         return file.read(most)

@@ -27,7 +27,7 @@ from ralphloop.learning import shared
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import Index, Learning, Note, NoteKind, SharedEntry
 from ralphloop.project import Project
-from ralphloop.room import open_regular
+from ralphloop.room import open_regular, read_regular
 
 MAX_LEARNINGS = 5_000
 SECTIONS = {
@@ -208,7 +208,9 @@ def decide(project: Project, decided: Sequence[SharedEntry]) -> None:
 def _decisions(project: Project) -> list[SharedEntry]:
     path = directory(project) / _DECISIONS
     try:
-        return msgspec.convert(_load_yaml(path.read_text("utf-8")) or [], list[SharedEntry])
+        return msgspec.convert(
+            _load_yaml(read_regular(path).decode("utf-8")) or [], list[SharedEntry]
+        )
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
@@ -219,7 +221,7 @@ def _decisions(project: Project) -> list[SharedEntry]:
 
 def _derived(project: Project, name: str, kind: type[_T]) -> _T | None:
     try:
-        return msgspec.json.decode((directory(project) / name).read_bytes(), type=kind)
+        return msgspec.json.decode(read_regular(directory(project) / name), type=kind)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -110,7 +110,7 @@ def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decis
 
 def saw_verify(runner: Runner, story: Story | None) -> Steps[bool]:
     """Run a story's own command before its first start; False where that need not be."""
-    if story is None or not story.verify:
+    if story is None or not story.verify or not runner.setup.may_verify(story.verify):
         return False
     state = runner.session.story(story.id)
     if state.iterations or verify_was(state, story) is not None:

@@ -69,7 +69,7 @@ from ralphloop.repo.named import CANARY, sweep
 from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.room import cannot_write, claim
 from ralphloop.text.durations import format_duration, next_clock
-from ralphloop.text.plain import counted
+from ralphloop.text.plain import counted, on_screen
 
 _A_PERSON_WENT_ON = (ExitDecision.BLOCKED, ExitDecision.ERROR, ExitDecision.TEST_SATURATION)
 _ATTENTION_S = 1.0
@@ -82,6 +82,7 @@ async def run_session(
     import asyncio
 
     directory, now = setup.project.directory, time.time()
+    setup.insist_on_trust()
     make_directory(directory)
     setup = confine(setup)
     tell(f"{setup.confined}.")
@@ -90,6 +91,7 @@ async def run_session(
         RunLock.acquire(directory, run=run, now=now, shared=setup.shares) as lock,
         Journal.open(setup.project.journal) as journal,
     ):
+        journal.insist_on_belief(accepts_foreign=setup.trusts_all)
         if journal.note:
             tell(journal.note)
         # Where a process that was killed may have left half a file; the journal sees to its own.
@@ -298,6 +300,8 @@ def _put_progress_away(
 
 def _ready(runner: Runner, report: PreflightReport, tell: Callable[[str], None]) -> None:
     """Say what is to be minded, open again what nothing upholds, reset the circuit if asked."""
+    for line in runner.setup.handed:
+        tell(line)
     for line in report.warnings:
         tell(f"warning: {line}")
     for story, reason in take_back(runner, agent_ran=False).items():
@@ -489,6 +493,6 @@ def _sentences(*fixes: str) -> str:
 def _confirmed(question: str) -> bool:
     if not sys.stdin.isatty():
         return False
-    sys.stderr.write(question)
+    sys.stderr.write(on_screen(question, colours=False))
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -20,10 +20,21 @@ from ralphloop.core.story import Story
 from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.proc.sandbox import BOXED, Box
-from ralphloop.project import Project, agent_directories, find_project, relative
+from ralphloop.project import Project, agent_directories, find_project, relative, tree_top
 from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.repo.work_tree import Repository
+from ralphloop.room import read_regular
 from ralphloop.stories.source import StoryFile, find_source, load, resolve_parent_spec
+from ralphloop.trust import (
+    TRUST_VARIABLE,
+    YES,
+    Grant,
+    grants_of,
+    handed_on,
+    may_verify,
+    missing,
+    not_trusted,
+)
 
 if TYPE_CHECKING:
     from ralphloop.agents.base import Agent, AgentRequest, Inquiry, Launch
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
 
 PROMPT_NAME = "PROMPT.md"
 MAX_PROMPT_BYTES = 1 << 20
+_MOST_READ = 1 << 30  # what is larger is told by its size
 
 
 class Options(Value, kw_only=True):
@@ -47,6 +59,7 @@ class Options(Value, kw_only=True):
     wait: bool = True
     reset_circuit: bool = False
     session: str = ""  # the agent session that carries the loop; empty: we start the agent
+    trust: str = ""  # --trust: a yes for this run, or the hash of what it is a yes to
     flags: Mapping[str, object] = msgspec.field(default_factory=dict)
     env: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
 
@@ -65,6 +78,8 @@ class Setup(Value, kw_only=True):
     instructions: str
     crew: tuple[Member, ...]  # the agent, and those that may take over
     own: OwnFiles
+    grants: tuple[Grant, ...] = ()  # lines of the repository that need a person's yes
+    handed: tuple[str, ...] = ()  # what the repository has a say in, to be said at the start
     agent_boxes: Mapping[str, Box] = msgspec.field(default_factory=dict)  # by the agent's name
     check_box: Box | None = None
     confined: str = ""  # what is confined and what is not, in words
@@ -73,6 +88,27 @@ class Setup(Value, kw_only=True):
         """What an agent inherits, and whether it is told of a sandbox around it."""
         env = {name: value for name, value in self.options.env.items() if name != BOXED}
         return {**env, BOXED: "1", "IS_SANDBOX": "1"} if member.name in self.agent_boxes else env
+
+    def lacking(self) -> list[Grant]:
+        """What nobody has said yes to."""
+        return missing(self.grants, self.project.root, self.options.env, self.options.trust)
+
+    def insist_on_trust(self) -> None:
+        """End here where a person has not said yes; nothing was started or written."""
+        if lacking := self.lacking():
+            given = self.options.trust or self.options.env.get(TRUST_VARIABLE, "")
+            raise not_trusted(self.grants, lacking, given)
+
+    @property
+    def trusts_all(self) -> bool:
+        """Somebody said yes to whatever is there, without looking: --trust."""
+        return (self.options.trust or self.options.env.get(TRUST_VARIABLE, "")) == YES
+
+    def may_verify(self, argv: Sequence[str]) -> bool:
+        """Whether that command of a story, which may be new since the run began, may be run."""
+        options, checks = self.options, self.config.checks.commands
+        given = YES if any(one.runs(argv) for one in self.grants) else options.trust
+        return may_verify(argv, self.project.root, options.env, checks, given)
 
     @property
     def shares(self) -> bool:
@@ -93,6 +129,9 @@ def prepare(options: Options) -> Setup:
     loaded = load_config(project.root, env=options.env, flags=options.flags)
     stories = None if options.prompt else _stories(options, project, loaded.config)
     setup = assemble(options, project, loaded.config, stories, open_repository(project.root))
+    listed, path = (stories.list.stories, stories.path) if stories else ((), None)
+    grants = grants_of(loaded, project.root, listed, path)
+    setup = msgspec.structs.replace(setup, grants=grants, handed=handed_on(loaded))
     if stories is not None:
         _check_stories(stories, setup)
     return setup
@@ -176,7 +215,8 @@ def _instructions(options: Options, project: Project) -> str:
     if options.prompt is None and not path.exists():
         return ""
     try:
-        data = path.read_bytes()
+        within = None if options.prompt else tree_top(project.root)
+        data = read_regular(path, most=_MOST_READ, within=within)
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise InputError(error.strerror or str(error), place=str(path)) from None

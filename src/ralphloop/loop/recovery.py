@@ -26,6 +26,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
 from ralphloop.proc.tree import stop_tree
 from ralphloop.readers import reader_for, reader_name
+from ralphloop.room import open_regular, read_regular
 
 _CHUNK = 1 << 16
 _STDERR_TAIL = 8_000
@@ -92,9 +93,9 @@ def _read_transcript(runner: Runner, begun: Begun, path: Path, name: str) -> Res
     stderr = ""
     if path.exists():
         join_tail(path)
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while chunk := file.read(_CHUNK):
                 reader.feed(chunk)
     if (beside := stderr_path(path)).exists():
-        stderr = beside.read_bytes()[-_STDERR_TAIL:].decode("utf-8", "replace")
+        stderr = read_regular(beside)[-_STDERR_TAIL:].decode("utf-8", "replace")
     return with_price(runner, begun, reader.finish(exit_code=None, stderr=stderr))

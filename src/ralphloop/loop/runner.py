@@ -16,6 +16,7 @@ from ralphloop.config.model import Config, limits_of
 from ralphloop.core.breaker import BreakerState, moves
 from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
 from ralphloop.core.interventions import AnyIntervention
+from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.needs import VERIFY
 from ralphloop.core.policy import HOUR, Experiments, Limits, Policy, raised
 from ralphloop.core.run_state import Desk, Session
@@ -42,7 +43,6 @@ from ralphloop.stories.source import StoryFile, load, read
 from ralphloop.text.durations import iso
 
 if TYPE_CHECKING:
-    from ralphloop.core.model import CheckResult
     from ralphloop.journal.lock import KernelLock
     from ralphloop.repo.checks import Check
     from ralphloop.repo.work_tree import Repository
@@ -62,6 +62,12 @@ class Checker(Protocol):
     ) -> tuple[CheckResult, ...]: ...
 
 
+_NOT_RUN = CheckResult(
+    name=VERIFY,
+    status=CheckStatus.FAILED,
+    output_tail="not run: nobody has said yet that this `verify` command may be run here."
+    " A person looks at it and says yes with: ralph trust",
+)
 Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not raise
 
 
@@ -150,7 +156,8 @@ class Runner(msgspec.Struct, kw_only=True):
         timeout = self.config.checks.timeout
         box = self.setup.check_box
         wanted = [check_of(argv, timeout, box) for argv in commands]
-        if verify:
+        untrusted = bool(verify) and not self.setup.may_verify(verify or ())
+        if verify and not untrusted:
             wanted.append(Check(name=VERIFY, argv=tuple(verify), timeout_s=timeout, box=box))
         run = partial(self.checker or run_checks, wanted, self.setup.project.root)
 
@@ -161,10 +168,11 @@ class Runner(msgspec.Struct, kw_only=True):
         if self.setup.shares and wanted and (turn := (yield from self._turn(stopped))) is None:
             return ()
         try:
-            return (yield from aside(lambda gone: run(stop=lambda: stopped(gone))))
+            ran = yield from aside(lambda gone: run(stop=lambda: stopped(gone)))
         finally:
             if turn is not None:
                 turn.release()
+        return (*ran, _NOT_RUN) if untrusted and len(ran) == len(wanted) else ran
 
     def with_our_test(self, baseline: tuple[CheckResult, ...]) -> Steps[tuple[CheckResult, ...]]:
         """The baseline with what a failing test of ours makes of each green check."""

@@ -36,6 +36,7 @@ from ralphloop.night.values import Night
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.stream import Reader
+from ralphloop.room import open_regular
 from ralphloop.text.plain import one_line
 
 EVENTS_READ = 2_000
@@ -89,7 +90,7 @@ class Tail:
             return False
         self._mark = mark
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 file.seek(self._offset)
                 chunk = file.read(_BITE)
         except OSError:

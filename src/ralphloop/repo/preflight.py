@@ -18,6 +18,7 @@ from ralphloop.repo.git import first_lines, nul_ended, printable
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.private_git import object_variables
 from ralphloop.repo.work_tree import Repository
+from ralphloop.room import read_regular
 from ralphloop.text.plain import some
 
 DISK_FLOOR = 200 * 1024**2
@@ -129,7 +130,7 @@ def _used_filters(repo: Repository) -> set[str]:
     words: set[str] = set()
     for file in (*files, repo.common_dir / "info" / "attributes"):
         with suppress(OSError):
-            words.update(file.read_text("utf-8", "replace").split())
+            words.update(read_regular(file).decode("utf-8", "replace").split())
     return {word.removeprefix("filter=") for word in words if word.startswith("filter=")}
 
 

@@ -1,5 +1,101 @@
-"""Which stack a repository is built on: a table of TOML files, and the reading of it.
+"""The stack table: one TOML file for each stack.
 
-`table` says what a file may contain, `detect` what can be asked of a directory, and what follows.
-A new stack is a new file in `data/`; no code knows any of them by name.
+    name = "python"
+    title = "Python"
+    order = 10                       # where several stacks fit, the lower one is named first
+    marks = ["pyproject.toml"]       # any of these facts makes it this stack; none: the fallback
+    names = ["pyproject.toml#project.name"]                 # where the project's name stands
+    descriptions = ["pyproject.toml#project.description"]   # and what it says of itself
+
+    [[tools]]                        # how programs are run here; the first that fits
+    title = "uv"
+    if_any = ["uv.lock"]
+    says = "…"                       # a sentence for the prompt, optional
+    words = { exec = ["uv", "run"] } # what {exec} becomes in a command
+
+    [[checks]]                       # of each purpose the first that fits
+    purpose = "tests"
+    command = ["{exec}", "pytest", "-q"]
+    if_any = ["tests/", "pyproject.toml#tool.pytest"]
+
+    [[says]]                         # sentences for the prompt
+    text = "…"
+    if_any = ["src/"]
+
+    [[monorepo]]                     # said to the person, not to the agent
+    text = "…"
+    if_any = ["pnpm-workspace.yaml"]
+
+`if_any`, `if_all` and `unless` take facts (see `detect`); all three must agree.  Files in a
+directory of the user's come before ours, by file name.
 """
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.errors import InputError
+
+Words = tuple[str, ...]
+
+
+class StackRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When an entry of the table applies."""
+
+    if_any: Words = ()
+    if_all: Words = ()
+    unless: Words = ()
+
+
+class Tool(StackRule, frozen=True, kw_only=True):
+    title: str
+    says: str = ""
+    words: dict[str, Words] = {}
+
+
+class CheckRule(StackRule, frozen=True, kw_only=True):
+    purpose: str
+    command: Words
+
+
+class Sentence(StackRule, frozen=True, kw_only=True):
+    text: str
+
+
+class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The content of one file."""
+
+    name: str
+    title: str
+    order: int = 50
+    marks: Words = ()
+    names: Words = ()
+    descriptions: Words = ()
+    tools: tuple[Tool, ...] = ()
+    checks: tuple[CheckRule, ...] = ()
+    says: tuple[Sentence, ...] = ()
+    monorepo: tuple[Sentence, ...] = ()
+
+
+def load_stacks(directories: Sequence[Path] = ()) -> tuple[Stack, ...]:
+    """Every stack there is, in order."""
+    ours = Path(str(files("ralphloop.stacks") / "data"))
+    found: dict[str, Path] = {}
+    for directory in (*directories, ours):
+        for file in sorted(directory.glob("*.toml")):
+            found.setdefault(file.name, file)
+    return tuple(sorted(map(_read, found.values()), key=lambda stack: (stack.order, stack.name)))
+
+
+def _read(file: Path) -> Stack:
+    try:
+        return msgspec.convert(tomllib.loads(file.read_text("utf-8")), Stack)
+    except (OSError, ValueError) as error:
+        # TOML, encoding and validation errors are all ValueErrors with a readable message.
+        step = "Correct the file, or remove it: the stacks that ship with ralph stay."
+        raise InputError(str(error), step, place=str(file)) from error

@@ -27,7 +27,8 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.stacks.known_stacks import Sentence, Stack, StackRule, Tool, load_stacks
+from ralphloop.room import read_regular
+from ralphloop.stacks import Sentence, Stack, StackRule, Tool, load_stacks
 from ralphloop.text.plain import one_line
 
 _LARGEST_FILE = 1 << 20
@@ -195,8 +196,7 @@ class Directory:
             self._texts[path] = ""
             with suppress(OSError):  # what cannot be read says nothing
                 if path.is_file():
-                    with path.open("rb") as file:
-                        data = file.read(_LARGEST_FILE)
+                    data = read_regular(path, most=_LARGEST_FILE)
                     self._texts[path] = data.decode("utf-8-sig", "replace")
         return self._texts[path]
 

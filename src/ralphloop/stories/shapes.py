@@ -28,6 +28,7 @@ from ralphloop.core.story import Kind, Story, StoryList
 from ralphloop.errors import InputError
 from ralphloop.stories.names import quoted
 from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.plain import is_visible
 
 Raw = Mapping[object, object]
 
@@ -192,6 +193,8 @@ def _story(raw: Raw, fields: _Fields, index: int, kind: Kind) -> Story:
     story_id = str(raw["id"]) if is_number else fields.required_text("id")
     if len(story_id) > _MAX_ID:
         fields.problem("id", f"is longer than {_MAX_ID} characters")
+    if story_id.strip() and not is_visible(story_id):
+        fields.problem("id", "has characters that cannot be seen or that turn words round")
     title = fields.required_text("title")
     description = fields.text("description")
     if tasks := [f"- {line}" for line in fields.lines("tasks")]:

@@ -20,9 +20,10 @@ _ANSI = LazyRegex(
 _SPACES = (
     "\u0085\u00a0\u2007\u202f\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u3000"
 )
+_DIRECTIONS = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _INVISIBLE = (
     "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # zero-width, byte order mark, soft hyphen
-    "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # direction marks
+    f"{_DIRECTIONS}"
 )
 _CONTROL = "".join(  # but tab, newline and next line
     map(chr, (*range(9), *range(11, 32), *range(0x7F, 0x85), *range(0x86, 0xA0)))
@@ -30,6 +31,26 @@ _CONTROL = "".join(  # but tab, newline and next line
 _ODD = LazyRegex(f"[{_SPACES}{_INVISIBLE}{re.escape(_CONTROL)}]")
 _ASCII_ODD = _CONTROL.encode()
 _TABLE = {ord(char): " " for char in _SPACES} | {ord(char): None for char in _INVISIBLE + _CONTROL}
+_SHOWN = {ord(char): f"<U+{ord(char):04X}>" for char in _DIRECTIONS}
+_NOT_PRINTED = {ord(char): None for char in f"{_CONTROL}\x85" if char != "\x1b"} | _SHOWN
+_NOT_A_COLOUR = LazyRegex(r"\x1b(?!\[[0-9;]{1,12}m)")
+
+
+def on_screen(text: str, *, colours: bool = True) -> str:
+    """What may be printed: nothing that moves a cursor or turns words round, which is shown.
+
+    Colours are ours to set; where a text is not ours, `colours` is to be False.
+    """
+    text = text if text.isprintable() else text.translate(_NOT_PRINTED)
+    if "\x1b" in text:
+        text = _NOT_A_COLOUR.sub("", text) if colours else text.replace("\x1b", "")
+    return text
+
+
+def is_visible(text: str) -> bool:
+    """True for a name that people can read and tell from another one."""
+    seen = any(char.isprintable() and not char.isspace() for char in text)
+    return seen and not any(ord(char) in _SHOWN for char in text)
 
 
 def clean(text: str) -> str:

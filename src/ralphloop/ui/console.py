@@ -26,7 +26,7 @@ from ralphloop.core.model import ExitDecision, Outcome
 from ralphloop.core.quota import Windows, quota_words, updated
 from ralphloop.core.totals import money, spent_words
 from ralphloop.text.durations import clock_time, format_duration, parse_iso
-from ralphloop.text.plain import clean, counted, one_line, some
+from ralphloop.text.plain import clean, counted, on_screen, one_line, some
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +56,8 @@ class PlainConsole:
 
     def _print(self, line: str) -> None:
         try:
-            sys.stdout.write(one_line(line, 2_000) + "\n" if "\n" in line else line + "\n")
+            shown = one_line(line, 2_000) if "\n" in line else on_screen(line, colours=False)
+            sys.stdout.write(shown + "\n")
             sys.stdout.flush()
         except OSError:
             pass  # whoever was looking is gone; the run goes on
@@ -178,7 +179,8 @@ class LiveConsole(PlainConsole):
         bar = f"{'█' * filled}{'░' * (_BAR - filled)} {passed}/{total}"
         text = Text(bar if total else "plain loop", no_wrap=True, overflow="ellipsis")
         if facts.iteration:
-            text.append(f"  [{facts.iteration}] {facts.story or 'the prompt'}", "bold")
+            story = one_line(facts.story or "the prompt", 60)
+            text.append(f"  [{facts.iteration}] {story}", "bold")
             text.append(f" {one_line(facts.title, 40)}")
         text.append(f"\n{format_duration(now - self._began)}")
         text.append(f" of {format_duration(run.max_time_s)}" if run.max_time_s else "")

@@ -21,6 +21,7 @@ from ralphloop.night.look import reading
 from ralphloop.night.values import StoryLook
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
+from ralphloop.room import open_regular
 from ralphloop.text.durations import format_duration, told_iso
 from ralphloop.text.plain import clean, one_line
 from ralphloop.ui import number
@@ -280,7 +281,7 @@ def _moment(at: float) -> str:
 
 def _lines(path: Path) -> Iterator[str]:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             text = file.read(_LARGEST_TEXT).decode("utf-8", "replace")
     except OSError as error:
         text = f"cannot be read: {error.strerror or error}"
@@ -297,7 +298,7 @@ def _transcript(project: Project, record: IterationRecord) -> Iterator[str]:
     reader = reader_for(reader_name(name))
     steps: deque[str] = deque(maxlen=_MOST_LINES)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while piece := file.read(_PIECE):
                 for event in reader.feed(piece):
                     mark = "✗ " if event.ok is False else ""

@@ -1,0 +1,221 @@
+"""The journal's head, known outside: whether what is in it is what ralph wrote there.
+
+Every row that is believed later (runs, iterations, states, stories, interventions, waits, meta)
+adds its keyed fingerprint to one sum; events are only shown, requests are signed by themselves.
+The sum moves with each transaction: temporary triggers, which live in our connection and never in
+the file, hand over each row that goes and each that comes, so it costs microseconds however long
+the night is.  Number and sum stand in the file, signed with a key that only the user's state
+directory holds, together with the file's place; the last number that is safe on disk stands there
+as well.
+
+A journal is believed if its signature is ours, its rows add up to the sum, and its number is not
+below the one known outside.  So rows that somebody else wrote, an older copy, another project's
+journal and one that came with a clone are all told apart, and a kill or a power cut at any moment
+is none of these: what is in the file was signed in the transaction that wrote it.
+
+Who extends a sum does not vouch for what was there: a signature that is not ours is never renewed,
+and rows that did not add up before do not afterwards.  Only `adopt` counts anew, for a person who
+has looked.  An agent outside of a sandbox runs as the same user and could read the key.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from enum import StrEnum
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ralphloop.atomic import temporary_name
+from ralphloop.errors import NotTrusted, RepositoryError
+from ralphloop.room import file_of, read_state, state_directory, write_state
+
+_TABLES: Final = (
+    "runs", "states", "iterations", "stories", "interventions", "waits", "meta",
+)  # fmt: skip
+_SIZE = 32
+_WHOLE = 1 << (8 * _SIZE)
+
+
+class Belief(StrEnum):
+    """Whether a journal is believed."""
+
+    OURS = "ours"
+    FOREIGN = "foreign"  # not signed by us: from elsewhere, or from before there were signatures
+    CHANGED = "changed"  # signed by us once, and not what we wrote last
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What is known of a journal outside of it."""
+
+    seq: int = 0
+
+
+class Seal:
+    """The running sum of one writing connection."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._db = connection
+        self._place = os.fsencode(path.resolve())
+        self._file = file_of("heads", path.resolve(), os.environ)
+        self._key = _key()
+        self._moved = 0
+        self._touched = self._is_ours = False
+        self._seq, self._sum = 0, 0
+
+    # --- looking ---
+
+    def belief(self) -> Belief:
+        """Whether what is in the file is what we wrote; reads all of it."""
+        found = self._signed()
+        if found is None:
+            return Belief.OURS if self._key and self._is_empty() else Belief.FOREIGN
+        known = self._head().seq
+        return Belief.OURS if found[0] >= known and found[1] == self._counted() else Belief.CHANGED
+
+    def _signed(self) -> tuple[int, int] | None:
+        """Number and sum that carry our signature."""
+        try:
+            row = self._db.execute("SELECT seq, total, mac FROM seal").fetchone()
+        except sqlite3.OperationalError:
+            return None  # from before there were any
+        if row is None or not self._key or not isinstance(row[1], bytes):
+            return None
+        seq, total = int(row[0]), int.from_bytes(row[1], "big")
+        return (seq, total) if self._mac(seq, total) == row[2] else None
+
+    def _is_empty(self) -> bool:
+        return not any(
+            self._db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608
+            for table in self._present()
+        )
+
+    def _present(self) -> list[str]:
+        sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        there = {name for (name,) in self._db.execute(sql)}
+        return [table for table in _TABLES if table in there]
+
+    def _counted(self) -> int:
+        total = 0
+        for table in self._present():
+            for row in self._db.execute(f"SELECT {self._columns(table)} FROM {table}"):  # noqa: S608
+                total += self._fingerprint(table, tuple(row))
+        return total % _WHOLE
+
+    def _columns(self, table: str, prefix: str = "") -> str:
+        names = self._db.execute(f"PRAGMA table_info({table})").fetchall()
+        return ", ".join(f"{prefix}{row[1]}" for row in names)
+
+    def _fingerprint(self, table: str, row: tuple[object, ...]) -> int:
+        said = repr((table, row)).encode("utf-8", "backslashreplace")
+        return int.from_bytes(blake2b(said, key=self._key, digest_size=_SIZE).digest(), "big")
+
+    def _mac(self, seq: int, total: int) -> bytes:
+        said = repr((self._place, seq, total)).encode()
+        return blake2b(said, key=self._key, digest_size=_SIZE, person=b"ralph head").digest()
+
+    def _head(self) -> Head:
+        try:
+            return msgspec.json.decode(read_state(self._file) or b"{}", type=Head)
+        except msgspec.DecodeError:
+            return Head()  # the signature still tells whose it is
+
+    # --- writing ---
+
+    def attach(self) -> None:
+        """From now on every change of a row moves the sum."""
+        if not self._key:
+            return
+        self._db.execute("PRAGMA temp_store = MEMORY")
+        self._db.execute("PRAGMA recursive_triggers = ON")  # else a replaced row goes unseen
+        self._db.create_function("ralph_gone", -1, self._gone)
+        self._db.create_function("ralph_came", -1, self._came)
+        for table in _TABLES:
+            gone = f"SELECT ralph_gone('{table}', {self._columns(table, 'OLD.')});"
+            came = f"SELECT ralph_came('{table}', {self._columns(table, 'NEW.')});"
+            for event, words in (("INSERT", came), ("DELETE", gone), ("UPDATE", gone + came)):
+                self._db.execute(
+                    f"CREATE TEMP TRIGGER seal_{table}_{event} AFTER {event} ON main.{table}"
+                    f" BEGIN {words} END"
+                )
+
+    def _gone(self, table: str, *row: object) -> None:
+        self._moved -= self._fingerprint(table, row)
+        self._touched = True
+
+    def _came(self, table: str, *row: object) -> None:
+        self._moved += self._fingerprint(table, row)
+        self._touched = True
+
+    def begin(self) -> None:
+        """At the begin of a transaction: go on from what the last writer signed."""
+        found = self._signed()
+        self._is_ours = found is not None
+        self._seq, self._sum = found or (0, 0)
+        self._moved, self._touched = 0, False
+
+    def finish(self) -> None:
+        """At its end: sign the new sum, unless the old one was not ours."""
+        if self._touched and self._is_ours:
+            self._sign(self._seq + 1, (self._sum + self._moved) % _WHOLE)
+
+    def adopt(self) -> None:
+        """Sign everything as it is now; inside of a transaction."""
+        if self._key:
+            self._sign(max(self._seq, self._head().seq) + 1, self._counted())
+            self._touched, self._is_ours = False, True
+
+    def _sign(self, seq: int, total: int) -> None:
+        signed = (seq, total.to_bytes(_SIZE, "big"), self._mac(seq, total))
+        sql = "INSERT OR REPLACE INTO seal (id, seq, total, mac) VALUES (1, ?, ?, ?)"
+        self._db.execute(sql, signed)
+        self._seq, self._sum = seq, total
+
+    def publish(self) -> None:
+        """After a transaction that is safe on disk: nobody may come back with less."""
+        if self._is_ours:
+            # Not synced: the signature in the file tells as much, this only keeps older copies out.
+            with suppress(RepositoryError):
+                write_state(self._file, msgspec.json.encode(Head(self._seq)), durable=False)
+
+
+def insist(belief: Belief, path: Path) -> None:
+    """End here with a journal that is not believed."""
+    if belief is Belief.OURS:
+        return
+    why = (
+        "was not written by this ralph in this place (it came from elsewhere, or from a version"
+        " before journals were signed)"
+        if belief is Belief.FOREIGN
+        else "was changed by something else since ralph wrote it last"
+    )
+    raise NotTrusted(
+        f"the journal {path} {why}; it can be read, but it is not believed",
+        "Look at it with `ralph status` and `ralph report`, then accept it: ralph trust --journal."
+        f" Or begin anew without it: mv '{path}' '{path}.old'",
+    )
+
+
+def _key() -> bytes:
+    """The key of this user, made once; empty where it cannot be kept."""
+    directory = state_directory(os.environ)
+    path = directory / "heads" / "key" if directory else None
+    if path is None:
+        return b""
+    if found := read_state(path):
+        return found
+    new = path.with_name(temporary_name())
+    try:
+        write_state(new, os.urandom(_SIZE))
+        with suppress(FileExistsError):  # another process was quicker: its key counts
+            path.hardlink_to(new)
+    except (RepositoryError, OSError):
+        return b""
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+    return read_state(path) or b""

@@ -1,0 +1,299 @@
+"""Which lines of a repository can run a program or loosen safety, and who has said yes to them.
+
+A *grant* is one such line: a setting of `ralph.toml` that is not known to be harmless, a line of a
+declared agent that is used, a story's `verify` command.  What the person's own settings, variables
+and flags say is theirs and no grant.  A setting that is not in `HARMLESS` counts, so a new one asks
+until somebody has thought about it.
+
+The *record* holds every grant a person has agreed to here, outside of the repository, under git's
+common directory.  A run needs all of its grants in the record: taking lines away, or going back to
+a branch with older ones, asks nothing; a new or changed line does, and the question shows it beside
+what it was.
+
+A `verify` command that runs nothing but code of the work tree (a test runner, a script in it) is no
+grant where something trusted runs such code already: it could do nothing that could not be done
+there.  So people who write stories every day are not asked every day.  Shell lines, inline code and
+all other programs are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+
+import msgspec
+
+from ralphloop.config.load import Loaded
+from ralphloop.config.model import Config, Safety, settings
+from ralphloop.config.values import toml_line, toml_value
+from ralphloop.core.story import Story
+from ralphloop.errors import NotTrusted
+from ralphloop.project import CONFIG_NAME, agent_directories, relative
+from ralphloop.room import common_place, file_of, open_regular, read_state, write_state
+
+TRUST_VARIABLE = "RALPH_TRUST"
+YES = "1"
+_MOST_KEPT = 2_000
+_LARGEST_DECLARATION = 256 * 1024
+_VERIFY = "verify"
+
+# Limits, thresholds, words and names of files: nothing that runs, nothing that opens a door.
+HARMLESS = frozenset(
+    "limits circuit exit git stories learning agent.name agent.format agent.model agent.context"
+    " agent.ask_for_status checks.timeout checks.baseline session.keep_awake notify.desktop"
+    " notify.most proof.experiments proof.changed_tests lanes.count".split()
+)
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """One line that needs a person's yes."""
+
+    origin: str  # the file it stands in
+    name: str
+    shown: str  # the line as it would be written
+    tree: bool = False  # it runs code of the work tree
+
+    @property
+    def digest(self) -> str:
+        """Its fingerprint; a story's command is the same in whichever file it stands."""
+        origin = "" if self.name == _VERIFY else self.origin
+        return hashlib.sha256(repr((origin, self.name, self.shown)).encode()).hexdigest()
+
+    def runs(self, argv: Sequence[str]) -> bool:
+        """True for the story's command that these words are."""
+        return self.name == _VERIFY and self.shown == _verify_line(argv)
+
+
+class TrustRecord(msgspec.Struct, frozen=True):
+    """Everything a person has agreed to in one repository; what could be a secret is not kept."""
+
+    place: str = ""
+    grants: dict[str, Grant] = {}  # by digest, the oldest first
+
+    def new(self, grants: Iterable[Grant]) -> list[Grant]:
+        """Those nobody has agreed to."""
+        return [grant for grant in grants if grant.digest not in self.grants]
+
+    def before(self, grant: Grant) -> str:
+        """What the same line said when it was agreed to last; empty for a new one."""
+        same = [
+            one.shown
+            for one in self.grants.values()
+            if (one.origin, one.name) == (grant.origin, grant.name) and one.name != _VERIFY
+        ]
+        return same[-1] if same else ""
+
+    @property
+    def runs_tree(self) -> bool:
+        """Something that runs code of the work tree was agreed to."""
+        return any(grant.tree for grant in self.grants.values())
+
+
+def load_record(root: Path, env: Mapping[str, str]) -> TrustRecord:
+    """What was agreed to here; nothing where no record can be read."""
+    data = read_state(file_of("trust", common_place(root), env))
+    try:
+        return msgspec.json.decode(data or b"{}", type=TrustRecord)
+    except msgspec.DecodeError:
+        return TrustRecord()  # then it is asked anew
+
+
+def agree(root: Path, env: Mapping[str, str], grants: Iterable[Grant]) -> None:
+    """Remember a person's yes."""
+    from ralphloop.redaction import redact
+
+    place = common_place(root)
+    known = dict(load_record(root, env).grants)
+    for grant in grants:
+        known.pop(grant.digest, None)  # the newest last
+        known[grant.digest] = msgspec.structs.replace(grant, shown=redact(grant.shown))
+    kept = dict(list(known.items())[-_MOST_KEPT:])
+    data = msgspec.json.encode(TrustRecord(str(place), kept))
+    write_state(file_of("trust", place, env), data)
+
+
+def revoke(root: Path, env: Mapping[str, str]) -> bool:
+    """Forget it; False where there was nothing."""
+    path = file_of("trust", common_place(root), env)
+    if path is None or read_state(path) is None:
+        return False
+    path.unlink()
+    return True
+
+
+def pin_of(grants: Iterable[Grant]) -> str:
+    """One word for exactly these lines, whatever their order."""
+    lines = sorted(grant.digest for grant in grants)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
+
+
+def missing(
+    grants: Sequence[Grant], root: Path, env: Mapping[str, str], given: str = ""
+) -> list[Grant]:
+    """What still needs a yes; `given` stands for one on the command line, as RALPH_TRUST does."""
+    given = given or env.get(TRUST_VARIABLE, "")
+    if given == YES or not grants:
+        return []
+    if given:
+        return [] if given.lower() == pin_of(grants) else list(grants)
+    return load_record(root, env).new(grants)
+
+
+def not_trusted(grants: Sequence[Grant], lacking: Sequence[Grant], given: str = "") -> NotTrusted:
+    """What ends a run that nobody can be asked about."""
+    names = list(dict.fromkeys(f"{one.origin}: {one.name}" for one in lacking))
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    pin = pin_of(grants)
+    if given and given != YES:
+        return NotTrusted(
+            f"the settings of this repository are not those that were pinned ({given[:40]})",
+            f"Look at them with `ralph trust --show`; these would be --trust={pin}",
+        )
+    return NotTrusted(
+        "settings of this repository can run programs, and nobody here has said that they may"
+        f" ({', '.join(names[:4])}{more}); nothing was started",
+        f"Look at them and say yes: ralph trust. In a script: ralph run --trust={pin}",
+    )
+
+
+def handed_on(loaded: Loaded) -> tuple[str, ...]:
+    """What the repository passes to the agent, for the start of a run: one line, and refusals."""
+    agent, parts = loaded.config.agent, []
+    for key, value in (
+        ("binary", agent.binary),
+        ("command", toml_value(agent.command)),
+        ("args", " ".join(agent.args)),
+        ("variables", ", ".join(agent.env)),
+        ("keys", ", ".join(agent.pass_env)),
+        ("allow", ", ".join(agent.allow)),
+    ):
+        name = {"variables": "env", "keys": "pass_env"}.get(key, key)
+        if loaded.origins[f"agent.{name}"] == CONFIG_NAME and getattr(agent, name):
+            parts.append(f"{key} {value[:200]}")
+    line = f"{CONFIG_NAME} has a say in how the agent is started: {'; '.join(parts)}"
+    return (*loaded.notes, *([line] if parts else ()))
+
+
+# --- which lines ------------------------------------------------------------------------------
+
+
+def grants_of(
+    loaded: Loaded, root: Path, stories: Iterable[Story] = (), source: Path | None = None
+) -> tuple[Grant, ...]:
+    """Every line of the repository, as it is in force now, that needs a yes."""
+    found = [*_of_settings(loaded, root), *_of_agents(loaded.config, root)]
+    if source is not None:
+        found += _of_stories(stories, source, root)
+    runs_tree = any(grant.tree for grant in found if grant.name != _VERIFY)
+    runs_tree |= any(runs_code_of(root, argv) for argv in loaded.config.checks.commands)
+    lines = (it for it in found if not (runs_tree and it.tree and it.name == _VERIFY))
+    return tuple(dict.fromkeys(lines))
+
+
+def may_verify(
+    argv: Sequence[str],
+    root: Path,
+    env: Mapping[str, str],
+    checks: Iterable[Sequence[str]],
+    given: str = "",
+) -> bool:
+    """Whether a `verify` command that stands in the story file by now may be run."""
+    if (given or env.get(TRUST_VARIABLE, "")) == YES:
+        return True
+    record, of_tree = load_record(root, env), runs_code_of(root, argv)
+    if of_tree and (record.runs_tree or any(runs_code_of(root, one) for one in checks)):
+        return True
+    return Grant("", _VERIFY, _verify_line(argv)).digest in record.grants
+
+
+def _verify_line(argv: Sequence[str]) -> str:
+    return f"{_VERIFY} = {toml_value(tuple(argv))}"
+
+
+def _of_settings(loaded: Loaded, root: Path) -> Iterator[Grant]:
+    for name, setting in settings().items():
+        if loaded.origins[name] != CONFIG_NAME or {name, setting.section} & HARMLESS:
+            continue
+        value = getattr(getattr(loaded.config, setting.section), setting.key)
+        if value == setting.default or value is Safety.STRICT:
+            continue  # nothing is asked for, or more safety
+        commands = value if name == "checks.commands" else ()
+        tree = any(runs_code_of(root, argv) for argv in commands)
+        yield Grant(CONFIG_NAME, name, f"{setting.section}.{toml_line(setting, value)}", tree)
+
+
+def _of_agents(config: Config, root: Path) -> Iterator[Grant]:
+    """The whole of each declaration that would be used, line by line."""
+    names = dict.fromkeys([*(name for name, _ in config.agent.rungs()), *config.agent.fallback])
+    for name in names:
+        files = (place / f"{name}.toml" for place in agent_directories(root))
+        file = next((path for path in files if path.exists()), None)
+        if file is not None:
+            with open_regular(file) as opened:
+                text = opened.read(_LARGEST_DECLARATION).decode("utf-8", "replace")
+            lines = [line for line in map(str.rstrip, text.splitlines()) if line.strip()]
+            for number, line in enumerate(lines, 1):
+                yield Grant(relative(file, root), f"line {number}", line)
+
+
+def _of_stories(stories: Iterable[Story], source: Path, root: Path) -> Iterator[Grant]:
+    origin = relative(source, root) if not source.is_symlink() else source.name
+    if source.is_symlink() and not source.resolve().is_relative_to(root.resolve()):
+        yield Grant(origin, "link", f"→ {source.resolve()}")
+    for story in stories:
+        if story.verify and not story.passes:
+            tree = runs_code_of(root, story.verify)
+            yield Grant(origin, _VERIFY, _verify_line(story.verify), tree)
+
+
+# --- what runs nothing but code of the work tree ----------------------------------------------
+
+_ANY: frozenset[str] = frozenset()
+_RUNNERS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(
+        "pytest py.test tox nox make gmake just rake rspec jest vitest mocha ava phpunit ctest mvn"
+        " mvnw gradle gradlew".split(),
+        _ANY,
+    ),
+    "cargo": frozenset("test nextest check build clippy fmt".split()),
+    "go": frozenset("test vet build".split()),
+    "npm": frozenset("test t run run-script".split()),
+    "pnpm": frozenset("test t run".split()),
+    "yarn": frozenset("test run".split()),
+    "bun": frozenset("test run".split()),
+    "deno": frozenset("test task check lint".split()),
+    "dotnet": frozenset("test build".split()),
+    "swift": frozenset("test build".split()),
+    "mix": frozenset("test compile".split()),
+}
+_WRAPPERS = {"uv": "run", "poetry": "run", "pipenv": "run", "hatch": "run", "bundle": "exec"}
+_INTERPRETERS = frozenset("sh bash dash zsh ksh fish python node ruby perl php lua Rscript".split())
+_MODULES = frozenset("pytest unittest tox nox doctest".split())
+_VERSION = re.compile(r"[0-9.]+$")
+
+
+def runs_code_of(root: Path, argv: Sequence[str]) -> bool:
+    """True for a known test runner and for a script in the work tree; never for inline code."""
+    if not argv:
+        return False
+    name, rest = PurePath(argv[0]).name, tuple(argv[1:])
+    plain = _VERSION.sub("", name) or name
+    if plain in _INTERPRETERS:
+        if plain == "python" and rest[:1] == ("-m",):
+            return rest[1:2] != () and rest[1] in _MODULES
+        return bool(rest) and not rest[0].startswith("-") and _is_below(root, rest[0])
+    if name in _WRAPPERS:
+        is_plain = rest[:1] == (_WRAPPERS[name],) and not "".join(rest[1:2]).startswith("-")
+        return is_plain and runs_code_of(root, rest[1:])
+    if name in _RUNNERS:
+        return not _RUNNERS[name] or (rest != () and rest[0] in _RUNNERS[name])
+    return "/" in argv[0] and _is_below(root, argv[0])
+
+
+def _is_below(root: Path, word: str) -> bool:
+    try:
+        return (root / word).resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return False
