@@ -31,7 +31,7 @@ from ralphloop.config.values import toml_line, toml_value
 from ralphloop.core.story import Story
 from ralphloop.errors import NotTrusted
 from ralphloop.project import CONFIG_NAME, agent_directories, relative
-from ralphloop.room import common_place, file_of, open_regular, read_state, write_state
+from ralphloop.room import common_place, file_of, read_regular, read_state, write_state
 
 TRUST_VARIABLE = "RALPH_TRUST"
 YES = "1"
@@ -231,8 +231,10 @@ def _of_agents(config: Config, root: Path) -> Iterator[Grant]:
         files = (place / f"{name}.toml" for place in agent_directories(root))
         file = next((path for path in files if path.exists()), None)
         if file is not None:
-            with open_regular(file) as opened:
-                text = opened.read(_LARGEST_DECLARATION).decode("utf-8", "replace")
+            try:
+                text = read_regular(file, most=_LARGEST_DECLARATION).decode("utf-8", "replace")
+            except OSError as error:
+                text = f"cannot be read: {error.strerror}"  # which ends a run that would use it
             lines = [line for line in map(str.rstrip, text.splitlines()) if line.strip()]
             for number, line in enumerate(lines, 1):
                 yield Grant(relative(file, root), f"line {number}", line)

@@ -121,6 +121,8 @@ class Database:
             finally:
                 temporary.unlink(missing_ok=True)
             again = open_for_writing(self.path, check=False)
+            if self.seal is not None:
+                self.seal.close()
             self.connection, self.seal = again.connection, again.seal
             self._file = _identity(self.path)
 
@@ -134,6 +136,8 @@ class Database:
     def close(self) -> None:
         with self._lock:
             self.connection.close()
+            if self.seal is not None:
+                self.seal.close()
 
 
 def open_for_writing(path: Path, *, check: bool) -> Database:

@@ -38,6 +38,7 @@ _TABLES: Final = (
     "runs", "states", "iterations", "stories", "interventions", "waits", "meta",
 )  # fmt: skip
 _SIZE = 32
+_HEAD_SIZE = 40  # longer than any, so that the newest covers the one before
 _WHOLE = 1 << (8 * _SIZE)
 
 
@@ -66,6 +67,7 @@ class Seal:
         self._moved = 0
         self._touched = self._is_ours = False
         self._seq, self._sum = 0, 0
+        self._outside: int | None = None  # the head's file, kept open while we write
 
     # --- looking ---
 
@@ -106,9 +108,9 @@ class Seal:
                 total += self._fingerprint(table, tuple(row))
         return total % _WHOLE
 
-    def _columns(self, table: str, prefix: str = "") -> str:
+    def _columns(self, table: str) -> str:
         names = self._db.execute(f"PRAGMA table_info({table})").fetchall()
-        return ", ".join(f"{prefix}{row[1]}" for row in names)
+        return ", ".join(row[1] for row in names)
 
     def _fingerprint(self, table: str, row: tuple[object, ...]) -> int:
         said = repr((table, row)).encode("utf-8", "backslashreplace")
@@ -134,14 +136,17 @@ class Seal:
         self._db.execute("PRAGMA recursive_triggers = ON")  # else a replaced row goes unseen
         self._db.create_function("ralph_gone", -1, self._gone)
         self._db.create_function("ralph_came", -1, self._came)
+        made = []
         for table in _TABLES:
-            gone = f"SELECT ralph_gone('{table}', {self._columns(table, 'OLD.')});"
-            came = f"SELECT ralph_came('{table}', {self._columns(table, 'NEW.')});"
+            names = self._columns(table).split(", ")
+            gone = f"SELECT ralph_gone('{table}', OLD.{', OLD.'.join(names)});"
+            came = f"SELECT ralph_came('{table}', NEW.{', NEW.'.join(names)});"
             for event, words in (("INSERT", came), ("DELETE", gone), ("UPDATE", gone + came)):
-                self._db.execute(
+                made.append(
                     f"CREATE TEMP TRIGGER seal_{table}_{event} AFTER {event} ON main.{table}"
-                    f" BEGIN {words} END"
+                    f" BEGIN {words} END;"
                 )
+        self._db.executescript("BEGIN;" + "".join(made) + "COMMIT;")
 
     def _gone(self, table: str, *row: object) -> None:
         self._moved -= self._fingerprint(table, row)
@@ -177,10 +182,21 @@ class Seal:
 
     def publish(self) -> None:
         """After a transaction that is safe on disk: nobody may come back with less."""
-        if self._is_ours:
-            # Not synced: the signature in the file tells as much, this only keeps older copies out.
-            with suppress(RepositoryError):
-                write_state(self._file, msgspec.json.encode(Head(self._seq)), durable=False)
+        if not self._is_ours or self._file is None:
+            return
+        # Not synced: the signature in the file tells as much, this only keeps older copies out.
+        known = msgspec.json.encode(Head(self._seq)).ljust(_HEAD_SIZE)
+        with suppress(RepositoryError, OSError):
+            if self._outside is None:
+                write_state(self._file, known, durable=False)
+                self._outside = os.open(self._file, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            os.pwrite(self._outside, known, 0)
+
+    def close(self) -> None:
+        """Let go of what is outside."""
+        if self._outside is not None:
+            os.close(self._outside)
+            self._outside = None
 
 
 def insist(belief: Belief, path: Path) -> None:
