@@ -42,8 +42,10 @@ from ralphloop.config.model import (
 )
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryError
+from ralphloop.journal.database import belief_in
 from ralphloop.journal.lock import live_holder, tree_holder
 from ralphloop.journal.records import RunRecord
+from ralphloop.journal.seal import Belief
 from ralphloop.loop.prepare import open_repository
 from ralphloop.night.look import reading, story_file
 from ralphloop.notify.notifier import unsendable
@@ -260,10 +262,14 @@ def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
             return None, Seen("journal", Level.OK, "none yet")
         with reading(project) as journal:
             latest = journal.latest_run()
+        belief = belief_in(project.journal)
     except RalphError as error:
         wrong = Seen("journal", Level.ERROR, error.message, error.next_step, error.exit_code)
         return None, wrong
     newest = f"newest run {latest.id}" if latest else "no run yet"
+    if belief is not Belief.OURS:
+        words = f"is {belief}: it can be read and is not believed, {newest}"
+        return latest, Seen("journal", Level.WARNING, words, "ralph trust --journal")
     return latest, Seen("journal", Level.OK, f"can be read, {newest}")
 
 
