@@ -86,7 +86,7 @@ def own_opener(name: str, flags: int) -> int:
     if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
         os.close(file)
         raise OSError(errno.EMLINK, "it has a second name elsewhere (a hard link)", name)
-    if flags & os.O_TRUNC:
+    if flags & os.O_TRUNC and stat.S_ISREG(found.st_mode):
         os.ftruncate(file, 0)
     return file
 

@@ -240,7 +240,7 @@ def test_a_missing_file_a_directory_and_a_pipe_are_refused(tmp_path: Path) -> No
     with pytest.raises(InputError, match="no such file"):
         load(tmp_path / "prd.json")
     (tmp_path / "prd.json").mkdir()
-    with pytest.raises(InputError, match="not a regular file"):
+    with pytest.raises(InputError, match="is a directory"):
         load(tmp_path / "prd.json")
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(InputError, match="not a regular file"):

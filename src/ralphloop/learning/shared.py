@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ralphloop.atomic import write_atomic
 from ralphloop.learning.model import MAX_TEXT, EntryWord, SharedEntry
 from ralphloop.learning.wording import is_plain_path
-from ralphloop.room import open_regular
+from ralphloop.room import open_regular, read_regular
 from ralphloop.text.durations import iso
 from ralphloop.text.plain import one_line
 
@@ -106,7 +106,7 @@ def save(root: Path, entries: Mapping[str, SharedEntry], *, has_skills: bool = F
     path = path_of(root, has_skills=has_skills)
     data = b"".join(msgspec.json.encode(entries[key]) + b"\n" for key in sorted(entries))
     try:
-        before = path.read_bytes()
+        before = read_regular(path)
     except OSError:
         before = b""
     if data == before:
@@ -122,7 +122,7 @@ def _offer(root: Path, name: str) -> str:
     """The lines that keep merges free of conflicts, where they are not there yet."""
     lines = [f"{name} merge=union", ".claude/skills/*-learned/SKILL.md merge=union"]
     try:
-        known = (root / ".gitattributes").read_text("utf-8")
+        known = read_regular(root / ".gitattributes").decode("utf-8")
     except (OSError, ValueError):
         known = ""
     missing = " and ".join(f"`{line}`" for line in lines if line not in known)

@@ -37,6 +37,7 @@ from ralphloop.core.model import CheckResult, CheckStatus, Comparison, Value
 from ralphloop.core.proof import Canary
 from ralphloop.proc.run import Ended, Output, run_command
 from ralphloop.proc.sandbox import Box, in_words, refused_paths
+from ralphloop.room import read_regular
 from ralphloop.text.durations import format_duration
 
 if TYPE_CHECKING:
@@ -299,7 +300,9 @@ def not_installed(argv: Sequence[str], root: Path) -> Trouble | None:
     if len(argv) < 3 or argv[1] != "-m" or argv[2] not in _TOOLS:
         return None
     with suppress(OSError, UnicodeDecodeError):
-        is_alone = "include-system-site-packages = false" in (place / "pyvenv.cfg").read_text()
+        is_alone = "include-system-site-packages = false" in read_regular(
+            place / "pyvenv.cfg"
+        ).decode("utf-8", "replace")
         libraries = [*place.glob("lib*/python*/site-packages")]
         if is_alone and libraries and not any((it / argv[2]).exists() for it in libraries):
             return Trouble(f"No module named {argv[2]}", _install(argv[0], argv[2]))
