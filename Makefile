@@ -77,13 +77,14 @@ clean: ## Remove the environment and all caches
 	rm -rf $(VENV) $(VENV)-lock .e2e-cache build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 .PHONY: e2e e2e-all
+RUNNERS := jest-27 jest-30 mocha-10 mocha-12 vitest-1 vitest-4
 
 e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a scripted model (needs npm)
-	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex
+	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex $(RUNNERS)
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all" $(AGAIN) tests/e2e -m "not e2e_all"; }
 
 e2e-all: $(READY) bytecode ## The same, and the slow starters gemini and opencode
-	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex gemini opencode
+	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex gemini opencode $(RUNNERS)
 	$(BIN)/python -m pytest tests/e2e -n 2
 
 .PHONY: guarantees

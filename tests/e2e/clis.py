@@ -81,6 +81,17 @@ CLIS = {
         Cli("codex", "@openai/codex", "0.166.0"),
         Cli("gemini", "@google/gemini-cli", "0.61.0"),
         Cli("opencode", "opencode-ai", "1.18.33"),
+        *(
+            Cli(f"{name}-{version.partition('.')[0]}", name, version)
+            for name, version in (
+                ("jest", "30.5.2"),
+                ("jest", "27.5.1"),
+                ("mocha", "12.0.3"),
+                ("mocha", "10.8.2"),
+                ("vitest", "4.1.12"),
+                ("vitest", "1.6.1"),
+            )
+        ),
     )
 }
 CLIS[YEAR_OLD] = Cli("claude", "@anthropic-ai/claude-code", "2.0.76")

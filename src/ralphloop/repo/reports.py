@@ -28,7 +28,8 @@ _LONGEST_NAME = 300
 _RUST_ROW = LazyRegex(r"::case_\d+\w*$")
 _IMPORT = LazyRegex(
     r"(?:Uncaught )?(?:ImportError|ModuleNotFoundError"
-    r"|(?:Error(?: \[\w+\])?: )?(?:Cannot find (?:module|package)|Failed to resolve import))\b"
+    r"|(?:Error(?: \[\w+\])?: )?"
+    r"(?:Cannot find (?:module|package)|Failed to (?:resolve import|load url)))\b"
 )
 _ENDINGS = {name: name for name in ("passed", "failed", "errors", "skipped")}
 _FAILED = frozenset({"failed", "errors"})
