@@ -187,6 +187,19 @@ def _named(
     return _Rule(start, pattern, plausible, any_case=True)
 
 
+def _env(start: bytes, name: bytes) -> _Rule:
+    """A line of an .env file says that it is one: whatever stands there is the secret."""
+    value = rb"[\\\"']{0,3}+(?P<secret>[^\s\"'\\$<>{}()\[\],;`]{3,256}+)"
+    return _Rule(start, rb"(?:" + name + rb")=" + value, _meant, any_case=True)
+
+
+def _queried(name: bytes) -> _Rule:
+    """In an address, behind the question mark."""
+    before = rb"(?:(?<=[?&])|(?<=[?&]access_)|(?<=[?&]api_)|(?<=[?&]auth_)|(?<=[?&]client_))"
+    value = rb"[a-z]{0,6}+=(?P<secret>[A-Za-z0-9._~%+/-]{6,2048}+)"
+    return _Rule(name, before + name + value, _has_digit, any_case=True)
+
+
 _BEFORE_KEY = b"|".join(
     rb"(?<=" + word + joint + rb")"
     for word in (b"api", b"access", b"account", b"signing", b"encryption", b"auth")
@@ -243,41 +256,24 @@ _RULES: tuple[_Rule, ...] = (
         _password,
         shortest=8,
     ),
-    *(
-        # A line of an .env file says that it is one: whatever stands there is the secret.
-        _Rule(
-            start + rb"=",
-            start + rb"=[\\\"']{0,3}+(?P<secret>[^\s\"'\\$<>{}()\[\],;`]{3,256}+)",
-            _meant,
-        )
-        for start in (
-            *(rb"PASSWORD", rb"PASSWD", rb"_PASS", rb"SECRET", rb"SECRET_KEY", rb"_TOKEN"),
-            *(rb"API_KEY", rb"PRIVATE_KEY", rb"ACCESS_KEY"),
-        )
-    ),
+    _env(rb"pass", rb"PASSW(?:OR)?D|(?<=_)PASS"),
+    _env(rb"secret", rb"SECRET(?:_KEY)?"),
+    _env(rb"token", rb"(?<=_)TOKEN"),
+    _env(rb"key", rb"(?<=API_)KEY|(?<=PRIVATE_)KEY|(?<=ACCESS_)KEY"),
+    *(_queried(name) for name in (rb"pass", rb"secret", rb"token", rb"key", rb"sig")),
     _Rule(  # the value of a key that is called so, in JSON and what looks like it
-        rb"passw",
+        rb"pass",
         rb"(?i:passw(?:or)?d)\\{0,3}+[\"'][ ]{0,2}+:[ ]{0,2}+\\{0,3}+[\"']"
         rb"(?P<secret>[^\s\"'\\<>{}$%]{3,256}+)(?=\\{0,3}+[\"'])",
         _meant,
         any_case=True,
     ),
     _Rule(  # and alone on a line, in YAML
-        rb"passw",
+        rb"pass",
         rb"(?<=[\s_-])(?i:passw(?:or)?d):[ ]{1,4}+"
         rb"(?P<secret>[a-z0-9][^\s\"'\\<>{}()\[\],$%|=#:.]{5,128}+)(?=[ ]{0,3}+(?:[\r\n]|\\n|$))",
         _meant,
         any_case=True,
-    ),
-    *(
-        _Rule(  # in an address, behind the question mark
-            name + rb"=",
-            rb"(?:(?<=[?&])|(?<=[?&]access_)|(?<=[?&]api_)|(?<=[?&]auth_)|(?<=[?&]client_))"
-            + name
-            + rb"=(?P<secret>[A-Za-z0-9._~%+/-]{6,2048}+)",
-            _has_digit,
-        )
-        for name in (rb"token", rb"key", rb"secret", rb"sig", rb"signature", rb"password")
     ),
     _named(rb"secret", rb"secret"),
     _named(rb"token", rb"token(?!i[sz])"),
@@ -323,15 +319,19 @@ def _places(data: bytes, literal: bytes) -> Iterator[int]:
         at = data.find(literal, at + len(literal))
 
 
-def _spans_of(rule: _Rule, haystack: bytes, data: bytes) -> Iterator[_Span]:
-    start = _regex(rule.start)
-    found = start.search(haystack)
+def _spans_of(start: bytes, rules: list[_Rule], haystack: bytes, data: bytes) -> Iterator[_Span]:
+    """Secrets of all kinds that begin alike: the search is what costs."""
+    search = _regex(start).search
+    found = search(haystack)
     while found:
-        match = _regex(rule.pattern).match(data, found.start())
-        if match and rule.plausible(match):
-            yield _Span(found.start(), *match.span("secret"))
+        seen = found.end()
+        for rule in rules:
+            match = _regex(rule.pattern).match(data, found.start())
+            if match and rule.plausible(match):
+                yield _Span(found.start(), *match.span("secret"))
+            seen = max(seen, match.end() if match else 0)
         # Go on behind what was looked at, secret or not: nothing is read twice.
-        found = start.search(haystack, (match or found).end())
+        found = search(haystack, seen)
 
 
 def _key_spans(data: bytes) -> Iterator[_Span]:
@@ -354,12 +354,21 @@ def _unfinished_key(data: bytes) -> int | None:
     return at if goes_on and not _KEY_END.search(data, at) else None
 
 
+@cache
+def _alike() -> dict[tuple[bytes, bool], list[_Rule]]:
+    """The rules by where they look."""
+    groups: dict[tuple[bytes, bool], list[_Rule]] = {}
+    for rule in _RULES:
+        groups.setdefault((rule.start, rule.any_case), []).append(rule)
+    return groups
+
+
 def _spans(data: bytes, known: tuple[bytes, ...]) -> list[_Span]:
     found = set(_key_spans(data))
     found.update(_Span(at, at, at + len(value)) for value in known for at in _places(data, value))
     lowered = data.lower()
-    for rule in _RULES:
-        found.update(_spans_of(rule, lowered if rule.any_case else data, data))
+    for (start, any_case), rules in _alike().items():
+        found.update(_spans_of(start, rules, lowered if any_case else data, data))
     return sorted(found)
 
 
