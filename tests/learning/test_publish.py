@@ -6,11 +6,13 @@ import pytest
 
 from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.learning import OWN_FILES, store
-from ralphloop.learning.publish import after_story, at_end
+from ralphloop.learning.model import NoteKind
+from ralphloop.learning.publish import after_story, at_end, learn_from_people
 from ralphloop.project import Project
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.work_tree import Repository
-from tests.learning.support import NOON, area_notes, git, keep, learning, repository
+from ralphloop.text.durations import iso
+from tests.learning.support import NOON, area_notes, git, keep, learning, measured, repository
 
 CONFIG = LearningSection(skills=SkillStyle.SKILLS, memory=MemoryFile.CLAUDE)
 API = ".claude/skills/api-learned/SKILL.md"
@@ -137,3 +139,29 @@ def test_trouble_at_the_end_is_words(taught: Project) -> None:
     assert "decisions.yaml" in words
     assert after_story(taught, CONFIG, ended_stories=5, now=NOON) != []
     assert not (taught.root / "CLAUDE.md").exists()
+
+
+def test_a_persons_commit_that_repaired_a_story_teaches(project: Project) -> None:
+    """What was red when the story was given up went away with what the person changed."""
+    failed = measured("`make` failed: error: no rule for the api", kind=NoteKind.FAILURE)
+    given_up = learning(
+        "US-7", failed, outcome="set_aside", timestamp=iso(NOON - 3_000_000_000 / 1e3)
+    )
+    keep(project, given_up)
+    repository(project.root)
+    for name, subject, words in (
+        ("ours.txt", "US-7: tried", "\n\nRalph-Run: r1"),
+        ("other.txt", "US-77: unrelated", ""),
+        ("src/api/rules.mk", "Repair US-7 by hand", ""),
+        ("later.txt", "US-7 again", ""),
+    ):
+        (project.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (project.root / name).write_text("x\n")
+        git(project.root, "add", "-A")
+        git(project.root, "commit", "--quiet", f"--message={subject}{words}")
+    learn_from_people(project)
+    learn_from_people(project)
+    (one,) = store.rebuild(project, now=NOON).patterns
+    assert one.sentence.endswith("→ went away with a change in `src/api/rules.mk`")
+    assert git(project.root, "log", "-1", "--format=%s", one.commit) == "Repair US-7 by hand"
+    assert len(store.load_all(project)[0]) == 2

@@ -172,6 +172,7 @@ def test_another_feature_begins_its_own_progress(tmp_path: Path) -> None:
     (kept,) = (box.root / ".ralph/archive").iterdir()
     assert kept.read_text() == both
     assert "Do US-1" not in box.prompt(3).partition("# Recent progress")[2]
+    assert not list((box.root / ".ralph").glob("git-index-*"))
 
 
 def test_a_new_branch_begins_its_own_progress(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ from ralphloop.learning.doubts import GONE
 from ralphloop.learning.model import (
     EntryWord,
     Index,
+    Learning,
+    NoteSource,
     Pattern,
     PatternStanding,
     SharedEntry,
@@ -48,7 +50,7 @@ from ralphloop.learning.skills import (
     publish_skills,
     read,
 )
-from ralphloop.learning.wording import plain_line
+from ralphloop.learning.wording import is_plain_path, plain_line
 from ralphloop.project import Project
 from ralphloop.redaction import redact
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
@@ -72,6 +74,7 @@ _BLOCK_HEADING = (
 )
 _SIZE = (12, 2_400)  # lines and characters of the block, at most
 _HUNK_WIDTH = 100
+_MOST_REPAIRED = 6
 
 
 class Goal(NamedTuple):
@@ -119,6 +122,7 @@ def at_end(
     if not config.enabled or not store.directory(project).is_dir():
         return []
     try:
+        learn_from_people(project)
         index, there = store.rebuild(project, now=now), goal(project.root, config, agent)
         waiting = sum(pattern.waits for pattern in index.patterns)
         hint = [f"{waiting} learned wait for your yes or no: ralph learnings review"]
@@ -129,6 +133,58 @@ def at_end(
         return [*done, *(hint if waiting else [])]
     except (RalphError, OSError) as error:
         return [f"what was learned was not published: {error}"]
+
+
+def learn_from_people(project: Project) -> None:
+    """A person's commit that names a story which was given up repaired what was red then."""
+    learnings, _ = store.load_all(project)
+    passed = {one.story for one in learnings if one.outcome == "passed"}
+    given_up = {one.story: one for one in learnings if one.outcome == "set_aside"}
+    for story, last in given_up.items():
+        red = [
+            note
+            for one in learnings
+            if one.story == story
+            for note in one.notes
+            if note.source is NoteSource.CHECK
+        ]
+        if not red or story in passed or not (found := _repair(project.root, last)):
+            continue
+        commit, files = found
+        shown = ", ".join(f"`{path}`" for path in files)
+        seen = tuple(f"file {path}" for path in files)
+        lesson = f"went away with a change in {shown}"
+        notes = {
+            one.text: msgspec.structs.replace(one, lesson=lesson, evidence=seen) for one in red
+        }
+        made = msgspec.structs.replace(
+            last,
+            outcome="passed",
+            notes=tuple(notes.values())[:_MOST_REPAIRED],
+            files=files,
+            commit=commit,
+            carried=(),
+            captured=True,
+        )
+        stamp = "".join(re.findall(r"\d", last.timestamp))[:14].ljust(14, "0")
+        name = f"learning-by-hand-{story[:12]}-{stamp[:8]}-{stamp[8:]}-999.yaml"
+        store.save(project, name.replace("/", "-"), made)
+
+
+def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | None:
+    """The first commit since then that names the story and is not ours, with its files."""
+    names = re.escape(given_up.task_id)
+    if not re.search(r"\d", given_up.task_id) or len(given_up.task_id) > 40:
+        return None  # a plain word would be found in any subject
+    plain = ("--reverse", "--name-only", "--no-merges", "--max-count=200", f"--grep=\\b{names}\\b")
+    form = "--format=%x00%H%x01%(trailers:key=Ralph-Run,valueonly)%x01"
+    ended = Git(root).attempt("log", *plain, "-E", f"--since={given_up.timestamp}", form)
+    for part in ended.stdout.decode("utf-8", "replace").split("\0")[1:]:
+        commit, ours, listed = part.split("\x01", 2)
+        files = tuple(path for path in listed.split() if is_plain_path(path))[:_MOST_REPAIRED]
+        if not ours.strip() and files:
+            return commit, files
+    return None
 
 
 def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[str]:

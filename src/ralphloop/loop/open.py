@@ -109,7 +109,9 @@ async def run_session(
             raise
         finally:
             attending.cancel()
-        return end_run(runner, decision, tell)
+        ended = end_run(runner, decision, tell)
+        runner.measure.close()
+        return ended
 
 
 async def _attend(runner: Runner) -> None:

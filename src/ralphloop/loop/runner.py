@@ -291,11 +291,16 @@ class Runner(msgspec.Struct, kw_only=True):
         if record is None:
             return
         root, state = self.setup.project.root, self.session.state
+        failed = (Standing.SET_ASIDE, Standing.BLOCKED)
         view = session_view(
             record,
             state,
             stories_completed=stories.passed if stories else 0,
-            stories_failed=state.count(Standing.SET_ASIDE, Standing.BLOCKED),
+            stories_failed=sum(  # of this list: what earlier ones left is another feature's
+                one.standing in failed
+                for story, one in state.stories.items()
+                if stories is None or stories.get(story)
+            ),
         )
         publish(root / SESSION_VIEW, view, root=root)
         circuit = circuit_view(state.breaker, self.setup.policy)

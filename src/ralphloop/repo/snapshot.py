@@ -108,6 +108,10 @@ class Snapshotter:
         self._finished: tuple[str, dict[bytes, bytes], str] | None = None
         self._differing = 0  # paths git listed at the last look
 
+    def close(self) -> None:
+        """Leave nothing behind that only this process needs."""
+        self._index.discard()
+
     def tree(self) -> Snapshot:
         """The content as it is now."""
         try:
@@ -274,6 +278,10 @@ class PlainSnapshotter(Snapshotter):
         repo = Repository.at(where)
         repo = msgspec.structs.replace(repo, git=repo.git.adapted(env=env))
         super().__init__(repo, store, own, kept=kept)
+
+    def close(self) -> None:
+        """Leave nothing behind that only this process needs."""
+        self._index.discard()
 
     def tree(self) -> Snapshot:
         """The content as it is now; there is no history to stand on."""
