@@ -72,7 +72,7 @@ def test_show_tells_where_it_comes_from(capsys: pytest.CaptureFixture[str]) -> N
     assert run(["learnings", "show", str(held["id"])[:5]]) == 0
     shown = capsys.readouterr().out
     assert "it speaks of switching checks off" in shown
-    assert "(2 passed)" in shown
+    assert "api-0, api-1 (2 passed)" in shown
     assert "0 times, 0 of them passed" in shown
 
 
@@ -195,6 +195,13 @@ def test_review_asks_one_key_each(
     capsys.readouterr()
     assert run(["learnings", "review"]) == 0
     assert capsys.readouterr().out == "Nothing waits for you.\n"
+
+
+def test_review_wants_a_terminal(taught: Project, run_ralph: RunRalph) -> None:
+    """Where no key can be pressed, the commands that do the same are named."""
+    done = run_ralph("learnings", "review", cwd=taught.root)
+    assert done.returncode == 64
+    assert "ralph learnings approve ID" in done.stderr
 
 
 @pytest.mark.usefixtures("taught")

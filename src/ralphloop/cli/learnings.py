@@ -157,7 +157,11 @@ def review() -> None:
         click.echo(f"  {_KEYS} ", err=True, nl=False)
         key = ""
         while key not in ("y", "n", "s", "q"):
-            key = click.getchar().lower() or "q"
+            try:
+                key = click.getchar().lower() or "q"
+            except OSError:
+                step = "ralph learnings approve ID, or: ralph learnings forget ID"
+                raise UsageError("review asks for keys, and there is no terminal", step) from None
         click.echo(key, err=True)
         if key == "q":
             break

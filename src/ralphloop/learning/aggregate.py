@@ -264,6 +264,7 @@ def _pattern(cluster: _Cluster, use: _Use, score: float) -> Pattern:
     shown = next((one for _, one in cluster.told if one.commit and one.outcome == "passed"), None)
     shared = entry if entry and entry.commit else None
     reason = suspicion(f"{note.text} {lesson}")
+    called = {learning.story: learning.task_id for _, learning in cluster.told}
     told = (entry.category if entry else "") or _category(notes)
     return Pattern(
         id=key,
@@ -274,7 +275,7 @@ def _pattern(cluster: _Cluster, use: _Use, score: float) -> Pattern:
         source=note.source,
         standing=_standing(cluster, msgspec.structs.replace(note, lesson=lesson), reason),
         reason=entry.reason if entry and entry.word is EntryWord.RETIRED else reason,
-        stories=cluster.stories[:_SHOWN],
+        stories=tuple(called[story] for story in cluster.stories[:_SHOWN]),
         story_count=len(cluster.stories),
         last_seen=cluster.seen,
         touched=max(cluster.seen, use.last.get(key, ""), entry.at if entry else ""),

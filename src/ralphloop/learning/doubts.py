@@ -37,7 +37,8 @@ def settle(
     patterns: Sequence[Pattern], learnings: Sequence[Learning], exists: Callable[[str], bool]
 ) -> Iterator[Pattern]:
     """The same patterns, with what speaks against them."""
-    attempts = [(one, _concerns(one)) for one in learnings]
+    is_tried = any(one.files and one.carried >= _ENOUGH_FAILURES for one in patterns)
+    attempts = [(one, _concerns(one)) for one in learnings] if is_tried else []
     judged: dict[str, Pattern] = {}
     for pattern in patterns:
         why = GONE if pattern.files and not any(map(exists, pattern.files)) else ""
