@@ -122,6 +122,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path / "home"),
         "ANTHROPIC_API_KEY": "WITHHELD-KEY",
+        "RALPH_TRUST": "1",  # the settings are the test's own
         "LANG": "C.UTF-8",
     }
     world = World(tmp_path, env)
