@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -65,6 +68,32 @@ def test_one_side_is_as_it_was_and_then_all_is_back(box: Sandbox) -> None:
     assert one.measure.tree().tree == one.end.tree
     assert (box.root / "code.py").read_bytes() == b"new code\r\n\x00"
     assert (box.root / "link").readlink() == Path("code.py")
+
+
+def test_no_bytecode_of_the_other_side_is_taken_for_it(box: Sandbox) -> None:
+    """Same size, written in the same second: Python would run the code that is not there."""
+    one = Exchange(box)
+    soon = int(time.time()) + 30.0
+    for path in one.swap.moved:
+        os.utime(box.root / path, (soon, soon), follow_symlinks=False)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("ralphloop.repo.experiment.scratch_index", _dated(soon, box))
+        one.undo()
+    assert int((box.root / "code.py").stat().st_mtime) != int(soon)
+
+
+def _dated(seconds: float, box: Sandbox) -> Callable[..., AbstractContextManager[object]]:
+    """Git that writes its files in that very second."""
+
+    class Writes:
+        def run(self, *_: object, **__: object) -> None:
+            os.utime(box.write("code.py", "old code\n"), (seconds, seconds))
+
+    @contextmanager
+    def index(*_: object, **__: object) -> Iterator[Writes]:
+        yield Writes()
+
+    return index
 
 
 def test_putting_back_twice_does_no_harm(box: Sandbox) -> None:

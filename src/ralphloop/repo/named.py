@@ -41,7 +41,7 @@ from ralphloop.repo.runners import REPORTERS, FoundRunner
 _PLAIN = {"go": read_go, "cargo": read_cargo, "tap": read_tap}
 _FILES = "REPORT_TESTS_OF"
 _AHEAD = frozenset({"PYTHONPATH"})  # ours has to be found first
-_REPLACED = frozenset({"PYTHONPYCACHEPREFIX"})
+_REPLACED = frozenset({"PYTHONDONTWRITEBYTECODE"})
 
 
 class Reporting(Value, kw_only=True):
