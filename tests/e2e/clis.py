@@ -104,8 +104,8 @@ def bare_env(home: Path) -> dict[str, str]:
     """A home, a directory for temporary files, the search path; nothing else."""
     tmp = home / "tmp"
     tmp.mkdir(parents=True, exist_ok=True)
-    return {
-        "RALPH_TRUST": "1",  # the settings are the tests' own"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(tmp)}
+    trusted = {"RALPH_TRUST": "1"}  # the settings are the tests' own
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(tmp), **trusted}
 
 
 def claude_env(url: str, home: Path, *, subscription: bool = False) -> dict[str, str]:
