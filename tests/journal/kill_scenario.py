@@ -72,6 +72,8 @@ def steer_and_wait(journal: Journal) -> None:
     if asked is not None:
         journal.answer_request(asked, "noted", now=NOW)
     journal.set_meta("circuit", {"state": "CLOSED"})
+    journal.begin_experiment({"what": "the old tests"}, [])
+    journal.end_experiment([])
     journal.put_stories("r", {"US-1": {"attempts": 1}})
     after, reset = journal.next_number("r") - 1, CircuitReset(at=NOW)
     state = RunState(starts=after)
