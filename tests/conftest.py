@@ -56,7 +56,8 @@ def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """Nothing of the person who runs the tests leaks in or gets changed."""
     home = tmp_path_factory.mktemp("home")
     # Without the samples of hooks: they would be most of the files of most repositories.
-    (home / "template" / "info").mkdir(parents=True)
+    for part in ("info", "hooks"):
+        (home / "template" / part).mkdir(parents=True)
     (home / ".gitconfig").write_text(_GIT_IDENTITY.format(template=home / "template"))
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("RALPH_", "CB_", "GIT_"))]:

@@ -238,7 +238,6 @@ STRANGE_IDS = {
     "a way up": "../../../etc/passwd",
     "a leading dash": "--exec=touch pwned",
     "unicode": "Größe-日本語-🎉",
-    "right to left": "US\u202e1",
     "an escape sequence": "US-\x1b[31m1\x1b]0;title\x07",
     "300 characters": "x" * 300,
     "a slash": "epic/one",
