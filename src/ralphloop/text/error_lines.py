@@ -35,6 +35,7 @@ from ralphloop.text.told_errors import (
     announces_failure,
     cured_below,
     is_message,
+    says_solved,
     told_error,
     told_in_code,
     words,
@@ -266,7 +267,8 @@ class _Reader:
 
     def leave_exhibit(self, next_spoken: str) -> None:
         """Keep what an exhibit held, unless it passed or the speech below it cures it."""
-        if not (self._passed or cured_below(next_spoken)):
+        quoted_and_solved = self._kind is Kind.QUOTE and says_solved(next_spoken)
+        if not (self._passed or quoted_and_solved or cured_below(next_spoken)):
             for text, rank in self._shown.items():
                 self.found.setdefault(text, rank)
         self._shown, self._passed, self._kind = {}, None, Kind.SPEECH

@@ -119,8 +119,12 @@ def cured_below(said: str) -> bool:
     """True where speech says of what was just shown that it is solved."""
     if _FIX_HEADING.match(said):
         return True
-    solved = _OF_THE_ABOVE.match(said) and _NOT_NOW.search(said) and not _UNSOLVED.search(said)
-    return bool(solved) and not _TURN.search(said)
+    return bool(_OF_THE_ABOVE.match(said)) and says_solved(said) and not _TURN.search(said)
+
+
+def says_solved(said: str) -> bool:
+    """True where speech calls what it shows solved, or old."""
+    return bool(_NOT_NOW.search(said)) and not _UNSOLVED.search(said)
 
 
 def is_message(head: str, message: str) -> bool:
