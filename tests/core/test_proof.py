@@ -91,7 +91,7 @@ PROOFS = {
     "cannot be collected": ("n?", {}, Trial(unloadable=("n",))),
     "is not there": ("", {}, Trial(unloadable=("n",))),
     "only imports": ("n!", {"n": "ImportError: cannot import name 'x'"}, Trial(unloadable=("n",))),
-    "is skipped there": ("n~", {}, Trial()),
+    "is skipped there": ("n~", {}, Trial(skipping=("n",))),
     "has no such method": (
         "n!",
         {"n": "AttributeError: 'A' object has no attribute 'b'"},

@@ -130,7 +130,7 @@ def _graded(proof: Proof, green: list[str]) -> StoryVerdict:
         return _yes(proof, Grade.VERIFIED, f"was red, is green: {some(proof.turned_green, 3)}")
     if trial.proven:
         return _yes(proof, Grade.VERIFIED, f"red without it: {some(trial.proven, 3)}")
-    why = trial.remarks[:1] if trial.vacuous or trial.unloadable else ()
+    why = trial.remarks[:1] if trial.vacuous or trial.unloadable or trial.skipping else ()
     return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *why)
 
 

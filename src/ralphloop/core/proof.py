@@ -108,6 +108,7 @@ class Trial(Value, kw_only=True):
     proven: tuple[str, ...] = ()  # fail without the story's code, in a running test, and pass here
     vacuous: tuple[str, ...] = ()  # new, and pass without the story's code too
     unloadable: tuple[str, ...] = ()  # new, and cannot even be loaded without it
+    skipping: tuple[str, ...] = ()  # new, and skipped without it
     idle: tuple[str, ...] = ()  # removed or cut, and would pass as they were
     untried: tuple[str, ...] = ()  # what could not be tried or judged, in words
     took_s: float = 0.0
@@ -129,6 +130,7 @@ class Trial(Value, kw_only=True):
         told = {
             "new tests that pass without it too": self.vacuous,
             "new tests that cannot be loaded without it": self.unloadable,
+            "new tests that are skipped without it": self.skipping,
             "removed tests that would still pass": self.idle,
         }
         return tuple(f"{words}: {some(names)}" for words, names in told.items() if names)
@@ -204,6 +206,7 @@ def _proofs(runs: Runs, before: TestReport, end: TestReport) -> Trial:
         proven=tuple(proven),
         vacuous=tuple(vacuous),
         unloadable=tuple(name for name in new if name not in known),
+        skipping=tuple(name for name in new if name in crossed.skipped),
     )
 
 
