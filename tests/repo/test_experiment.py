@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ralphloop.repo.experiment import MOST_PATHS, Swap, obstacle, put_back, split, swap_of, undo
-from ralphloop.repo.outside import excludes_changed, hidden, ignored_since
+from ralphloop.repo.outside import excludes_changed, hidden, ignored_since, newly_imported
 from ralphloop.repo.runners import find_runner
 from ralphloop.repo.snapshot import Change, Snapshotter
 from ralphloop.repo.work_tree import Repository
@@ -239,3 +239,14 @@ def test_what_no_commit_would_hold_is_found(box: Sandbox) -> None:
     assert not excludes_changed(repo, now + 60)
     box.write(".git/info/exclude", "*.py\n")
     assert excludes_changed(repo, now - 60)
+
+
+def test_an_ignored_file_counts_where_a_new_line_imports_it() -> None:
+    """Not where it was imported before, is only mentioned, or shares a name with something else."""
+    ignored = ["local/more.py", "rates.py", "lib/__init__.py", "gen/out.js"]
+    sides = [
+        (b"import rates\n", b"import rates\nfrom local.more import more\n"),
+        (None, b'const out = require("./gen/out");\nx = "lib"\n# local and more\n'),
+        (b"import gone\n", None),
+    ]
+    assert newly_imported(ignored, sides) == ["local/more.py", "gen/out.js"]

@@ -26,7 +26,7 @@ from ralphloop.loop.begin import Begun
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.own_files import project_prefix
-from ralphloop.repo.snapshot import Snapshot
+from ralphloop.repo.snapshot import Change, Snapshot
 from ralphloop.text.plain import one_line, some
 
 _LONGEST_DIFF = 400_000
@@ -42,7 +42,8 @@ def beside_the_tests(
 
     measure, repo, root = runner.measure, runner.setup.repo, runner.setup.project.root
     start = measure.known(_start(begun))
-    changed = [change.path for change in measure.changes(start.tree, after.tree)]
+    changes = measure.changes(start.tree, after.tree)
+    changed = [change.path for change in changes]
     prefix = project_prefix(repo.root, root) if repo else ""
     own = [path.removeprefix(prefix) for path in changed if path.startswith(prefix)]
     commands = [*runner.session.frozen.checks, *runner.config.checks.doubt]
@@ -56,27 +57,37 @@ def beside_the_tests(
     if own:
         sides = (partial(text, start.tree), partial(text, after.tree))
         yield from weakened_scripts(commands, own, *sides)
-    yield from _outside(runner, begun, evidence, changed)
+    yield from _outside(runner, begun, evidence, changes)
 
 
-def _outside(runner: Runner, begun: Begun, evidence: Evidence, changed: list[str]) -> Iterator[str]:
+def _outside(
+    runner: Runner, begun: Begun, evidence: Evidence, changes: Sequence[Change]
+) -> Iterator[str]:
     """Work that the checks saw and a commit will not hold."""
     repo, run = runner.setup.repo, runner.journal.find_run(runner.run)
     if repo is None or run is None or _asks_for_it(begun, evidence):
         return
-    from ralphloop.repo.outside import excludes_changed, hidden, ignored_since
+    from ralphloop.repo.outside import excludes_changed, hidden, ignored_since, newly_imported
 
-    if unseen := hidden(repo, changed):
+    if unseen := hidden(repo, [change.path for change in changes]):
         words = "is changed, but git was told not to look: no commit will hold it"
         yield f"{some(unseen)} {words}"
     if excludes_changed(repo, run.started_at):
         yield ".git/info/exclude was changed: what it hides is in no commit"
-    if evidence.comparison.turned_green:
-        took = sum(check.duration_s for check in evidence.checks or ())
-        until = time.time() - took - 1  # what the checks wrote themselves is not meant
-        if ignored := ignored_since(repo, run.started_at, until, runner.measure.own):
-            words = "a check turned green, and files that git ignores were written for it"
-            yield f"{words}: {some(ignored)}"
+    took = sum(check.duration_s for check in evidence.checks or ())
+    until = time.time() - took - 1  # what the checks wrote themselves is not meant
+    ignored = ignored_since(repo, run.started_at, until, runner.measure.own)
+    if ignored and evidence.comparison.turned_green:
+        words = "a check turned green, and files that git ignores were written for it"
+        yield f"{words}: {some(ignored)}"
+    elif ignored:
+        names = (name for it in changes for name in (it.before, it.after) if name)
+        texts = runner.measure.contents(names)
+        sides = [
+            (texts.get(it.before or "", b""), texts.get(it.after or "", b"")) for it in changes
+        ]
+        if needed := newly_imported(ignored, sides):
+            yield f"imported from files that git ignores, no commit will hold them: {some(needed)}"
 
 
 def _asks_for_it(begun: Begun, evidence: Evidence) -> bool:

@@ -8,6 +8,7 @@ ignored are in neither, and may be what turned a check green.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -18,6 +19,8 @@ from ralphloop.repo.work_tree import Repository
 _MOST_ASKED = 500
 _MOST_FILES = 5_000
 _MOST_NAMED = 5
+_LARGEST_SOURCE = 256 * 1024
+_IMPORTS = frozenset({"import", "from", "require", "include", "source", "mod", "use"})
 _BUILT = frozenset(
     (*GENERATED, ".ralph", "dist", "out", "target", "coverage", "htmlcov", ".eggs", ".nyc_output")
 )
@@ -60,6 +63,28 @@ def ignored_since(
         if since <= written < until and path not in own and len(found) < _MOST_NAMED:
             found.append(printable(path))
     return found
+
+
+def newly_imported(
+    ignored: Iterable[str], sides: Iterable[tuple[bytes | None, bytes | None]]
+) -> list[str]:
+    """Those of the ignored sources that a line imports which the change, old and new, brought."""
+    lines = [words for old, new in sides for words in _imports(new) - _imports(old)]
+    return [path for path in ignored if any(_module(path) <= words for words in lines)]
+
+
+def _imports(text: bytes | None) -> set[frozenset[str]]:
+    """The words of each line that imports something."""
+    lines = (text or b"")[:_LARGEST_SOURCE].decode("utf-8", "replace").splitlines()
+    found = (frozenset(re.findall(r"\w{1,100}", line[:500])) for line in lines)
+    return {words for words in found if not _IMPORTS.isdisjoint(words)}
+
+
+def _module(path: str) -> frozenset[str]:
+    """The names without which nothing imports this file."""
+    file = PurePosixPath(path)
+    stem = {file.stem} - {"__init__", "index", "mod"}
+    return frozenset({*stem, *((file.parent.name,) if file.parent.name else ())})
 
 
 def _files(root: Path, listed: Iterable[str]) -> Iterator[str]:
