@@ -192,6 +192,9 @@ SIDES = {
     "check.sh": "settings",
     "src/a.py": "code",
     "README.md": "code",
+    ".github/workflows/tests.yaml": "code",
+    "requirements/tests.txt": "code",
+    "requirements/tests/pins.txt": "settings",
 }
 
 

@@ -36,6 +36,7 @@ MOST_PATHS = 2_000
 _TIMEOUT_S = 120.0
 _TEST_STEMS = ("test", "tests", "spec")
 _SNAPSHOTS = (".snap", ".ambr")
+_ABOUT_TESTS = (".github", ".gitlab", ".circleci", ".buildkite", ".woodpecker", "requirements")
 
 
 class Sides(Value, kw_only=True):
@@ -59,6 +60,13 @@ def is_test_file(path: str) -> bool:
     return is_test_path(name) and name != "conftest.py" and not name.endswith(_SNAPSHOTS)
 
 
+def _is_for_tests(path: str) -> bool:
+    """Tests and their data; a workflow or a list of packages is only named after them."""
+    stem = PurePosixPath(path).name.partition(".")[0].lower()
+    is_about = PurePosixPath(path).parts[0].lower() in _ABOUT_TESTS
+    return is_test_path(path) or (stem in _TEST_STEMS and not is_about)
+
+
 def split(
     changes: Iterable[Change],
     contents: Mapping[str, bytes],
@@ -75,8 +83,7 @@ def split(
             found.runner.obeys(path)
             or found.runner.own_settings(path, old) != found.runner.own_settings(path, new)
         )
-        stem = PurePosixPath(path).name.partition(".")[0].lower()
-        if obeyed or is_test_path(path) or stem in _TEST_STEMS or path in guarded:
+        if obeyed or _is_for_tests(path) or path in guarded:
             tests.append(change)
             has_settings |= obeyed or not is_test_file(path)
         else:
