@@ -83,6 +83,10 @@ e2e: $(READY) bytecode ## Whole runs with the real claude and codex against a sc
 	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex $(RUNNERS)
 	$(BIN)/python -m pytest tests/e2e -n $(WORKERS) -m "not e2e_all" $(AGAIN) tests/e2e -m "not e2e_all"; }
 
+.PHONY: proof
+proof: $(READY) bytecode ## Every cheat against the proof of a story, and honest work of the same look
+	$(BIN)/python -m pytest tests/proof -q -n $(WORKERS)
+
 e2e-all: $(READY) bytecode ## The same, and the slow starters gemini and opencode
 	$(BIN)/python -m tests.e2e.clis claude claude-2.0 codex gemini opencode $(RUNNERS)
 	$(BIN)/python -m pytest tests/e2e -n 2

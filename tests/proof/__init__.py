@@ -1,0 +1,1 @@
+"""Cheats against the proof of a story, and honest work that looks alike."""
