@@ -50,8 +50,13 @@ unexport PYTHONDONTWRITEBYTECODE
 bytecode: $(READY)
 	@$(BIN)/python -m compileall -q src
 
+# What is marked slow has targets of its own.
 pytest: $(READY) imports bytecode
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(AGAIN); }
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(AGAIN) -m "not slow"; }
+
+.PHONY: cheats
+cheats: $(READY) bytecode ## Agents that cheat, a hundred and twenty ways, and their honest twins (four minutes)
+	$(BIN)/python -m pytest tests/proof -m slow -n $(WORKERS)
 
 fix: $(READY) ## Format and repair what ruff can repair
 	$(BIN)/ruff format .

@@ -67,10 +67,10 @@ write(f'{{START}}.txt'); done()
 
 
 def test_a_link_a_person_made_to_shared_settings_stays(tmp_path: Path) -> None:
-    """It was there before the agent."""
+    """It was there before the agent, and leads to a file of the repository."""
     box = sandbox(tmp_path, "write('a.txt'); done()", checks=GREEN)
-    (tmp_path / "shared.md").write_text("Work well.\n")
-    (box.root / "PROMPT.md").symlink_to(tmp_path / "shared.md")
+    (box.root / "shared.md").write_text("Work well.\n")
+    (box.root / "PROMPT.md").symlink_to("shared.md")
     box.git("add", "-A")
     box.git("commit", "-qm", "link")
     done = box.run()
