@@ -155,7 +155,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @given(st.data())
 def test_journals(journal: bytes, data: st.DataObject) -> None:
     """A journal with foreign bytes in it is read or refused."""
-    at = data.draw(st.integers(0, len(journal) - 1))
+    at = data.draw(st.integers(0, 1 << 20)) % len(journal)  # its size differs from run to run
     foreign = data.draw(SPLICES | st.binary(max_size=64))
 
     def use(path: Path) -> None:

@@ -42,12 +42,14 @@ MUTATIONS = (
     Mutation(
         "the breaker's rule in the gate",
         "from ralphloop.core import exit_gate; exit_gate._circuit = lambda at: None\n"
-        "from ralphloop.loop import loop; loop._stays_open = lambda runner: None",
+        "from ralphloop.loop import loop; loop.not_again = lambda runner: None",
         "empty commits",
     ),
     Mutation(
         "the count of equal errors",
-        "from ralphloop.core import breaker; breaker._same_error = lambda state, seen: 0",
+        "from ralphloop.core import breaker; from msgspec.structs import replace\n"
+        "whole = breaker._count\n"
+        "breaker._count = lambda state, seen: replace(whole(state, seen), same_error=0)",
         "same error",
     ),
     Mutation(
@@ -85,7 +87,8 @@ MUTATIONS = (
     ),
     Mutation(
         "setting aside",
-        "import ralphloop.core.step as step\nstep._is_worn_out = lambda *args: False",
+        "import ralphloop.core.step as step\n"
+        "step._quarantined = lambda state, key, one, decision: (state, state.story(key))",
         "false done, silent checks",
     ),
     Mutation(
@@ -190,9 +193,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the limit of starts an hour",
-        "import ralphloop.loop.waiting as waiting\n"
-        "async def none(runner): return None\n"
-        "waiting._calls = none",
+        "from ralphloop.loop.runner import Runner; Runner.free_at = lambda runner: None",
         "calls per hour",
     ),
     Mutation(
