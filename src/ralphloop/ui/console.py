@@ -42,6 +42,18 @@ _HELD_BACK: dict[type[events.StoryHeldBack], tuple[str, str]] = {
 _BAR = 24
 _CIRCUITS = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "red"}
 
+_STYLES = {  # by how a line begins, on a terminal
+    "✓": "green",
+    "⊘": "yellow",
+    "?": "bold cyan",
+    "!": "yellow",
+    "it says done, but": "yellow",
+    "warning": "yellow",
+    "circuit": "magenta",
+    "run ended": "bold",
+    "[": "bold",
+}
+
 
 class PlainConsole:
     """Lines only: for pipes, logs and terminals that cannot do more."""
@@ -123,10 +135,15 @@ class LiveConsole(PlainConsole):
         if self._live is None or self._screen_is_gone():
             super()._print(line)
             return
+        from rich.padding import Padding
         from rich.text import Text
 
+        words = one_line(line, 2_000)
+        indent = len(line) - len(line.lstrip(" "))
+        style = next((style for mark, style in _STYLES.items() if words.startswith(mark)), "")
         try:
-            self._live.console.print(Text(one_line(line, 2_000)), soft_wrap=True)
+            # Wrapped lines keep the indentation of the first.
+            self._live.console.print(Padding(Text(words, style), (0, 0, 0, indent)))
         except OSError:
             self._screen_is_gone()  # in this very moment; the run goes on
 
