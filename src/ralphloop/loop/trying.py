@@ -225,7 +225,7 @@ class _Lab:
         self, found: FoundRunner, before: TestReport, files: list[str] | None
     ) -> Steps[_Crossed]:
         """The old tests with the new code, our canary among them; what fails is run once more."""
-        bird = self._bird(found, before)
+        bird = self._bird(found, before) if files else None
         with self._exchanged(OLD_TESTS, self.sides.tests):
             with placed(bird, self.root, self._note) if bird else nullcontext():
                 only = [*files, bird.path] if files and bird else files
@@ -235,15 +235,10 @@ class _Lab:
             if failing:
                 named = {name.partition("::")[0] for name in failing}
                 again = yield from self._run(found, [f for f in files or () if f in named] or files)
-        song = _song(bird, report)
-        if (
-            files is None and song is Canary.ABSENT
-        ):  # the command may look elsewhere: told, it sings
-            song = Canary.UNTRIED
         flaky = {name for name in failing if again and name not in again.failed | again.errors}
         return _Crossed(
             old_tests=report,
-            song=song,
+            song=_song(bird, report),
             flaky=frozenset(flaky),
             untried=(f"flaky: {some(sorted(flaky))}",) if flaky else (),
             tests_changed=True,
