@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
+from ralphloop.agents.declared import Declaration, Login, _SafetyFlags
+from ralphloop.agents.script import (
+    _ALONE,
+    Condition,
+    LimitFields,
+    ScriptStep,
+    SpawnFields,
+    StatusFields,
+    UsageFields,
+    load_script,
+)
 from ralphloop.cli.main import COMMANDS, ralph
 from ralphloop.cli.status import status_data
 from ralphloop.config.model import settings
 from ralphloop.config.values import toml_line
+from ralphloop.core import events
 from ralphloop.errors import ExitCode
 from ralphloop.night.look import look
 from ralphloop.project import Project
+from tests.conftest import RunRalph
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 STEERING = {"answer", "pause", "resume", "skip", "retry", "note", "budget"}
+EVENTS = set(events.KINDS) - {"story_held_back", "unknown"}  # those are never sent
 
 
 def text(name: str) -> str:
@@ -79,3 +96,91 @@ def test_every_key_of_the_status_object_is_documented(tmp_path: Path) -> None:
     data = status_data(look(Project(tmp_path), now=0.0))
     missing = [key for key in data if f"`{key}`" not in shown]
     assert missing == []
+
+
+def row(name: str, first: str) -> str:
+    """The row of a document's tables that begins so."""
+    found = [line for line in text(name).splitlines() if line.startswith(f"| `{first}")]
+    assert len(found) == 1, f"{name} has {len(found)} rows for {first}"
+    return found[0]
+
+
+@pytest.mark.parametrize("kind", sorted(EVENTS))
+def test_every_event_is_documented_with_its_keys(kind: str) -> None:
+    """Whoever reads `--json` finds each type with all it can carry."""
+    shown = row("events.md", f"{kind}`")
+    fields = events.KINDS[kind].__struct_fields__
+    if kind == "iteration_finished":
+        fields, shown = tuple(events.IterationFinished().published()), text("events.md")
+    assert [field for field in fields if f"`{field}`" not in shown] == []
+
+
+def test_no_event_or_key_of_one_is_documented_that_does_not_exist() -> None:
+    """What was removed is removed here, too."""
+    finished = section("events.md", "iteration_finished")
+    types = re.findall(r"^\| `(\w+)` \|", text("events.md").removesuffix(finished), re.M)
+    assert set(types) == EVENTS
+    keys = {
+        key for line in re.findall(r"^\| (`.*?) \|", finished, re.M) for key in line.split(", ")
+    }
+    assert keys == {f"`{key}`" for key in events.IterationFinished().published()}
+
+
+@pytest.mark.parametrize(
+    "struct", [Declaration, Login, _SafetyFlags], ids=lambda it: str(it.__name__)
+)
+def test_every_key_of_a_declared_agent_is_documented(struct: type[msgspec.Struct]) -> None:
+    """With its default, and in the example, which is one that can be read."""
+    example = tomllib.loads(re.findall(r"```toml\n(.*?)```", text("agents.md"), re.S)[0])
+    declared = msgspec.convert(example, Declaration)
+    for field in msgspec.structs.fields(struct):
+        if field.name in {"safety", "env", "login"}:
+            assert f"`[{field.name}]`" in text("agents.md")
+            assert getattr(declared, field.name)
+        elif struct is _SafetyFlags:
+            assert f"`{field.name}`" in text("agents.md")
+            assert getattr(declared.safety, field.name)
+        else:
+            default = "required" if field.required else f"`{json.dumps(field.default)}`"
+            assert f"| `{field.name}` | {default.replace('()', '[]')} |" in text("agents.md")
+            assert getattr(declared, field.name, "") != field.default
+
+
+def test_a_mistake_in_a_declared_agent_leads_to_its_page(
+    tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """The message names a document that is there, not a module."""
+    (tmp_path / "agents.d").mkdir()
+    (tmp_path / "agents.d" / "mine.toml").write_text('name = "mine"\nprogramm = "x"\n')
+    (tmp_path / "ralph.toml").write_text('[agent]\nname = "mine"\n')
+    (tmp_path / "prd.json").write_text('{"userStories": [{"id": 1, "title": "One"}]}')
+    done = run_ralph("run", "--dry-run", cwd=tmp_path)
+    assert done.returncode == ExitCode.BAD_INPUT
+    assert "docs/reference/agents.md" in done.stderr
+    assert (REFERENCE / "agents.md").is_file()
+
+
+@pytest.mark.parametrize("word", ScriptStep.__struct_fields__)
+def test_every_word_of_a_script_is_documented(word: str) -> None:
+    """With what it means alone, where it may stand alone; and what is inside of it."""
+    shown = row("scripted-agent.md", f"{word}: ")
+    alone = {"usage_limit": "both as they are"}.get(word) or f"`{_ALONE.get(word)}`"
+    assert shown.endswith(f"| {alone} |" if word in _ALONE else "| |")
+    inner = {
+        "status": StatusFields,
+        "usage": UsageFields,
+        "spawn": SpawnFields,
+        "usage_limit": LimitFields,
+        "if_prompt": Condition,
+    }
+    if word in inner:
+        fields = {it.encode_name for it in msgspec.structs.fields(inner[word])}
+        fields -= {"truncated", "problems"}  # how a block was read; nobody writes them
+        assert [it for it in fields if f"`{it}`" not in shown] == []
+
+
+def test_the_script_that_is_shown_can_be_played(tmp_path: Path) -> None:
+    """The example of the page is one."""
+    shown = re.findall(r"```yaml\n(.*?)```", text("scripted-agent.md"), re.S)[0]
+    (tmp_path / "night.yaml").write_text(shown)
+    assert load_script(tmp_path / "night.yaml").steps("US-001", 0)

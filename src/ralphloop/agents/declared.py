@@ -1,33 +1,7 @@
 """Agents that are nothing but a command line: one TOML file each, no code.
 
-    name = "codex"                       # the name in ralph.toml
-    program = "codex"                    # found on PATH unless agent.binary says otherwise
-    reader = "codex"                     # how its output is read
-    start = ["exec", "--json", "{safety}", "{model}", "{args}", "-"]
-    resume = ["exec", "resume", "{safety}", "{model}", "{args}", "{session}", "-"]   # optional
-    model = ["-m", "{value}"]            # what {model} becomes where a model is set
-    keys = ["OPENAI_API_KEY"]            # worth a note where they are set but not passed on
-    install = "npm install -g @openai/codex"
-    tested = ["0.166"]
-    home = ["~/.codex"]                  # what it keeps there: hidden from checks; optional
-    writes = ["~/.codex/sessions/"]      # what of it a sandbox lets it write; "/": made if missing
-    guards = ["~/.codex/config.toml"]    # what of that it must not, nor make anew; optional
-    note = "…"                           # said at the start at every level, optional
-    allow = ["--allow={server}.{tool}"]  # a tool of an MCP server, mcp__server__tool; optional
-    [safety]                             # what {safety} becomes; a level left out is refused
-    minimal = ["--yolo"]
-    moderate = []
-    strict = []
-    asking = ["--read-only"]             # instead, where it is only asked something; optional
-    boxed = ["--no-sandbox"]             # instead of moderate and strict, in a sandbox of ours
-    [env]                                # defaults for its environment
-    NO_UPDATE = "1"
-    [login]                              # optional: how to log in, and whether somebody did
-    fix = "run `codex login`"
-    ask = ["login", "status"]            # exit code 0 means yes; or, where it cannot be asked:
-    files = ["~/.codex/auth.json"]       # no key and none of these means no
-
-The prompt goes over stdin.  A file of the same name in a directory of the user comes before ours.
+`Declaration` is the file; docs/reference/agents.md says what each key means.  The prompt goes over
+stdin.  A file of the same name in a directory of the user comes before ours.
 """
 
 from __future__ import annotations
@@ -237,7 +211,7 @@ def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent 
         return DeclaredAgent(msgspec.convert(raw, Declaration))
     except (OSError, ValueError) as error:
         # TOML, encoding and validation errors are all ValueErrors with a readable message.
-        fix = "see `ralphloop.agents.declared` for the keys"
+        fix = "docs/reference/agents.md has all keys with an example"
         raise InputError(str(error), fix, place=file.name) from error
 
 

@@ -1,41 +1,7 @@
 """The script of a scripted agent: what it does at each start, as a YAML (or JSON) file.
 
-    format: claude              # how it talks: claude (stream-json, the default) or text
-    stories:                    # per story id, one list of steps per start; the last one repeats
-      US-001:
-        - - say: Looking around.
-          - write: {src/app.py: "print('hello')\\n"}
-          - status: {status: COMPLETE, tasks_completed: 1, tests_status: PASSING}
-        - - say: Nothing left to do here.
-    starts:                     # the same for every story that is not named above
-      - - hang
-
-A step is a word, or a mapping from one word to what it needs:
-
-    say: TEXT                   the agent's own words; begins a new message
-    status: {…}                 a RALPH_STATUS block at the end of the current message: status,
-                                tasks_completed, files_modified, tests_status, work_type,
-                                exit_signal, recommendation
-    print: TEXT                 exactly this to stdout        stderr: TEXT   exactly this to stderr
-    write: {PATH: TEXT}         append: {PATH: TEXT}          delete: [PATH]
-    run: ARGV                   a command, waited for; its exit code is shown, not obeyed
-    sleep: 2s                   a duration
-    usage: {input_tokens: 900, output_tokens: 100, cost_usd: 0.02}
-    deny: Bash                  a tool call that was refused
-    exit: 3                     end at once with this code, without a result
-    crash: SIGKILL              end by a signal to itself
-    hang: silent                never end; also printing (output for ever) or busy (no output, but
-                                the processor is at work)
-    spawn: ARGV                 leave a child running; or {argv: ARGV, daemon: true (forked twice,
-                                own session), clear_env: true, hold_output: true}
-    usage_limit: {resets_in: 3s, kind: five_hour}    refused until then, exit code 1
-    transient: 529              the API fails with this status, exit code 1
-    fatal: authentication_failed        also billing_error, model_not_found; exit code 1
-    if_prompt: {contains: TEXT, then: [STEP], else: [STEP]}
-
-The words `deny`, `exit`, `crash`, `hang`, `usage_limit`, `transient` and `fatal` may stand alone.
-Without `exit`, `crash` or `hang` a start ends with the last message as its result and code 0.
-Paths are inside the working directory.  Everything is checked before the first step is taken.
+`ScriptStep` has every word; docs/reference/scripted-agent.md says what they do, with an example.
+Everything is checked before the first step is taken.
 """
 
 from __future__ import annotations
