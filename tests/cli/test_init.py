@@ -22,7 +22,7 @@ from ralphloop.readers import read
 from ralphloop.stories.source import load
 from tests.conftest import RunRalph
 
-WRITTEN = ["ralph.toml", "PROMPT.md", "prd.json", ".gitignore"]
+WRITTEN = ["ralph.toml", "PROMPT.md", "prd.json", "prd.schema.json", ".gitignore"]
 PYTHON = '[project]\nname = "shop"\ndescription = "Sells {{ things }}"\n[tool.ruff]\n'
 STORIES = {"project": "given", "userStories": [{"id": "G-1", "title": "Given", "passes": False}]}
 
@@ -69,7 +69,7 @@ def test_it_says_what_to_do_next(repo: Path, run_ralph: RunRalph) -> None:
     """The last words are the way to the first run, which must not cost anything."""
     last = run_ralph("init", cwd=repo).stdout.split("Next:")[1]
     steps = [
-        "edit prd.json",
+        'ralph stories add "…"',
         "git add ralph.toml",
         "git commit",
         "ralph run --dry-run",
@@ -131,6 +131,39 @@ def test_the_sample_shows_verify_and_dependencies(repo: Path, run_ralph: RunRalp
     assert second.verify == ("grep", "-q", "Checks", "README.md")
 
 
+def test_editors_find_the_schema_beside_the_sample(repo: Path, run_ralph: RunRalph) -> None:
+    """The sample points to a tracked file: it works offline, in every clone, in every editor."""
+    run_ralph("init", cwd=repo)
+    named = json.loads((repo / "prd.json").read_text())["$schema"]
+    assert (repo / named).read_text() == run_ralph("stories", "schema", cwd=repo).stdout
+    assert "nothing to remark" in run_ralph("stories", "check", cwd=repo).stdout
+
+
+def test_no_schema_is_put_beside_stories_of_ones_own(repo: Path, run_ralph: RunRalph) -> None:
+    """A file that somebody else wrote gets nothing written into it or beside it."""
+    (repo / "prd.json").write_text(json.dumps(STORIES))
+    run_ralph("init", cwd=repo)
+    assert not (repo / "prd.schema.json").exists()
+
+
+def test_the_first_story_replaces_the_sample(repo: Path, run_ralph: RunRalph) -> None:
+    """Nobody wants the sample built; what a person changed in it is theirs and stays."""
+    run_ralph("init", cwd=repo)
+    run_ralph("stories", "add", "Greet", "-c", "`greet Ada` prints Hello", cwd=repo)
+    run_ralph("stories", "add", "Greet in French", "-c", "prints `Bonjour`", cwd=repo)
+    written = json.loads((repo / "prd.json").read_text())
+    assert [story["id"] for story in written["userStories"]] == ["US-001", "US-002"]
+    assert (written["project"], written["$schema"]) == ("shop", "./prd.schema.json")
+
+    (repo / "prd.json").unlink()
+    run_ralph("init", cwd=repo)
+    edited = (repo / "prd.json").read_text().replace("how to get started", "what this is")
+    (repo / "prd.json").write_text(edited)
+    run_ralph("stories", "add", "Greet", "-c", "`greet Ada` prints Hello", cwd=repo)
+    stories = load(repo / "prd.json").list.stories
+    assert [story.id for story in stories] == ["SAMPLE-1", "SAMPLE-2", "SAMPLE-3"]
+
+
 @pytest.mark.parametrize(
     "agent, key, capped",
     [
@@ -187,7 +220,7 @@ def test_a_second_time_changes_nothing(repo: Path, run_ralph: RunRalph) -> None:
     done = run_ralph("init", cwd=repo)
     assert done.returncode == 0
     assert contents(repo) == before
-    assert done.stdout.count("it is up to date") == 3
+    assert done.stdout.count("it is up to date") == 4
     assert "kept      prd.json: 2 stories, 0 passed" in done.stdout
     assert "git add" not in done.stdout
 

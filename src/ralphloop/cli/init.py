@@ -35,6 +35,7 @@ from ralphloop.agents.declared import declared_names
 from ralphloop.agents.environment import find_program
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
+from ralphloop.cli.story_list import SCHEMA_NAME, schema_text
 from ralphloop.config.load import DEFAULT, check_config, user_file
 from ralphloop.config.model import AgentName, Config
 from ralphloop.config.values import toml_value
@@ -284,6 +285,9 @@ def _planned(
     elif stories.there is None:
         sample, remark = render("prd.json", project=detected), " (a sample with two stories)"
         planned += [Planned(root / stories.name, sample, remark, replaceable=False)]
+    if stories.is_sample or (root / SCHEMA_NAME).exists():
+        remark = f" (editors complete and check {stories.name} with it)"
+        planned += [Planned(root / SCHEMA_NAME, schema_text().encode(), remark)]
     ignored = ignoring(_read(root / _GITIGNORE))
     return [*planned, Planned(root / _GITIGNORE, ignored, grows=True)]
 
@@ -426,7 +430,7 @@ def _next_steps(root: Path, stories: Stories, agent: str, written: list[str]) ->
     if agent in _PLACEHOLDERS and CONFIG_NAME in written:
         steps.append(f"name your program in {CONFIG_NAME}: agent.command")
     if stories.is_sample:
-        steps.append(f"edit {stories.name}: the stories in it are a sample")
+        steps.append(f'ralph stories add "…"  replaces the sample; or edit {stories.name}')
     try:
         Repository.open(root)
     except RepositoryError:

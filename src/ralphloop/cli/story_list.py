@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from importlib.resources import files
 from pathlib import Path
 
 import click
+import msgspec
 
 from ralphloop.cli import output
 from ralphloop.config.load import check_config
@@ -27,6 +29,7 @@ from ralphloop.stories.shapes import Listing, Problems
 from ralphloop.stories.source import load, read, story_text
 from ralphloop.text.plain import counted
 
+SCHEMA_NAME = "prd.schema.json"
 _MOST_BYTES = 50_000_000
 
 
@@ -65,14 +68,17 @@ def add(
     depends_on: tuple[str, ...],
     after: str | None,
 ) -> None:
-    """Add a story.
+    """Add a story; the first one replaces the sample of `ralph init`.
 
     \b
     ralph stories add "Greet in French" -c "`greet --lang fr` prints Bonjour"
     """
     made: list[str] = []
+    sample = _sample()
 
     def arranged(now: list[int | Entry], listing: Listing) -> list[int | Entry]:
+        if all(raw in sample for raw in listing.entries):  # nobody's stories, to the letter
+            now, listing = [], msgspec.structs.replace(listing, entries=[])
         story = name or _next_id(listing)
         fields = {
             "id": story,
@@ -187,8 +193,19 @@ def check(as_json: bool) -> int:
 @stories.command()
 def schema() -> None:
     """Print the JSON Schema of prd.json, for editors that complete and check."""
-    text = files("ralphloop.stories").joinpath("data/prd.schema.json").read_text(encoding="utf-8")
-    output.emit_lines([text.rstrip()])
+    output.emit_lines([schema_text().rstrip()])
+
+
+def schema_text() -> str:
+    """The JSON Schema of a story file."""
+    return files("ralphloop.stories").joinpath(f"data/{SCHEMA_NAME}").read_text(encoding="utf-8")
+
+
+def _sample() -> list[object]:
+    """The stories that `ralph init` writes."""
+    template = files("ralphloop.prompts").joinpath("templates/prd.json.j2")
+    text = re.sub(r"\{\{.*?\}\}", '""', template.read_text(encoding="utf-8"))
+    return list(json.loads(text)["userStories"])
 
 
 def _listing(path: Path) -> Listing:

@@ -384,6 +384,9 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
         report.warnings.append(
             "no checks are configured: stories can only be `claimed` (set checks.commands)"
         )
+    stories = runner.setup.stories
+    if stories and any(it.id == "SAMPLE-1" and not it.passes for it in stories.list.stories):
+        report.warnings.append("these stories are the sample of `ralph init`, not yours")
     baseline = yield from runner.with_our_test(baseline)
     snapshot = runner.measure.tree()
     # What cannot be measured is said once.
