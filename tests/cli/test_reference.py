@@ -166,7 +166,7 @@ def test_every_word_of_a_script_is_documented(word: str) -> None:
     shown = row("scripted-agent.md", f"{word}: ")
     alone = {"usage_limit": "both as they are"}.get(word) or f"`{_ALONE.get(word)}`"
     assert shown.endswith(f"| {alone} |" if word in _ALONE else "| |")
-    inner = {
+    inner: dict[str, type[msgspec.Struct]] = {
         "status": StatusFields,
         "usage": UsageFields,
         "spawn": SpawnFields,

@@ -381,9 +381,8 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
     baseline = yield from runner.run_checks(commands)
     report.said += [f"check {it.name}: {it.status} in {it.duration_s:.1f} s" for it in baseline]
     if not commands:
-        report.warnings.append(
-            "no checks are configured: stories can only be `claimed` (set checks.commands)"
-        )
+        words = "no checks are configured: stories can only be `claimed` (set checks.commands)"
+        report.warnings.append(words)
     stories = runner.setup.stories
     if stories and any(it.id == "SAMPLE-1" and not it.passes for it in stories.list.stories):
         report.warnings.append("these stories are the sample of `ralph init`, not yours")
@@ -393,9 +392,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
     (report.said if runner.setup.repo else report.warnings).extend(snapshot.notes)
     runner.session.frozen = Frozen(
         checks=commands,
-        baseline=tuple(
-            msgspec.structs.replace(result, output_tail="", report=None) for result in baseline
-        ),
+        baseline=tuple(msgspec.structs.replace(it, output_tail="", report=None) for it in baseline),
         dirty=dirty,
         start_head=snapshot.head or "",
         start_tree=snapshot.tree,
