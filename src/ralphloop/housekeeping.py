@@ -63,8 +63,8 @@ def tidy(
     """Remove what is beyond the bounds; `dry_run` only says what that would be."""
     found = _survey(project)
     # Runs that go on or can be continued.
-    holder, unfinished = live_holder(project.directory, time.time()), journal.latest_unfinished()
-    protected = {holder.run if holder else None, unfinished.id if unfinished else None}
+    holder = live_holder(project.directory, time.time())
+    protected = {holder.run if holder else None, *(run.id for run in journal.unfinished_runs())}
     going = to_remove(found, protected, keep_runs=keep_runs, max_bytes=max_bytes)
     problems = [] if dry_run else [words for each in going for words in _remove(each)]
     kept = tuple(each for each in found if each not in going)

@@ -14,6 +14,7 @@ from ralphloop.errors import RepositoryError
 
 RALPH_DIR = ".ralph"
 CONFIG_NAME = "ralph.toml"
+ERRANDS = f"{RALPH_DIR}/do/"  # where stories given on the command line lie, each a file of its own
 _MARKS = (RALPH_DIR, CONFIG_NAME, ".git")
 
 

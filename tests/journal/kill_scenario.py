@@ -40,14 +40,14 @@ def main(root: Path) -> None:
     directory = root / ".ralph"
     with RunLock.acquire(directory, run="r", now=NOW), Journal.open(directory / "journal.db") as j:
         clean_leftovers(root, now=NOW)
-        if finished_work(j) < WORK or j.latest_unfinished():
+        if finished_work(j) < WORK or j.unfinished_runs():
             supervise(j, root)
         publish_session(j, root)
 
 
 def supervise(journal: Journal, root: Path) -> None:
     """One run from wherever it stands to its end."""
-    run = journal.latest_unfinished()
+    run = next(iter(journal.unfinished_runs()), None)
     if run is None:
         journal.begin_run(RunRecord(id="r", started_at=NOW, pid=os.getpid()))
     else:

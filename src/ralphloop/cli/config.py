@@ -35,7 +35,7 @@ from ralphloop.journal.seal import Belief, insist
 from ralphloop.loop.prepare import Options, Setup, prepare
 from ralphloop.night.look import look, story_file
 from ralphloop.proc.process_table import find_process, mark_on
-from ralphloop.project import Project, find_project
+from ralphloop.project import Project, find_project, relative
 from ralphloop.room import claim, refuse_links
 from ralphloop.stories.names import label
 from ralphloop.stories.source import load
@@ -214,6 +214,13 @@ def trusted_setup(options: Options) -> Setup:
         else:
             insist(belief, setup.project.journal)
     return setup
+
+
+def agree_to_typed(project: Project, path: Path) -> None:
+    """Who types a command wants it run; an agent that does so says yes to nothing."""
+    if not _marked():
+        mine = [one for one in _grants(project, path) if one.origin == relative(path, project.root)]
+        agree(project.root, os.environ, mine)
 
 
 def _accept_journal(project: Project, *, show: bool, yes: bool) -> int:

@@ -52,6 +52,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Run": {
         "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
+        "do": Entry("ralphloop.cli.do:do", "Have one thing done that you say in a line"),
         "stop": Entry("ralphloop.cli.steering:stop", "End the run gently"),
         "pause": Entry("ralphloop.cli.steering:pause", "Let the run pause after this iteration"),
         "resume": Entry("ralphloop.cli.steering:resume", "Let a paused run go on"),
@@ -114,6 +115,7 @@ _EXAMPLES = """\
 Examples:
   ralph init                           find the stack and the checks, write ralph.toml
   ralph run --max-cost 20 --until 7:00 work through the stories for one night
+  ralph do "accept tabs" --verify "pytest -q tests/test_tabs.py"
   ralph answer US-3 "Use the v2 API"   tell a story what it waits for
   ralph review                         walk through what passed, accept or send back
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 import msgspec
@@ -41,6 +41,35 @@ _SETTINGS = {
 }
 
 
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_COMMON = (
+    click.option("--max-iterations", type=COUNT, help="At most so many; 0: no limit."),
+    click.option("--max-cost", type=MONEY, help="Dollars; 0: no limit."),
+    click.option("--max-tokens", type=COUNT, help="Without cache reads; 0: no limit."),
+    click.option("--max-time", type=DURATION, help="Wall clock, e.g. 8h; 0: no limit."),
+    click.option("--until", metavar="HH:MM", help="End the run at that time of day, e.g. 07:00."),
+    click.option(
+        "--agent", help="Which agent: claude, codex, gemini, opencode, command, scripted."
+    ),
+    click.option("--model", help="Which model the agent should use."),
+    click.option("--allow-dirty", is_flag=True, help="Start with uncommitted changes."),
+    click.option("--allow-red", is_flag=True, help="Start although a check fails already."),
+    click.option("--no-wait", is_flag=True, help="End instead of waiting for a limit to reset."),
+    click.option("--trust", "trusted", is_flag=True, help="A yes to what ralph.toml may run here."),
+    click.option("--trust-pin", metavar="HASH", help="The same for exactly these: --trust=HASH."),
+    click.option("-v", "--verbose", count=True, help="Also show every step of the agent."),
+    click.option("-q", "--quiet", is_flag=True, help="Only results."),
+    json_option("One event a line."),
+)
+
+
+def common_options(command: _Command) -> _Command:
+    """What every command that runs an agent over stories can be told."""
+    for option in reversed(_COMMON):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("specs_dir", required=False, type=click.Path(path_type=Path))
 @click.option("--prd", type=click.Path(path_type=Path), help="The story file.")
@@ -50,11 +79,6 @@ _SETTINGS = {
 @click.option("--continue", "resume", is_flag=True, help="Go on with the unfinished session.")
 @click.option("--detach", is_flag=True, help="Run in the background; log in .ralph/ralph.log.")
 @click.option("--monitor", is_flag=True, help="In tmux: the loop left, the monitor right.")
-@click.option("--max-iterations", type=COUNT, help="At most so many; 0: no limit.")
-@click.option("--max-cost", type=MONEY, help="Dollars; 0: no limit.")
-@click.option("--max-tokens", type=COUNT, help="Without cache reads; 0: no limit.")
-@click.option("--max-time", type=DURATION, help="Wall clock, e.g. 8h; 0: no limit.")
-@click.option("--until", metavar="HH:MM", help="End the run at that time of day, e.g. 07:00.")
 @click.option("--calls", type=COUNT, help="Starts an hour; 0: no limit.")
 @click.option("--story", "only", metavar="ID", help="Work on this story only.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and the first prompt; run nothing.")
@@ -62,16 +86,7 @@ _SETTINGS = {
     "--reset-circuit", "--cb-reset", "reset_circuit", is_flag=True, help="Close the circuit first."
 )
 @click.option("--cb-status", is_flag=True, help="Print the circuit's state and exit.")
-@click.option("--agent", help="Which agent: claude, codex, gemini, opencode, command, scripted.")
-@click.option("--model", help="Which model the agent should use.")
-@click.option("--allow-dirty", is_flag=True, help="Start although there are uncommitted changes.")
-@click.option("--allow-red", is_flag=True, help="Start although a check fails already.")
-@click.option("--no-wait", is_flag=True, help="End instead of waiting for a limit to reset.")
-@click.option("--trust", "trusted", is_flag=True, help="A yes to what ralph.toml may run here.")
-@click.option("--trust-pin", metavar="HASH", help="The same for exactly these lines: --trust=HASH.")
-@click.option("-v", "--verbose", count=True, help="Also show every step of the agent.")
-@click.option("-q", "--quiet", is_flag=True, help="Only results.")
-@json_option("One event a line.")
+@common_options
 def run(
     cb_status: bool,
     dry_run: bool,
@@ -86,8 +101,6 @@ def run(
 
     Stories come from SPECS_DIR (prd.json, then tasks.yaml), --prd, or stories.prd in ralph.toml.
     """
-    if quiet and verbose:
-        raise UsageError("-q and -v ask for the opposite", "ralph run -v")
     if cb_status:
         from ralphloop.cli.steering import show_circuit
 
@@ -113,19 +126,25 @@ def run(
     if dry_run:
         show_plan(prepare(options), as_json=as_json)
         return ExitCode.COMPLETE
+    return run_here(options, verbose=verbose, quiet=quiet, as_json=as_json)
+
+
+def run_here(options: Options, *, verbose: int, quiet: bool, as_json: bool) -> int:
+    """Run in the foreground, after a person's yes."""
     import asyncio
 
     from ralphloop.cli.config import trusted_setup
 
+    if quiet and verbose:
+        raise UsageError("-q and -v ask for the opposite", "Leave one of them out.")
     setup = trusted_setup(options)
-
     verbosity = -1 if quiet else verbose
     return asyncio.run(_foreground(setup, verbosity=verbosity, as_json=as_json))
 
 
 def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") -> Options:
     """What was asked for; a session asks with fewer of these words."""
-    if wanted["prompt"] and (wanted["prd"] or wanted["specs_dir"] or wanted["only"]):
+    if wanted.get("prompt") and any(map(wanted.get, ("prd", "specs_dir", "only"))):
         raise UsageError("--prompt runs without stories", "Leave out --prd, --story and SPECS_DIR.")
     named = {setting: wanted.get(option) for option, setting in _SETTINGS.items()}
     given = {name: value for name, value in wanted.items() if name in Options.__struct_fields__}
@@ -279,4 +298,6 @@ def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
     for report in reports[:1]:
         output.note(f"report: {report}")
     if ending := ending_of(ended.told.decision, "; ".join(ended.told.reasons)):
-        output.note(f"next: {ending.next_step}")
+        given_up = setup.is_errand and ended.told.decision is ExitDecision.NO_RUNNABLE_STORY
+        step = "See why in the report; say it another way: ralph do …"
+        output.note(f"next: {step if given_up else ending.next_step}")

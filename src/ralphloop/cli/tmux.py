@@ -23,9 +23,9 @@ from ralphloop.cli import output
 from ralphloop.cli.config import trusted_setup
 from ralphloop.errors import ExitCode, UsageError
 from ralphloop.journal.lock import live_holder
-from ralphloop.loop.open import make_directory
 from ralphloop.loop.prepare import Options
 from ralphloop.proc.run import ourselves, run_command, run_in_front, spawn
+from ralphloop.repo.private_git import make_directory
 from ralphloop.room import own_opener, read_regular
 
 _MONITOR = (*ourselves(), "monitor")

@@ -27,11 +27,12 @@ from ralphloop.journal.queries import SESSION_HOURS
 from ralphloop.journal.records import RunRecord, RunStatus
 from ralphloop.loop.confine import confine
 from ralphloop.loop.loop import not_again
-from ralphloop.loop.open import make_directory, open_runner, run_to_hold
+from ralphloop.loop.open import open_runner, run_to_hold
 from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.prompts import CHARS_PER_TOKEN, Prompt
+from ralphloop.repo.private_git import make_directory
 from ralphloop.text.durations import format_duration, is_expired
 
 MANY_STORIES = 10

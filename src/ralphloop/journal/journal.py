@@ -29,7 +29,7 @@ from ralphloop.core.run_state import RunState
 from ralphloop.core.totals import Spent
 from ralphloop.errors import JournalError
 from ralphloop.journal.database import Database, open_for_writing
-from ralphloop.journal.queries import ASKINGS_KEY, CIRCUIT_KEY, SWAP_KEY, Queries
+from ralphloop.journal.queries import ASKINGS_KEY, CIRCUIT_KEY, IS_ERRAND, SWAP_KEY, Queries
 from ralphloop.journal.records import (
     FinishedIteration,
     IterationRecord,
@@ -41,6 +41,7 @@ from ralphloop.journal.records import (
     texts,
 )
 from ralphloop.journal.seal import Belief, insist
+from ralphloop.project import ERRANDS
 from ralphloop.text.durations import iso
 
 _LARGEST_EVENT_BYTES = 64 * 1024
@@ -93,10 +94,15 @@ class Journal(Queries):
     # --- runs --------------------------------------------------------------------------------
 
     def begin_run(self, new: RunRecord) -> None:
-        """Begin a run; older unfinished ones are superseded, their story states taken over."""
+        """Begin a run; older unfinished ones are superseded, their story states taken over.
+
+        An errand is no reason to give up a night, nor the other way round.
+        """
+        alike = f"{IS_ERRAND} = {new.prd_path.startswith(ERRANDS):d}"
+        older = f"status IN ('running', 'stopped') AND {alike}"
         with self._db.write("begin_run") as db:
-            _void_requests(db, new.started_at, "status IN ('running', 'stopped')")
-            db.run("UPDATE runs SET status = 'superseded' WHERE status IN ('running', 'stopped')")
+            _void_requests(db, new.started_at, older)
+            db.run(f"UPDATE runs SET status = 'superseded' WHERE {older}")  # noqa: S608
             columns = msgspec.structs.asdict(new) | {"config": json_text(new.config)}
             columns |= {"last_activity": new.started_at}
             del columns["totals"]

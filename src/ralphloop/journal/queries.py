@@ -37,12 +37,14 @@ from ralphloop.journal.records import (
     Wait,
     Wish,
 )
+from ralphloop.project import ERRANDS
 from ralphloop.text.durations import is_expired
 
 SESSION_HOURS = 24.0
 ASKINGS_KEY = "askings"
 SWAP_KEY = "experiment"  # the files that are exchanged right now
 CIRCUIT_KEY = "circuit"
+IS_ERRAND = f"(prd_path LIKE '{ERRANDS}%')"
 _R = TypeVar("_R", bound=msgspec.Struct)
 _EFFECTS = msgspec.json.Decoder(tuple[AnyEffect, ...])
 
@@ -97,18 +99,25 @@ class Queries:
         return self._one(RunRecord, "SELECT * FROM runs WHERE id = ?", run)
 
     def latest_run(self) -> RunRecord | None:
-        """The newest run, whatever became of it."""
-        return self._one(RunRecord, "SELECT * FROM runs ORDER BY seq DESC LIMIT 1")
-
-    def latest_unfinished(self) -> RunRecord | None:
-        """The newest run that was neither completed nor replaced."""
-        where = "status IN ('running', 'stopped')"
-        sql = f"SELECT * FROM runs WHERE {where} ORDER BY seq DESC LIMIT 1"  # noqa: S608
+        """The newest run, whatever became of it; an errand only where nothing else has run."""
+        sql = f"SELECT * FROM runs ORDER BY {IS_ERRAND}, seq DESC LIMIT 1"  # noqa: S608
         return self._one(RunRecord, sql)
 
-    def resume_candidate(self, now: float) -> ResumeCandidate | None:
+    def errand(self, story: str) -> RunRecord | None:
+        """The newest run of a story that was given on the command line."""
+        sql = "SELECT * FROM runs WHERE prd_path = ? ORDER BY seq DESC LIMIT 1"
+        return self._one(RunRecord, sql, f"{ERRANDS}{story}.json")
+
+    def unfinished_runs(self, *, errand: bool | None = None) -> list[RunRecord]:
+        """Runs that were neither completed nor replaced, newest first; all, or one kind of them."""
+        kind = "" if errand is None else f"AND {IS_ERRAND} = {errand:d}"
+        where = f"status IN ('running', 'stopped') {kind}"
+        sql = f"SELECT * FROM runs WHERE {where} ORDER BY seq DESC"  # noqa: S608
+        return self._all(RunRecord, sql)
+
+    def resume_candidate(self, now: float, *, errand: bool | None = None) -> ResumeCandidate | None:
         """What `--continue` finds; a wait that is still to end keeps a run from expiring."""
-        run = self.latest_unfinished()
+        run = next(iter(self.unfinished_runs(errand=errand)), None)
         if run is None:
             return None
         wait = self.open_wait(run.id)

@@ -83,7 +83,7 @@ class Between(msgspec.Struct, kw_only=True):
 
 def ask_between_runs(project: Project, kind: str, wish: Wish) -> str:
     """Do what was asked of the last run, and say so."""
-    with _held(project) as between:
+    with _held(project, wish.story) as between:
         try:
             answer = wished(between, kind, wish)
         except Refused as error:
@@ -98,14 +98,14 @@ def ask_between_runs(project: Project, kind: str, wish: Wish) -> str:
 
 def accept(project: Project, story: str) -> None:
     """A person looked at a passed story and takes it."""
-    with _held(project) as between:
+    with _held(project, story) as between:
         _passed(between, story)
         between.intervene(Accepted(story=story))
 
 
 def send_back(project: Project, story: str, why: str) -> str:
     """Take a passed story's commits out, open it again with these words; says what was done."""
-    with _held(project) as between:
+    with _held(project, story) as between:
         stories, one = _passed(between, story)
         if later := [s.id for s in stories.stories if s.passes and story in s.depends_on]:
             words = f"{', '.join(later[:3])} depends on {story} and has passed"
@@ -168,7 +168,7 @@ def _restore(journal: Journal, project: Project) -> None:
 
 
 @contextmanager
-def _held(project: Project) -> Iterator[Between]:
+def _held(project: Project, story: str) -> Iterator[Between]:
     if not project.journal.exists():
         raise UsageError("nothing has run here yet", _NO_RUN)
     claim(project.directory)
@@ -178,7 +178,7 @@ def _held(project: Project) -> Iterator[Between]:
         RunLock.acquire(project.directory, run=run, now=now),
         Journal.open(project.journal, check=False) as journal,
     ):
-        record = journal.latest_run()
+        record = journal.errand(story) or journal.latest_run()
         if record is None:
             raise UsageError("nothing has run here yet", _NO_RUN)
         _restore(journal, project)

@@ -62,12 +62,10 @@ from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Checker, Runner, Sink, measure_of, nobody, restored
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.steps import Steps, StopSignal, beside
-from ralphloop.repo import private_git
 from ralphloop.repo.checks import cannot_start, check_of, last_lines, why_red
-from ralphloop.repo.git import Git
 from ralphloop.repo.named import CANARY, sweep
 from ralphloop.repo.preflight import disk_space, inspect
-from ralphloop.room import cannot_write, claim
+from ralphloop.repo.private_git import make_directory
 from ralphloop.text.durations import format_duration, next_clock
 from ralphloop.text.plain import counted, on_screen
 
@@ -125,32 +123,11 @@ async def _attend(runner: Runner) -> None:
             handle_requests(runner)
 
 
-def make_directory(directory: Path) -> None:
-    """Our own directory, ignored by git even where nobody said so."""
-    name = directory.name
-    # Declared agents and the line that keeps git out may be committed: nothing of ours is there.
-    but = (f":(exclude){name}/agents/", f":(exclude){name}/.gitignore")
-    tracked = Git(directory.parent).attempt("ls-files", "-z", "--", name, *but)
-    if tracked.returncode == 0 and tracked.stdout:
-        # What a clone brings along is not what a run of ours wrote.
-        first = os.fsdecode(tracked.stdout.split(b"\0")[0])
-        raise RepositoryError(
-            f"git tracks {first}, but {name} is for this machine alone",
-            f"Take it out of git and away: git rm -r -q --cached {name}"
-            f" && mv {name} {name}.old, then commit.",
-        )
-    claim(directory)
-    try:
-        private_git.prepare(directory / "objects")
-    except OSError as error:
-        raise cannot_write(directory, error) from None
-
-
 def run_to_hold(setup: Setup, now: float) -> str:
     """The id this process answers to: the run it will continue, or a new one."""
     if setup.options.resume:
         with JournalReader.open(setup.project.journal) as journal:
-            candidate = journal.resume_candidate(now)
+            candidate = journal.resume_candidate(now, errand=setup.is_errand)
         if candidate is not None and not candidate.expired:
             return candidate.run.id
     return new_run_id(now)
@@ -170,9 +147,9 @@ def open_runner(
     measure, now = measure_of(setup), time.time()
     if done := restored(journal, setup.repo, measure, setup.project.directory):
         tell(f"Recovered: {done}.")
-    candidate = journal.resume_candidate(now)
+    candidate = journal.resume_candidate(now, errand=setup.is_errand)
 
-    def made(session: Session) -> Runner:
+    def made(session: Session, setup: Setup = setup) -> Runner:
         return Runner(
             setup=setup,
             session=session,
@@ -184,10 +161,14 @@ def open_runner(
         )
 
     old = made(load_session(journal, candidate.run.id)) if candidate else None
-    if old is not None:
+    beside = (
+        made(load_session(journal, run.id), setup.for_stories_of(run.prd_path))
+        for run in journal.unfinished_runs(errand=not setup.is_errand)
+    )
+    for cut_off in (*([old] if old else ()), *beside):
         from ralphloop.loop.recovery import recover
 
-        for done in (yield from recover(old)):
+        for done in (yield from recover(cut_off)):
             tell(f"Recovered: {done}.")
     goes_on = stop.requested or (setup.options.resume and candidate and not candidate.expired)
     if old is not None and candidate is not None and goes_on:
@@ -250,7 +231,7 @@ def _has_something_to_do(runner: Runner) -> bool:
 def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> Steps[Runner]:
     """A new session; story states are taken over, blocked stories are tried again."""
     setup, session, journal = runner.setup, runner.session, runner.journal
-    latest = journal.latest_run()
+    latest = None if setup.is_errand else journal.latest_run()
     newest = journal.latest_iterations(latest.id, 1) if latest else ()
     # What is dirty in the tree the last iteration of the last run ended in, we left.
     ours = frozenset(record.end_tree for record in newest if record.end_tree)
@@ -290,7 +271,7 @@ def _put_progress_away(
 ) -> None:
     """A new branch, or a list of other stories, is another feature: it begins its own progress."""
     stories, project = runner.story_list(), runner.setup.project
-    if stories is None:
+    if stories is None or runner.setup.is_errand:
         return
     wanted = stories.branch_name
     is_new = bool(wanted and latest and latest.branch and wanted != latest.branch)
@@ -380,7 +361,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
     _insist_on_commands(runner)
     baseline = yield from runner.run_checks(commands)
     report.said += [f"check {it.name}: {it.status} in {it.duration_s:.1f} s" for it in baseline]
-    if not commands:
+    if not commands and not runner.setup.is_errand:
         words = "no checks are configured: stories can only be `claimed` (set checks.commands)"
         report.warnings.append(words)
     stories = runner.setup.stories
@@ -423,7 +404,7 @@ def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -
         own=setup.own,
         commits=setup.config.git.commit is CommitPolicy.STORY,
         allow_dirty=setup.options.allow_dirty or is_ours,
-        story_files=[setup.source_name] if setup.source_name else (),
+        story_files=[setup.source_name] if setup.source_name and not setup.is_errand else (),
     )
     report.heed(findings, RepositoryError)
     return () if is_ours else repo.dirty_paths(setup.own)

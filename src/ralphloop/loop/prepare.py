@@ -6,6 +6,7 @@ Nothing here writes.  What is wrong is said with its place and its fix, and ends
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +19,17 @@ from ralphloop.core.planning import rungs_in_order
 from ralphloop.core.policy import Mode, Policy
 from ralphloop.core.story import Story
 from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError
+from ralphloop.journal.queries import JournalReader
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.proc.sandbox import BOXED, Box
-from ralphloop.project import Project, agent_directories, find_project, relative, tree_top
+from ralphloop.project import (
+    ERRANDS,
+    Project,
+    agent_directories,
+    find_project,
+    relative,
+    tree_top,
+)
 from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import read_regular
@@ -120,6 +129,19 @@ class Setup(Value, kw_only=True):
         """The story file, from the project's root."""
         return relative(self.stories.path, self.project.root) if self.stories else ""
 
+    @property
+    def is_errand(self) -> bool:
+        """One story of the command line, which leaves the project's own list alone."""
+        return self.source_name.startswith(ERRANDS)
+
+    def for_stories_of(self, source: str) -> Setup:
+        """The same for the stories of another file."""
+        stories = load(self.project.root / source) if source else None
+        made = assemble(self.options, self.project, self.config, stories, self.repo)
+        return msgspec.structs.replace(
+            self, stories=stories, within=made.within, specs_dir=made.specs_dir, own=made.own
+        )
+
 
 def prepare(options: Options) -> Setup:
     """Find and check everything, or raise with the place and the way out."""
@@ -186,6 +208,11 @@ def spec_of(story: Story, setup: Setup) -> Path | None:
 def _stories(options: Options, project: Project, config: Config) -> StoryFile:
     if options.prd is not None:
         return load(options.prd)
+    if options.resume and options.specs_dir is None:
+        with JournalReader.open(project.journal) as journal:
+            candidate = journal.resume_candidate(time.time())
+        if candidate and candidate.run.prd_path.startswith(ERRANDS) and not candidate.expired:
+            return load(project.root / candidate.run.prd_path)
     configured = project.root / config.stories.prd
     if options.specs_dir is None and configured.exists():
         return load(configured)

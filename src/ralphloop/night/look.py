@@ -49,9 +49,8 @@ def look(project: Project, *, now: float) -> Night:
     """Look at a project; raises only where the journal itself cannot be read."""
     holder = live_holder(project.directory, now)
     with JournalReader.open(project.journal) as journal, journal.snapshot():
-        latest = journal.latest_run()
-        begun = holder is None or (latest is not None and latest.id == holder.run)
-        return look_at(project, journal, latest if begun else None, now=now, holder=holder)
+        run = journal.find_run(holder.run) if holder else journal.latest_run()
+        return look_at(project, journal, run, now=now, holder=holder)
 
 
 def look_at(

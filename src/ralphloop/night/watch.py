@@ -221,9 +221,8 @@ class Watch:
 
     def _look(self, journal: JournalReader, now: float, *, written: bool, outside: bool) -> Watched:
         holder, before = self._holder(now), self._night
-        run = journal.find_run(self._wanted) if self._wanted else journal.latest_run()
-        if run is not None and holder is not None and holder.run != run.id:
-            run = None  # another one is about to begin
+        wanted = self._wanted or (holder.run if holder else None)  # it may only be about to begin
+        run = journal.find_run(wanted) if wanted else journal.latest_run()
         is_new_run = run is not None and run.id != self._run
         fresh = self._events(journal, run) if run and (written or is_new_run) else []
         only_steps = bool(fresh) and all(isinstance(event.what, AgentStep) for event in fresh)

@@ -31,9 +31,11 @@ import msgspec
 
 from ralphloop.atomic import is_alive
 from ralphloop.core.model import Value
+from ralphloop.errors import RepositoryError
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, nul_ended, parse_status
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.work_tree import Repository
+from ralphloop.room import cannot_write, claim
 
 MAX_TEXT = 1024 * 1024
 MAX_TEXTS = 32 * 1024 * 1024
@@ -338,3 +340,24 @@ def stored_files(store: Path) -> tuple[list[Path], list[Path]]:
 
 def _lines(names: Iterable[str]) -> bytes:
     return b"".join(name.encode() + b"\n" for name in names)
+
+
+def make_directory(directory: Path) -> None:
+    """Our own directory, ignored by git even where nobody said so."""
+    name = directory.name
+    # Declared agents and the line that keeps git out may be committed: nothing of ours is there.
+    but = (f":(exclude){name}/agents/", f":(exclude){name}/.gitignore")
+    tracked = Git(directory.parent).attempt("ls-files", "-z", "--", name, *but)
+    if tracked.returncode == 0 and tracked.stdout:
+        # What a clone brings along is not what a run of ours wrote.
+        first = os.fsdecode(tracked.stdout.split(b"\0")[0])
+        raise RepositoryError(
+            f"git tracks {first}, but {name} is for this machine alone",
+            f"Take it out of git and away: git rm -r -q --cached {name}"
+            f" && mv {name} {name}.old, then commit.",
+        )
+    claim(directory)
+    try:
+        prepare(directory / "objects")
+    except OSError as error:
+        raise cannot_write(directory, error) from None
