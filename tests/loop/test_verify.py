@@ -53,6 +53,7 @@ def test_a_verify_that_was_green_before_proves_nothing_by_itself(tmp_path: Path)
     assert box.starts == 2
     assert "nothing changed since the story began" in done.out
     assert grades(box) == ["checked"]
+    assert "verify command was green before, too" in done.out
 
 
 def test_without_a_verify_the_agent_is_told_what_does_not_count(tmp_path: Path) -> None:
