@@ -366,3 +366,15 @@ def test_project_memory_and_skills_are_loaded(server: ModelServer, world: World)
     assert_done(made, made.ralph("run"))
     assert server.requests[0].mentions("Never use tabs in this house.")
     assert "testing-learned" in server.requests[0].skills
+
+
+def test_a_line_is_done_by_a_real_agent(server: ModelServer, world: World) -> None:
+    """`ralph do`: the verify was red and is green, one commit, and the story list is as before."""
+    made = project(world, server, stories=[story(1, "One")])
+    before = (made.root / "prd.json").read_bytes()
+    server.play(use(*feature("tabs", 4)), say(claim("Tabs are accepted.", exit_signal=True)))
+    run = made.ralph("do", "accept tabs", "--verify", "python3 -m unittest -q test_tabs")
+    assert run.returncode == 0, run.stderr
+    assert [one.partition(": ")[2] for one in made.subjects[1:]] == ["accept tabs"]
+    assert "passed (verified)" in run.stdout
+    assert (made.root / "prd.json").read_bytes() == before
