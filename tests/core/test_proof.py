@@ -89,7 +89,7 @@ PROOFS = {
     "fails without it": ("n!", {}, Trial(proven=("n",))),
     "passes without it": ("n", {}, Trial(vacuous=("n",))),
     "cannot be collected": ("n?", {}, Trial(unloadable=("n",))),
-    "is not there": ("", {}, Trial(unloadable=("n",))),
+    "was not run": ("", {}, Trial(unseen=("n",))),
     "only imports": ("n!", {"n": "ImportError: cannot import name 'x'"}, Trial(unloadable=("n",))),
     "is skipped there": ("n~", {}, Trial(skipping=("n",))),
     "has no such method": (

@@ -202,7 +202,6 @@ replace(tests, "import calc\\n", "import calc\\ncalc.double = lambda x: 2 * x\\n
 def assert_clean(box: Sandbox) -> None:
     """Nothing of an experiment is left anywhere."""
     assert box.git("status", "--porcelain") == ""
-    assert not list(box.root.rglob("*ralph*.py"))
     assert not (box.root / ".ralph/experiment").exists()
     assert box.leftovers() == []
 
@@ -247,6 +246,26 @@ def test_a_flipped_expectation_is_shown_with_its_name(tmp_path: Path) -> None:
     assert "test_doubles" in verdict(box).look_at[0]
     report = box.ralph("report", "--json").out
     assert "test_doubles" in json.dumps(json.loads(report)["groups"])
+
+
+@pytest.mark.parametrize("luck", ["1011", "1000"], ids=["without the code", "with it"])
+def test_a_test_that_fails_at_random_proves_nothing(tmp_path: Path, luck: str) -> None:
+    """What fails without the code must fail there twice, and pass with it twice; else it is said."""
+    lucky = (
+        "import pathlib, unittest\n"
+        "class L(unittest.TestCase):\n"
+        "    def test_lucky(self):\n"
+        f"        runs = pathlib.Path({str(tmp_path / 'runs')!r})\n"
+        "        before = runs.read_text() if runs.exists() else ''\n"
+        "        runs.write_text(before + '.')\n"
+        f"        self.assertEqual({luck!r}[min(len(before), {len(luck) - 1})], '1')\n"
+    )
+    box = project(tmp_path, f"add(calc, HALVE); write('tests/test_lucky.py', {lucky!r})\n")
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    assert (box.starts, verdict(box).grade) == (1, "checked"), verdict(box)
+    assert "flaky: tests/test_lucky.py::L::test_lucky" in verdict(box).remarks
+    assert_clean(box)
 
 
 def test_experiments_can_be_switched_off(tmp_path: Path) -> None:

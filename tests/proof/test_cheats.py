@@ -42,7 +42,7 @@ def test_a_cheat_is_never_verified_and_never_without_a_remark(tmp_path: Path, ca
     else:
         assert (last.passed, last.grade) == (True, Grade.NEEDS_REVIEW), last
         assert last.reasons
-    assert not list(box.root.rglob("*ralph*.py")), "our own failing test"
+    assert box.git("ls-files", "--others", "--exclude-standard") == "", "our own failing test"
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda case: case.name)

@@ -130,7 +130,8 @@ def _graded(proof: Proof, green: list[str]) -> StoryVerdict:
         return _yes(proof, Grade.VERIFIED, f"was red, is green: {some(proof.turned_green, 3)}")
     if trial.proven:
         return _yes(proof, Grade.VERIFIED, f"red without it: {some(trial.proven, 3)}")
-    why = trial.remarks[:1] if trial.vacuous or trial.unloadable or trial.skipping else ()
+    new = trial.vacuous or trial.unloadable or trial.skipping or trial.unseen
+    why = trial.remarks[:1] if new else ()
     if proof.verify is not None and proof.verify_was is CheckStatus.PASSED:
         why = (*why, "its own verify command was green before, too: that proves nothing")
     return _yes(proof, Grade.CHECKED, f"{', '.join(green)} green", *why)

@@ -87,7 +87,7 @@ _FATES = {  # in the order they are told
     Fate.REMOVED: "removed, and as they were they fail on the new code",
     Fate.SKIPPED: "skipped, and as they were they fail on the new code",
     Fate.GONE: "gone together with the code they tested",
-    Fate.UNCLEAR: "changed, and could not be tried as they were",
+    Fate.UNCLEAR: "changed, and could not be compared with how they were",
 }
 
 
@@ -109,6 +109,7 @@ class Trial(Value, kw_only=True):
     vacuous: tuple[str, ...] = ()  # new, and pass without the story's code too
     unloadable: tuple[str, ...] = ()  # new, and cannot even be loaded without it
     skipping: tuple[str, ...] = ()  # new, and skipped without it
+    unseen: tuple[str, ...] = ()  # new, and nobody saw how they do without it
     idle: tuple[str, ...] = ()  # removed or cut, and would pass as they were
     untried: tuple[str, ...] = ()  # what could not be tried or judged, in words
     took_s: float = 0.0
@@ -131,6 +132,7 @@ class Trial(Value, kw_only=True):
             "new tests that pass without it too": self.vacuous,
             "new tests that cannot be loaded without it": self.unloadable,
             "new tests that are skipped without it": self.skipping,
+            "new tests that were not run without it": self.unseen,
             "removed tests that would still pass": self.idle,
         }
         return tuple(f"{words}: {some(names)}" for words, names in told.items() if names)
@@ -183,7 +185,7 @@ def concluded(runs: Runs) -> Trial:
         fate = Fate.UNCLEAR if runs.is_unsure else Fate.LOST
         judged: dict[str, OldTest | None] = {n: OldTest(name=n, fate=fate) for n in lost}
     else:
-        failing = [name for name in before.passed if _is_failing(runs.old_tests, name)]
+        failing = [name for name in before.passed if is_failing(runs.old_tests, name)]
         judged = {name: _judged(runs, end, name) for name in dict.fromkeys((*lost, *failing))}
     return _proofs(runs, before, end).joined(
         Trial(
@@ -198,16 +200,33 @@ def _proofs(runs: Runs, before: TestReport, end: TestReport) -> Trial:
     if (crossed := runs.new_tests) is None:
         return Trial()
     new = [name for name in end.passed if not _is_known(before, name)]
-    failing = [name for name in end.passed if name in crossed.failed and name not in end.failed]
-    proven = [t for t in failing if t not in runs.flaky and not _says(_IMPORT, crossed, t)]
+    failing = _failing_without(end, crossed)
+    sure = [name for name in failing if _says(_MISSING, crossed, name)]
+    proven = [name for name in sure or failing if name not in runs.flaky]
     vacuous = [name for name in new if name in crossed.passed and name not in crossed.failed]
-    known = {*proven, *vacuous, *runs.flaky, *crossed.skipped}
+    known = {*failing, *vacuous, *runs.flaky, *crossed.skipped}
+    rest = [name for name in new if name not in known]
+    not_loaded = [t for t in rest if is_failing(crossed, t)]
     return Trial(
         proven=tuple(proven),
         vacuous=tuple(vacuous),
-        unloadable=tuple(name for name in new if name not in known),
+        unloadable=tuple(not_loaded),
         skipping=tuple(name for name in new if name in crossed.skipped),
+        unseen=tuple(name for name in rest if name not in not_loaded),
     )
+
+
+def _failing_without(end: TestReport, crossed: TestReport) -> list[str]:
+    """Tests that pass with the story's code and, running, fail without it."""
+    failing = [name for name in end.passed if name in crossed.failed and name not in end.failed]
+    return [name for name in failing if not _says(_IMPORT, crossed, name)]
+
+
+def by_chance(end: TestReport, crossed: TestReport) -> list[str]:
+    """Tests that may fail at random without the code, if none says that a name is missing there."""
+    failing = _failing_without(end, crossed)
+    is_sure = any(_says(_MISSING, crossed, name) for name in failing)
+    return [] if is_sure else failing
 
 
 def _judged(runs: Runs, end: TestReport, name: str) -> OldTest | None:
@@ -215,7 +234,7 @@ def _judged(runs: Runs, end: TestReport, name: str) -> OldTest | None:
     tried, crossed = runs.old_tests, runs.new_tests
     if tried is None:
         return OldTest(name=name, fate=Fate.UNCLEAR)
-    if (not _is_failing(tried, name) and name in tried.passed) or name in runs.flaky:
+    if (not is_failing(tried, name) and name in tried.passed) or name in runs.flaky:
         return None
     said = tried.said.get(name, ""), crossed.said.get(name, "") if crossed else ""
     return OldTest(name=name, fate=_fate(tried, crossed, end, name), was=said[0], now=said[1])
@@ -226,7 +245,7 @@ def _fate(tried: TestReport, crossed: TestReport | None, end: TestReport, name: 
     has_run, is_over = name in tried.failed, name not in end.passed
     if not has_run or _says(_MISSING, tried, name):
         if is_over:
-            return Fate.GONE if has_run or _is_failing(tried, name) else Fate.UNCLEAR
+            return Fate.GONE if has_run or is_failing(tried, name) else Fate.UNCLEAR
         is_changed = has_run and crossed is not None and name in crossed.failed
         return Fate.CHANGED if is_changed else Fate.UNCLEAR
     if is_over:
@@ -241,7 +260,7 @@ def _is_known(report: TestReport, name: str) -> bool:
     return any(name in kind for kind in kinds)
 
 
-def _is_failing(report: TestReport | None, name: str) -> bool:
+def is_failing(report: TestReport | None, name: str) -> bool:
     """It failed, or what it stands in could not be loaded."""
     if report is None or (name in report.passed and name not in report.failed):
         return False
@@ -273,6 +292,7 @@ class Canary(StrEnum):
     FAILED = "failed"  # as it must
     PASSED = "passed"
     ABSENT = "absent"
+    SILENT = "silent"  # its run told nothing
 
 
 class Told(Value, kw_only=True):
@@ -306,8 +326,9 @@ def disbelief(check: str, before: Told, now: Told, *, behaved: bool, canary: Can
     if was.passed and numbers.passed == 0 and not numbers.failed and not is_named:
         found.append(f"no test passed in {check}, {was.passed} did before")
     if behaved and canary in (Canary.PASSED, Canary.ABSENT):
-        how = "passed" if canary is Canary.PASSED else "was never run"
-        found.append(f"a test of ours that must fail {how}: the results of {check} are made up")
+        passed = f"passed: what {check} says of its tests cannot be believed"
+        how = passed if canary is Canary.PASSED else f"was left out: {check} does not run all tests"
+        found.append(f"a test of ours that must fail {how}")
     return Trial(contradictions=tuple(found))
 
 

@@ -2,16 +2,16 @@
 
 Names and numbers are compared with those before the story; that costs nothing.  Then, within the
 time there is, the old tests run with the new code, the new tests with the old code, and a failing
-test of ours with them.  Each exchange of files is written ahead, undone and compared with what the
-story left: a crash at any moment leaves a `Swap` in the journal, which is put back before anything
-else happens.  Where somebody saved a file meanwhile, the story is judged anew.
+test of ours beside the story's own.  Each exchange of files is written ahead, undone and compared
+with what the story left: a crash at any moment leaves a `Swap` in the journal, which is put back
+before anything else happens.  Where somebody saved a file meanwhile, the story is judged anew.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -27,9 +27,11 @@ from ralphloop.core.proof import (
     TestReport,
     Told,
     Trial,
+    by_chance,
     concluded,
     disbelief,
     fewer,
+    is_failing,
 )
 from ralphloop.errors import RepositoryError
 from ralphloop.journal.journal import Journal
@@ -40,7 +42,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.checks import check_of, run_named
 from ralphloop.repo.experiment import Sides, Swap, obstacle, put_back, split, swap_of, undo
-from ralphloop.repo.named import CANARY, PlacedTest, canary, placed, sweep
+from ralphloop.repo.named import CANARY, PlacedTest, canary, file_of, placed, sweep
 from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.runners import FoundRunner, find_runner
 from ralphloop.repo.set_aside import ref_name
@@ -128,9 +130,14 @@ class _Crossed(Value, kw_only=True):
     old_tests: TestReport | None = None
     new_tests: TestReport | None = None
     song: Canary = Canary.UNTRIED
-    flaky: frozenset[str] = frozenset()
+    excused: frozenset[str] = frozenset()  # failed with the new code, and passed the second time
+    by_chance: frozenset[str] = frozenset()  # do not do the same twice, so they prove nothing
     untried: tuple[str, ...] = ()
-    tests_changed: bool = False
+
+    def proves(self, name: str) -> bool:
+        """Nothing that could not be judged, or was judged twice, makes a story verified."""
+        is_sure = self.old_tests and self.song is not Canary.SILENT and not self.excused
+        return bool(is_sure) and name not in self.by_chance
 
 
 class _Story(msgspec.Struct, frozen=True):
@@ -162,33 +169,44 @@ class _Lab:
         self.room = self.runner.setup.project.directory
         self.found = find_runner(argv, self.root)
         self.sides = story.sides(self.found)
-        self.until = 0.0
+        self.until, self.took_s = 0.0, 0.0
 
     def tried(self) -> Steps[Trial]:
         """The check, seen against how it was."""
         began, now, was, sides = time.monotonic(), self.now, self.was, self.sides
-        crossed, told = _Crossed(tests_changed=bool(sides.tests)), _told(now)
+        crossed, told = _Crossed(), _told(now)
         if now.status is CheckStatus.PASSED and self.found and now.report and was.report:
+            if not (sides.tests and sides.code):  # what one side alone shows is known already
+                new_tests = was.report if sides.code else now.report
+                crossed = _Crossed(old_tests=was.report, new_tests=new_tests)
             try:
-                crossed = yield from self._crosswise(self.found, was.report, now.report)
+                crossed = yield from self._crosswise(self.found, was.report, now.report, crossed)
             except _Impossible as why:
-                untried = (f"not tried: {why}",) if str(why) else ()
-                crossed = _Crossed(tests_changed=bool(sides.tests), untried=untried)
+                words = (f"not tried: {why}",) if str(why) else ()
+                crossed = msgspec.structs.replace(crossed, untried=words)
         elif not now.report:
-            crossed = msgspec.structs.replace(crossed, untried=(f"{now.name} names no tests",))
-        runs = Runs(
-            before=was.report,
+            crossed = _Crossed(untried=(f"{now.name} names no tests",))
+        in_words = disbelief(now.name, was, told, behaved=self._behaved, canary=crossed.song)
+        in_numbers = fewer(now.name, was, told, tests_changed=bool(sides.tests))
+        named = concluded(self._runs(crossed))
+        proven = tuple(filter(crossed.proves, named.proven))
+        named = msgspec.structs.replace(named, proven=proven)
+        flaky = sorted(crossed.excused | crossed.by_chance)
+        untried = (*crossed.untried, *((f"flaky: {some(flaky)}",) if flaky else ()))
+        rest = Trial(untried=untried, took_s=time.monotonic() - began)
+        return in_words.joined(in_numbers).joined(named).joined(rest)
+
+    def _runs(self, crossed: _Crossed) -> Runs:
+        now, sides = self.now, self.sides
+        return Runs(
+            before=self.was.report,
             end=now.report,
             old_tests=crossed.old_tests,
             new_tests=crossed.new_tests,
-            tests_changed=crossed.tests_changed,
+            tests_changed=bool(sides.tests),
             is_unsure=self.story.is_unsure or sides.tests_in_code,
-            flaky=crossed.flaky | frozenset(now.failing_tests if now.flaky else ()),
+            flaky=crossed.excused | frozenset(now.failing_tests if now.flaky else ()),
         )
-        in_words = disbelief(now.name, was, told, behaved=self._behaved, canary=crossed.song)
-        in_numbers = fewer(now.name, was, told, tests_changed=bool(sides.tests))
-        rest = Trial(untried=crossed.untried, took_s=time.monotonic() - began)
-        return in_words.joined(in_numbers).joined(concluded(runs)).joined(rest)
 
     @property
     def _behaved(self) -> bool:
@@ -196,70 +214,93 @@ class _Lab:
         return any(it.behaved for it in baseline if it.name == self.now.name)
 
     def _crosswise(
-        self, found: FoundRunner, before: TestReport, end: TestReport
+        self, found: FoundRunner, before: TestReport, end: TestReport, crossed: _Crossed
     ) -> Steps[_Crossed]:
-        """The runs themselves; where one side is empty, the result is known already."""
+        """The runs themselves: crosswise where both sides changed, and one with our own test."""
         sides, both = self.sides, bool(self.sides.tests and self.sides.code)
-        if not sides.code:
-            changed = bool(sides.tests)
-            return _Crossed(old_tests=before, new_tests=end, tests_changed=changed)
-        alone = can_be_told(found) and not (both and sides.has_settings)
-        old, new = (sides.files(old=which) if alone else None for which in (True, False))
-        self._begin(alone=alone)
-        crossed = _Crossed(old_tests=before, new_tests=before)
-        if both and old != []:
-            crossed = yield from self._old_tests(found, before, old)
-        if crossed.song is Canary.UNTRIED:
-            song = yield from self._canary_alone(found, before)
-            crossed = msgspec.structs.replace(crossed, song=song)
-        tests: TestReport | None = before
-        if both and new != []:
-            with self._exchanged(NEW_TESTS, sides.code):
-                tests = yield from self._run(found, new)
-        untried = list(crossed.untried)
-        for what, report in {OLD_TESTS: crossed.old_tests, NEW_TESTS: tests}.items():
-            untried += [f"{what} could not be judged"] * (report is None)
-        return msgspec.structs.replace(crossed, new_tests=tests, untried=tuple(untried))
+        if not (sides.tests or sides.code):
+            return crossed
+        tells = can_be_told(found)
+        alone = tells and not (both and sides.has_settings)
+        self._begin(alone=alone, exchanges=both)
+        if both:
+            crossed = yield from self._exchanges(found, before, end, alone=alone)
+        bird = canary(found, before.passed, self.root) if self._behaved and tells else None
+        return (yield from self._sung(found, bird, crossed)) if bird else crossed
 
-    def _old_tests(
-        self, found: FoundRunner, before: TestReport, files: list[str] | None
+    def _exchanges(
+        self, found: FoundRunner, before: TestReport, end: TestReport, *, alone: bool
     ) -> Steps[_Crossed]:
-        """The old tests with the new code, our canary among them; what fails is run once more."""
-        bird = self._bird(found, before) if files else None
-        with self._exchanged(OLD_TESTS, self.sides.tests):
-            with placed(bird, self.root, self._note) if bird else nullcontext():
-                only = [*files, bird.path] if files and bird else files
-                report = yield from self._run(found, only)
-            failing = {name for name in before.passed if report and name in report.failed}
-            again = None
-            if failing:
-                named = {name.partition("::")[0] for name in failing}
-                again = yield from self._run(found, [f for f in files or () if f in named] or files)
-        flaky = {name for name in failing if again and name not in again.failed | again.errors}
-        return _Crossed(
-            old_tests=report,
-            song=_song(bird, report),
-            flaky=frozenset(flaky),
-            untried=(f"flaky: {some(sorted(flaky))}",) if flaky else (),
-            tests_changed=True,
-        )
+        """Each side as it was; what a test is blamed or believed for it does a second time."""
+        tests, old = self.sides.tests, self.sides.files(old=True) if alone else None
+        old_tests: TestReport | None = before
+        new_tests: TestReport | None = before
+        if old != []:
+            with self._exchanged(OLD_TESTS, tests):
+                old_tests = yield from self._run(found, old)
+        crossed = _Crossed(old_tests=old_tests)
+        new = self._concerned(found, before, end, old_tests)
+        if new != []:
+            with self._exchanged(NEW_TESTS, self.sides.code):
+                new_tests = yield from self._run(found, new)
+                crossed = msgspec.structs.replace(crossed, new_tests=new_tests)
+                names = by_chance(end, new_tests) if new_tests else []
+                if names and not concluded(self._runs(crossed)).old:  # else it cannot be verified
+                    again = yield from self._again(found, names)
+                    chance = (name for name in names if not again or name not in again.failed)
+                    crossed = msgspec.structs.replace(crossed, by_chance=frozenset(chance))
+        told = {OLD_TESTS: old_tests, NEW_TESTS: new_tests}
+        untried = tuple(f"{what} could not be judged" for what, it in told.items() if not it)
+        crossed = msgspec.structs.replace(crossed, new_tests=new_tests, untried=untried)
+        judged = concluded(self._runs(crossed)).old
+        if names := [one.name for one in judged if one.fate.is_challenged]:
+            with self._exchanged(OLD_TESTS, tests):
+                again = yield from self._again(found, names)
+            excused = frozenset(name for name in names if again and name in again.passed)
+            crossed = msgspec.structs.replace(crossed, excused=excused)
+        return crossed
 
-    def _canary_alone(self, found: FoundRunner, before: TestReport) -> Steps[Canary]:
-        if (bird := self._bird(found, before)) is None:
-            return Canary.UNTRIED
-        with placed(bird, self.root, self._note):
-            report = yield from self._run(found, [bird.path])
-        return _song(bird, report)
+    def _concerned(
+        self, found: FoundRunner, before: TestReport, end: TestReport, tried: TestReport | None
+    ) -> list[str] | None:
+        """The files to run with the old code: changed ones, and where tests are new or fail."""
+        if not can_be_told(found):
+            return None
+        failing = [name for name in before.passed if tried and is_failing(tried, name)]
+        files = [file_of(name) for name in failing]
+        if not all(files):
+            return None  # a runner that names no files: all of them
+        files += [file_of(name) for name in end.passed if name not in before.passed]
+        wanted = dict.fromkeys((*self.sides.files(old=False), *filter(None, files)))
+        return [name for name in wanted if (self.root / name).is_file()]
+
+    def _again(self, found: FoundRunner, names: list[str]) -> Steps[TestReport | None]:
+        """Just these tests once more, where the runner can be told."""
+        files = [file_of(name) for name in names] if can_be_told(found) else [""]
+        only = list(dict.fromkeys(files)) if all(files) else None
+        return (yield from self._run(found, only, names))
+
+    def _sung(self, found: FoundRunner, bird: PlacedTest, crossed: _Crossed) -> Steps[_Crossed]:
+        """A failing test of ours among the story's own tests, with everything as the story left it.
+
+        A runner can be forged by code, by settings and by a test, and by all of them together.
+        """
+        files = self.sides.files(old=False) if self._left_s > self.took_s else []
+        with placed(bird, self.root, self.room / CANARY):
+            report = yield from self._run(found, [*files, bird.path])
+        if report is None or any(bird.name in name for name in report.errors):
+            untried = (*crossed.untried, "our own failing test could not be run")
+            return msgspec.structs.replace(crossed, song=Canary.SILENT, untried=untried)
+        chance = crossed.by_chance | (
+            report.failed.keys() & (self.now.report or report).passed.keys()
+        )
+        return msgspec.structs.replace(crossed, song=bird.seen(report), by_chance=chance)
 
     @property
-    def _note(self) -> Path:
-        return self.room / CANARY
+    def _left_s(self) -> float:
+        return self.until - time.monotonic()
 
-    def _bird(self, found: FoundRunner, before: TestReport) -> PlacedTest | None:
-        there = self._behaved and can_be_told(found)
-        return canary(found, list(before.passed), self.root) if there else None
-
-    def _begin(self, *, alone: bool) -> None:
+    def _begin(self, *, alone: bool, exchanges: bool) -> None:
         """Whether there is a way and enough time; from here on it runs."""
         runner, repo, sides = self.runner, self.runner.setup.repo, self.sides
         wanted = runner.policy.experiments
@@ -267,7 +308,8 @@ class _Lab:
             raise _Impossible
         if repo is None or runner.setup.shares:
             raise _Impossible("others work here too" if repo else "there is no git repository")
-        if why := obstacle(runner.measure, (*sides.tests, *sides.code)):
+        changes = (*sides.tests, *sides.code)
+        if exchanges and (why := obstacle(runner.measure, changes)):
             raise _Impossible(why)
         baseline = {it.name: it.duration_s for it in runner.session.frozen.baseline}
         share = _SHARES[alone] * baseline.get(self.now.name, self.now.duration_s)
@@ -278,21 +320,25 @@ class _Lab:
             raise _Impossible("there is no time left for it in this turn")
         self.until = time.monotonic() + min(room, left)
 
-    def _run(self, found: FoundRunner, files: Sequence[str] | None) -> Steps[TestReport | None]:
+    def _run(
+        self, found: FoundRunner, files: Sequence[str] | None, names: Sequence[str] = ()
+    ) -> Steps[TestReport | None]:
         """One run of the tests; None where nothing can be said of it."""
-        runner, left = self.runner, self.until - time.monotonic()
-        if left <= 0:
+        runner, began = self.runner, time.monotonic()
+        if self._left_s <= 0:
             return None
-        timeout = min(left, runner.config.checks.timeout)
+        timeout = min(self._left_s, runner.config.checks.timeout)
         check = check_of(self.argv, timeout, runner.setup.check_box)
 
         def run(gone: Callable[[], bool]) -> CheckResult | None:
             stop = lambda: gone() or runner.stop.requested  # noqa: E731
-            return run_named(check, found, self.root, files=files, stop=stop)
+            select = found.runner.named(names)
+            return run_named(check, found, self.root, files=files, select=select, stop=stop)
 
         result = yield from aside(run)
         if result is None:
             raise _Cut
+        self.took_s = time.monotonic() - began
         return result.report
 
     @contextmanager
@@ -331,14 +377,6 @@ class _Lab:
         others = sorted({change.path for change in found} - story.wrote)
         if words := (*saved, *((f"{some(others)} changed meanwhile",) if others else ())):
             raise _Disturbed("; ".join(words))
-
-
-def _song(bird: PlacedTest | None, report: TestReport | None) -> Canary:
-    """How our own failing test came out."""
-    if bird is None or report is None:
-        return Canary.UNTRIED
-    cannot_run = any(bird.name in name for name in report.errors)
-    return Canary.UNTRIED if cannot_run else bird.seen(report)
 
 
 def can_be_told(found: FoundRunner) -> bool:

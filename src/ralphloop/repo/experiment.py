@@ -1,9 +1,10 @@
 """A story's change taken apart, and one side of it replaced by what was there before, in place.
 
 The **test side** is everything that says what is tested: test paths, snapshots, the files a runner
-reads its settings from, scripts that checks run.  The rest is the **code side**.  Undoing the test
-side leaves the old tests with the new code, undoing the code side the new tests with the old code.
-In place, because whatever is installed or generated beside the sources belongs to this work tree.
+reads its settings from, scripts that checks run.  The rest is the **code side**, but for prose,
+which is on neither.  Undoing the test side leaves the old tests with the new code, undoing the code
+side the new tests with the old code.  In place, because whatever is installed or generated beside
+the sources belongs to this work tree.
 
 What is undone is moved into our own directory, not copied: bringing it back takes no room on the
 disk, and every byte is as it was.  A `Swap` says what is where; whoever finds one written down puts
@@ -36,6 +37,7 @@ MOST_PATHS = 2_000
 _TIMEOUT_S = 120.0
 _TEST_STEMS = ("test", "tests", "spec")
 _SNAPSHOTS = (".snap", ".ambr")
+_PROSE = (".md", ".rst", ".adoc")
 _ABOUT_TESTS = (".github", ".gitlab", ".circleci", ".buildkite", ".woodpecker", "requirements")
 
 
@@ -86,7 +88,7 @@ def split(
         if obeyed or _is_for_tests(path) or path in guarded:
             tests.append(change)
             has_settings |= obeyed or not is_test_file(path)
-        else:
+        elif not path.endswith(_PROSE):
             code.append(change)
     held = (contents.get(name or "") for it in code for name in (it.before, it.after))
     return Sides(

@@ -17,8 +17,9 @@ import json
 import os
 import re
 import secrets
+import string
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -190,13 +191,14 @@ class PlacedTest(Value, kw_only=True):
         return Canary.ABSENT
 
 
-def canary(found: FoundRunner, tests: Sequence[str], root: Path) -> PlacedTest | None:
+def canary(found: FoundRunner, tests: Iterable[str], root: Path) -> PlacedTest | None:
     """A canary beside one of these tests; None where the runner has none, or nowhere to put it."""
     runner, home = found.runner, _home(found, tests, root)
     if not runner.canary or home is None:
         return None
-    name, text = f"Ralph{secrets.token_hex(6)}", _source(root / home)
-    name = name.lower() if runner.name == "cargo" else name
+    letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(14))
+    name = letters if runner.name == "cargo" else letters.capitalize()
+    text = _source(root / home)
     stem, _, suffix = home.name.partition(".")
     own = f"{name.lower()}_test" if stem.endswith("_test") else name.lower()
     own = f"test_{own}" if stem.startswith("test") else own
@@ -212,15 +214,19 @@ def canary(found: FoundRunner, tests: Sequence[str], root: Path) -> PlacedTest |
 _FILE = re.compile(r"[^\s:>]+\.(?:py|go|rs|[cm]?[jt]sx?)\b")
 
 
-def _home(found: FoundRunner, tests: Sequence[str], root: Path) -> PurePosixPath | None:
+def file_of(name: str) -> str:
+    """The file that the name of a test begins with; empty where it names none."""
+    return match[0] if (match := _FILE.match(name)) else ""
+
+
+def _home(found: FoundRunner, tests: Iterable[str], root: Path) -> PurePosixPath | None:
     """A file of tests that ran, by the names of the tests; the shallowest, so that it stays."""
     if found.runner.name == "go":
         homes = sorted(path.relative_to(root).as_posix() for path in root.glob("*_test.go"))
     elif found.runner.name == "cargo":
         homes = ["tests/any.rs"] if (root / "src").is_dir() else []
     else:
-        named = {match[0] for name in tests if (match := _FILE.match(name))}
-        homes = [name for name in named if (root / name).is_file()]
+        homes = [name for name in {file_of(name) for name in tests} if (root / name).is_file()]
     return PurePosixPath(min(homes, key=lambda home: (home.count("/"), home))) if homes else None
 
 

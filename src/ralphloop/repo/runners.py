@@ -31,6 +31,7 @@ REPORTERS = Path(str(files("ralphloop.repo") / "data" / "reporters"))
 _LARGEST_FILE = 256 * 1024
 _DEEPEST = 4
 _MOST_WORDS = 400
+_MOST_NAMED = 40
 
 
 class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,6 +44,7 @@ class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     apart: dict[str, str] = msgspec.field(default_factory=dict)
     select: dict[str, str] = msgspec.field(default_factory=dict)
+    either: str = "|"
     early: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
     report_option: str = ""
@@ -56,6 +58,13 @@ class KnownRunner(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether it reads its settings from a file of this name."""
         name = PurePosixPath(path).name
         return any(fnmatchcase(name, pattern) for pattern in self.settings)
+
+    def named(self, tests: Sequence[str]) -> str:
+        """How it is told to run just these; empty where it cannot be, or they are too many."""
+        functions = {re.split(r"::|[./ ]", test)[-1] for test in tests}
+        is_plain = all(re.fullmatch(r"\w{1,100}", name) for name in functions)
+        fits = self.select and is_plain and 0 < len(functions) <= _MOST_NAMED
+        return self.either.join(sorted(functions)) if fits else ""
 
     def own_settings(self, path: str, content: bytes | None) -> object:
         """What it reads in a file that it shares with others; None where it reads nothing there."""
