@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 
 APPLICATION_ID = 0x52616C66  # "Ralf" in the file's header marks a journal as ours
 
@@ -19,7 +20,6 @@ Migration = Callable[[sqlite3.Connection], None]
 
 
 def applied_migrations(connection: sqlite3.Connection) -> set[str]:
-    """Names of the migrations this file has seen."""
     return {name for (name,) in connection.execute("SELECT name FROM migrations")}
 
 
@@ -29,7 +29,6 @@ def unknown_migrations(connection: sqlite3.Connection) -> set[str]:
 
 
 def pending_migrations(connection: sqlite3.Connection) -> list[Migration]:
-    """Migrations still to be run, in order."""
     applied = applied_migrations(connection)
     return [step for step in MIGRATIONS if step.__name__ not in applied]
 
@@ -42,7 +41,6 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Make an empty database a journal."""
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(
         "CREATE TABLE migrations (name TEXT PRIMARY KEY,"
@@ -53,7 +51,8 @@ def create(connection: sqlite3.Connection) -> None:
 
 def m001_initial(connection: sqlite3.Connection) -> None:
     """Runs, iterations, events, requests, stories, waits, and what outlives a run."""
-    for statement in _INITIAL:
+    tables = Path(__file__).with_name("initial.sql").read_text(encoding="utf-8")
+    for statement in tables.split(";\n"):
         connection.execute(statement)
 
 
@@ -81,119 +80,3 @@ def m004_seal(connection: sqlite3.Connection) -> None:
 
 
 MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_unpriced, m003_interventions, m004_seal)
-
-_AMOUNTS = """    cost_usd REAL NOT NULL DEFAULT 0,
-    cost_estimated INTEGER NOT NULL DEFAULT 0,
-    input_tokens INTEGER NOT NULL DEFAULT 0,
-    output_tokens INTEGER NOT NULL DEFAULT 0,
-    cache_read_tokens INTEGER NOT NULL DEFAULT 0,
-    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
-    tasks_completed INTEGER NOT NULL DEFAULT 0,
-    files_modified INTEGER NOT NULL DEFAULT 0,
-    commits INTEGER NOT NULL DEFAULT 0,
-"""
-_INITIAL = (
-    f"""
-CREATE TABLE runs (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    status TEXT NOT NULL,
-    mode TEXT NOT NULL,
-    session TEXT NOT NULL,
-    started_at REAL NOT NULL,
-    last_activity REAL NOT NULL,
-    ended_at REAL,
-    decision TEXT NOT NULL DEFAULT '',
-    reason TEXT NOT NULL DEFAULT '',
-    prd_path TEXT NOT NULL,
-    branch TEXT NOT NULL,
-    head TEXT NOT NULL,
-    pid INTEGER NOT NULL,
-    pid_started REAL NOT NULL,
-    continues TEXT,
-    config TEXT NOT NULL,
-    starts INTEGER NOT NULL DEFAULT 0,
-    iterations INTEGER NOT NULL DEFAULT 0,
-{_AMOUNTS}    active_s REAL NOT NULL DEFAULT 0,
-    waited_s REAL NOT NULL DEFAULT 0
-)""",
-    "CREATE INDEX runs_unfinished ON runs (seq) WHERE status IN ('running', 'stopped')",
-    """
-CREATE TABLE states (
-    run TEXT PRIMARY KEY,
-    after INTEGER NOT NULL,
-    state BLOB NOT NULL
-)""",
-    f"""
-CREATE TABLE iterations (
-    run TEXT NOT NULL,
-    n INTEGER NOT NULL,
-    story TEXT,
-    attempt INTEGER NOT NULL,
-    started_at REAL NOT NULL,
-    head TEXT NOT NULL,
-    tree TEXT NOT NULL,
-    prompt_digest TEXT NOT NULL,
-    prompt_path TEXT NOT NULL,
-    pid INTEGER,
-    pid_started REAL,
-    finished_at REAL,
-    outcome TEXT NOT NULL DEFAULT '',
-    decision TEXT NOT NULL DEFAULT '',
-    status TEXT NOT NULL DEFAULT '',
-    end_tree TEXT NOT NULL DEFAULT '',
-    counted INTEGER NOT NULL DEFAULT 0,
-{_AMOUNTS}    applied_at REAL,
-    record TEXT NOT NULL DEFAULT '{{}}',
-    effects TEXT NOT NULL DEFAULT '[]',
-    PRIMARY KEY (run, n)
-)""",
-    "CREATE INDEX iterations_open ON iterations (run, n) WHERE finished_at IS NULL",
-    """
-CREATE INDEX iterations_owed ON iterations (run, n)
-    WHERE finished_at IS NOT NULL AND applied_at IS NULL""",
-    "CREATE INDEX iterations_started ON iterations (started_at)",
-    "CREATE INDEX iterations_story ON iterations (run, story, n)",
-    "CREATE INDEX iterations_tree ON iterations (run, end_tree)",
-    """
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    run TEXT NOT NULL,
-    iteration INTEGER,
-    at REAL NOT NULL,
-    type TEXT NOT NULL,
-    data TEXT NOT NULL
-)""",
-    "CREATE INDEX events_run ON events (run, seq)",
-    """
-CREATE TABLE requests (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    run TEXT NOT NULL,
-    at REAL NOT NULL,
-    kind TEXT NOT NULL,
-    payload TEXT NOT NULL,
-    status TEXT NOT NULL DEFAULT 'pending',
-    answered_at REAL,
-    answer TEXT NOT NULL DEFAULT ''
-)""",
-    "CREATE INDEX requests_pending ON requests (run, id) WHERE status = 'pending'",
-    """
-CREATE TABLE stories (
-    run TEXT NOT NULL,
-    story TEXT NOT NULL,
-    state TEXT NOT NULL,
-    PRIMARY KEY (run, story)
-)""",
-    """
-CREATE TABLE waits (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    run TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    started_at REAL NOT NULL,
-    until REAL NOT NULL,
-    ended_at REAL
-)""",
-    "CREATE INDEX waits_open ON waits (run, id) WHERE ended_at IS NULL",
-    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-)
