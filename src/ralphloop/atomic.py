@@ -77,7 +77,6 @@ def sync_file(path: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory survive a power cut."""
     try:
         _sync(directory, os.O_DIRECTORY)
     except OSError as error:
@@ -168,7 +167,6 @@ def _take_over(descriptor: int, target: Path) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """True while a process has this id, whoever's it is."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

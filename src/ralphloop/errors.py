@@ -95,8 +95,6 @@ class Level(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One thing to know before a run begins."""
-
     level: Level
     message: str
     fix: str = ""

@@ -33,16 +33,12 @@ _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4
 
 
 class Leftovers(NamedTuple):
-    """All that one run left: its transcripts and reports."""
-
     run: str
     paths: tuple[Path, ...]
     bytes: int
 
 
 class Cleaned(NamedTuple):
-    """What was removed, what stays, and what could not be removed."""
-
     removed: tuple[Leftovers, ...] = ()
     kept: tuple[Leftovers, ...] = ()
     problems: tuple[str, ...] = ()

@@ -414,17 +414,14 @@ def _known_literals(secrets: Iterable[str]) -> tuple[bytes, ...]:
 
 
 def spans_in(data: bytes) -> list[tuple[int, int]]:
-    """Where secrets are."""
     return [(span.start, span.end) for span in _spans(data, ())]
 
 
 def redact_bytes(data: bytes, secrets: Iterable[str] = ()) -> bytes:
-    """The data with every recognised secret replaced."""
     return _replace(data, _spans(data, _known_literals(secrets)))
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text with every recognised secret replaced."""
     data = text.encode("utf-8", "surrogatepass")
     return redact_bytes(data, secrets).decode("utf-8", "surrogatepass")
 
@@ -439,7 +436,6 @@ class Redactor:
         self._before = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """What may be passed on now, redacted."""
         return self._pass_on(self._held + chunk, everything=False)
 
     def finish(self) -> bytes:

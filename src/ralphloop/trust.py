@@ -101,7 +101,6 @@ def load_record(root: Path, env: Mapping[str, str]) -> TrustRecord:
 
 
 def agree(root: Path, env: Mapping[str, str], grants: Iterable[Grant]) -> None:
-    """Remember a person's yes."""
     from ralphloop.redaction import redact
 
     place = common_place(root)
@@ -115,7 +114,6 @@ def agree(root: Path, env: Mapping[str, str], grants: Iterable[Grant]) -> None:
 
 
 def revoke(root: Path, env: Mapping[str, str]) -> bool:
-    """Forget it; False where there was nothing."""
     path = file_of("trust", common_place(root), env)
     if path is None or read_state(path) is None:
         return False

@@ -22,8 +22,6 @@ from ralphloop.proc.sandbox import Box
 
 
 class AgentRequest(Value, kw_only=True):
-    """One start of an agent."""
-
     config: AgentSection
     settings_dir: Path  # ours to write to: `.ralph/agent`
     prompt: str
@@ -64,8 +62,6 @@ def mark_of(run_id: str, iteration: int) -> str:
 
 
 class Launch(NamedTuple):
-    """Everything needed to start the process."""
-
     argv: tuple[str, ...]
     env: Mapping[str, str]
     stdin: bytes
@@ -76,8 +72,6 @@ class Launch(NamedTuple):
 
 
 class Cause(StrEnum):
-    """Why the supervisor stopped an agent."""
-
     NONE = "none"  # it ended by itself
     WALL_CLOCK = "wall_clock"
     STALLED = "stalled"

@@ -99,8 +99,6 @@ _DENIED = (
 
 
 class ClaudeAgent(DeclaredAgent):
-    """Starts `claude -p`."""
-
     def words(self, request: AgentRequest, env: Mapping[str, str]) -> Iterator[str]:
         program = find_program(self.program(request.config), env, request.cwd)
         unknown = _unknown_flags(_usage_of(program or "", env))

@@ -34,8 +34,6 @@ _FIX = 'name the script in ralph.toml: command = ["night.yaml"]'
 
 
 class CommandAgent:
-    """Starts the user's own program."""
-
     name = "command"
     keys = API_KEYS
     login = ""
@@ -60,8 +58,6 @@ class CommandAgent:
 
 
 class ScriptedAgent:
-    """Starts the player of a script."""
-
     name = "scripted"
     keys = ()
     login = ""

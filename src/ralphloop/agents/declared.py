@@ -61,8 +61,6 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The content of one file."""
-
     name: str
     program: str
     reader: str
@@ -83,8 +81,6 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class DeclaredAgent:
-    """Starts what a declaration describes."""
-
     def __init__(self, declaration: Declaration) -> None:
         self.it = declaration
         self.name = declaration.name
@@ -115,7 +111,6 @@ class DeclaredAgent:
     # --- what an agent with a format of its own does in another way ---
 
     def words(self, request: AgentRequest, env: Mapping[str, str]) -> Iterator[str]:
-        """The command line behind the program."""
         config, flags, resume = request.config, self.it.safety, request.resume
         asking = None if request.tools else flags.asking
         allowed = (word for name in config.allow for word in self.allowing(name))
@@ -173,7 +168,6 @@ class DeclaredAgent:
     # --- the same for all ---
 
     def program(self, config: AgentSection) -> str:
-        """The configured program, or the usual name of it."""
         binary = config.binary or self.it.program
         # Only a tilde is replaced: `./x` must not become `x`, which would be looked for on PATH.
         return str(Path(binary).expanduser()) if binary.startswith("~") else binary
@@ -202,7 +196,6 @@ def _vouches(place: Path, keys: Words) -> bool:
 
 
 def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent | None:
-    """The agent that a file of this name declares."""
     file = next((file for file in _declarations(directories) if file.stem == name), None)
     if file is None:
         return None
@@ -216,7 +209,6 @@ def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent 
 
 
 def declared_names(directories: Sequence[Path] = ()) -> tuple[str, ...]:
-    """Names of all declared agents."""
     return tuple(sorted({file.stem for file in _declarations(directories)}))
 
 

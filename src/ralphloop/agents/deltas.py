@@ -52,7 +52,6 @@ class Joiner:
         return b"".join(out)
 
     def finish(self) -> bytes:
-        """What was still held back."""
         rest, self._rest = self._rest, b""
         return self._let_go(0) + rest
 

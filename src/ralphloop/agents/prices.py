@@ -42,7 +42,6 @@ class Price(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cache_write: Dollars | None = None
 
     def of(self, usage: Usage) -> float:
-        """What these tokens cost."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         return (
@@ -54,15 +53,12 @@ class Price(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PriceList(Value, frozen=True, forbid_unknown_fields=True):
-    """The content of one file."""
-
     models: dict[str, Price]
     checked: str = ""  # the day somebody last compared it with what the providers say
 
 
 @cache
 def our_prices() -> PriceList:
-    """The table that comes with ralph."""
     text = files("ralphloop.agents").joinpath("prices.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), type=PriceList)
 

@@ -106,7 +106,6 @@ async def run_agent(
 
 
 def _started(launch: Launch) -> Child:
-    """The process, in its box where it has one."""
     if launch.box is None:
         return Child(launch.argv, cwd=launch.cwd, env=launch.env)
     argv, env = launch.box.start(launch.argv, launch.cwd, launch.env)
@@ -124,8 +123,6 @@ def _never_started(launch: Launch, reader: Reader, sink: Transcript, error: Exce
 
 
 class _Run:
-    """One running agent."""
-
     def __init__(
         self,
         launch: Launch,

@@ -83,7 +83,6 @@ class ScriptStep(Value, forbid_unknown_fields=True):
     if_prompt: Condition | UnsetType = UNSET
 
     def said(self) -> dict[str, object]:
-        """The words that are set."""
         return {k: v for k, v in msgspec.structs.asdict(self).items() if v is not UNSET}
 
     def __post_init__(self) -> None:
@@ -124,8 +123,6 @@ _Starts = tuple[tuple[AnyStep, ...], ...]
 
 
 class Script(Value, forbid_unknown_fields=True):
-    """What a scripted agent does."""
-
     format: Literal["claude", "text"] = "claude"
     stories: dict[str | int, _Starts] = msgspec.field(default_factory=dict)
     starts: _Starts = ()
@@ -169,7 +166,6 @@ def _parse_yaml(data: bytes) -> object:
 
 
 def signal_named(name: str) -> signal.Signals:
-    """`SIGKILL` or `KILL`."""
     try:
         return signal.Signals[name if name.startswith("SIG") else f"SIG{name}"]
     except KeyError:

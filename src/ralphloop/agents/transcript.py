@@ -33,7 +33,6 @@ class CappedFile:
             stale.unlink(missing_ok=True)
 
     def open(self) -> BinaryIO:
-        """The file, empty."""
         self._file = new_file(self.path)
         return self._file
 
@@ -60,7 +59,6 @@ class CappedFile:
         return self._file
 
     def close(self) -> None:
-        """Close, and join the tail to the head."""
         if self._file is None:
             return
         self._file.close()
@@ -124,5 +122,4 @@ class Transcript:
 
 
 def stderr_path(path: Path) -> Path:
-    """Where the error output beside a transcript is kept."""
     return path.with_name(f"{path.name}.stderr")

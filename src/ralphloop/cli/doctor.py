@@ -68,8 +68,6 @@ _NEED_SETTINGS = frozenset({"command", "scripted"})  # nothing to look for unles
 
 
 class Seen(NamedTuple):
-    """One thing that was looked at."""
-
     area: str
     level: Level
     message: str
@@ -113,7 +111,6 @@ def _lines(seen: Sequence[Seen]) -> Iterator[str]:
 
 
 def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
-    """Look at everything, one by one."""
     versions = f"{__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     yield Seen("ralph", Level.OK, versions)
     if other := _another_ralph(env):

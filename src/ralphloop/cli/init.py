@@ -80,8 +80,6 @@ _LOOKED_FOR = (AgentName.CLAUDE, AgentName.CODEX, AgentName.GEMINI, AgentName.OP
 
 @dataclass(frozen=True)
 class Planned:
-    """One file, before it is written."""
-
     path: Path
     data: bytes
     remark: str = ""
@@ -89,7 +87,6 @@ class Planned:
     grows: bool = False  # only ever extended
 
     def fate(self) -> str:
-        """What writing it would do."""
         try:
             before = read_regular(self.path)
         except FileNotFoundError:
@@ -103,8 +100,6 @@ class Planned:
 
 @dataclass(frozen=True)
 class Stories:
-    """Where the stories are, or will be."""
-
     name: str  # from the project's directory
     there: StoryList | None = None  # None: the file is still to be written
     copied: bytes | None = None  # from a file outside

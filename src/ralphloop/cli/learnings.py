@@ -327,7 +327,6 @@ def stats(as_json: bool, prd_metrics: bool) -> None:
 
 
 def _stat_lines(found: Stats) -> Iterator[str]:
-    """Everything, for people."""
     if found.simulated:
         yield "simulation   a script played the agent, no model was asked"
     yield f"runs         {found.runs}, {found.runs_complete} complete"
@@ -356,7 +355,6 @@ def _stat_lines(found: Stats) -> Iterator[str]:
 
 
 def _metric_lines(found: Stats) -> Iterator[str]:
-    """The four success metrics, measured."""
     prevented = f"{found.runaways_prevented} of {found.runaways}"
     rate = found.stories_captured / max(1, found.stories_ended)
     captured = f"{rate:.0%} ({found.stories_captured} of {found.stories_ended} stories)"

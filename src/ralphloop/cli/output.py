@@ -61,7 +61,6 @@ def emit_lines(lines: Iterable[str]) -> None:
 
 
 def emit_text(text: str) -> None:
-    """Print text that is not ours, without a new line."""
     sys.stdout.write(safe(text))
 
 
@@ -94,12 +93,10 @@ def emit_bytes(chunk: bytes) -> None:
 
 
 def flush() -> None:
-    """Let whoever watches see what was printed so far."""
     sys.stdout.flush()
 
 
 def note(message: str) -> None:
-    """Tell something that is not part of the result."""
     _beside(safe(message))
 
 
@@ -109,7 +106,6 @@ def warn(message: str) -> None:
 
 
 def error(message: str, next_step: str = "") -> None:
-    """Say what went wrong and what to do next."""
     _complain(paint("error:", "red", stream=sys.stderr), message, next_step)
 
 

@@ -281,7 +281,6 @@ def without_mode(words: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _parser() -> click.Command:
-    """The flags of `ralph run` that make sense inside a session, read the same way."""
     from ralphloop.cli.run import run
 
     taken = [param for param in run.params if param.name in _TAKEN_FROM_RUN]

@@ -32,8 +32,6 @@ _MOST_DIFF = 4 << 20
 
 
 class ToReview(Value, kw_only=True):
-    """A story that passed, and where its work is."""
-
     look: StoryLook
     shows: tuple[str, ...] = ()
     stat: str = ""  # the size of its change, as git says it

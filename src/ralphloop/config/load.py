@@ -34,16 +34,12 @@ _NOT_SETTINGS = frozenset({"RALPH_AGENT_MARK"})
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """The settings in force, and where each of them was set."""
-
     config: Config
     origins: dict[str, str]  # dotted name → "default", a file, "environment NAME" or "flag"
     notes: tuple[str, ...] = ()  # what the project wanted and did not get
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing that is wrong, and where."""
-
     place: str
     message: str
     on_command_line: bool = False

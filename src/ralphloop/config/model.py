@@ -268,8 +268,6 @@ class NotifySection(Section):
 
 
 class Config(Section):
-    """All settings of one project."""
-
     agent: AgentSection = AgentSection()
     checks: ChecksSection = ChecksSection()
     proof: ProofSection = ProofSection()
@@ -320,7 +318,6 @@ def settings() -> dict[str, Setting]:
 
 
 def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
-    """The thresholds."""
     return Policy(
         **msgspec.structs.asdict(config.circuit),
         exit_gate=config.exit.gate,
@@ -336,6 +333,5 @@ def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
 
 
 def limits_of(section: LimitsSection) -> Limits:
-    """What a run may use."""
     names = (name for name in Limits.__struct_fields__ if hasattr(section, name))
     return Limits(**{name: getattr(section, name) for name in names})

@@ -76,8 +76,6 @@ class IterationStarted(Event, kw_only=True):
 
 
 class AgentChanged(Event, kw_only=True):
-    """Another agent works from here on."""
-
     agent: str = ""
     away: str = ""  # the one it stands in for; empty: the first one works again
     until: str | None = None  # when that one comes back; None: not in this run

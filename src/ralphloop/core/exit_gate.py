@@ -54,7 +54,6 @@ class GateInput(Value, kw_only=True):
 
 
 def decide(at: GateInput) -> Decision:
-    """What to do next."""
     if at.was_open:
         return _decision(ExitDecision.CIRCUIT_OPEN, "the circuit is OPEN until it is reset")
     for rule in (_error, _circuit, _blocked, _complete, _saturation, _limits):

@@ -63,8 +63,6 @@ class SentBack(Intervention, kw_only=True, tag="sent_back"):
 
 
 class Accepted(Intervention, kw_only=True, tag="accepted"):
-    """A person looked at a passed story and takes it as it is."""
-
     story: str
 
 
@@ -149,7 +147,6 @@ AnyIntervention = (
 
 
 def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunState:
-    """The state after the change."""
     match change:
         case CircuitReset():
             cleared = breaker.reset(state.breaker, iteration=state.starts, at=change.at)

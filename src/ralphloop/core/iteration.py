@@ -96,8 +96,6 @@ class LearningShare(Value, kw_only=True):
 
 
 class Carried(Value, kw_only=True):
-    """The learned part of one prompt."""
-
     text: str = ""
     share: LearningShare = LearningShare()
 

@@ -64,8 +64,6 @@ _INFRASTRUCTURE = frozenset(
 
 
 class OutputFormat(StrEnum):
-    """The shape an agent's output had on the wire."""
-
     TEXT = "text"
     JSON = "json"
     JSON_ARRAY = "json_array"
@@ -183,8 +181,6 @@ class Comparison(Value, frozen=True, kw_only=True):
 
 
 class ChangedFiles(Value, kw_only=True):
-    """The size of what changed."""
-
     count: int = 0
     insertions: int | None = None  # None: too many to count, or no git
     deletions: int | None = None
@@ -243,8 +239,6 @@ class Evidence(Value, kw_only=True):
 
 
 class ProcessEnd(Value, kw_only=True):
-    """How the process ended, as the supervisor saw it."""
-
     exit_code: int | None = 0
     timed_out: bool = False
     stalled: bool = False
@@ -278,7 +272,6 @@ class Indicators(Value, kw_only=True):
 
     @property
     def named(self) -> str:
-        """Those that say so, in words."""
         words = (
             "all tasks done",
             "tests passing",

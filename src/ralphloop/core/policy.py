@@ -47,7 +47,6 @@ class Extra(Value, kw_only=True):
     ends_at: float = 0.0  # what `until` meant when the session began, or when it was said last
 
     def raised_by(self, **more: float) -> Self:
-        """With so much more of each."""
         return msgspec.structs.replace(
             self, **{name: getattr(self, name) + amount for name, amount in more.items()}
         )
@@ -123,7 +122,6 @@ def share_used(limits: Limits, used: Share) -> str:
 
 
 def money_left(limits: Limits, totals: Totals) -> float | None:
-    """Dollars left, or None without a limit."""
     return max(0.0, limits.max_cost_usd - totals.cost_usd) if limits.max_cost_usd else None
 
 

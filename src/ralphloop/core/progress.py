@@ -57,7 +57,6 @@ class Footprint(Value, kw_only=True):
 
 
 def footprint(tree: str, evidence: Evidence) -> Footprint:
-    """What this iteration leaves to those that look back."""
     files = evidence.work_files
     if files is None and not evidence.files_changed:
         files = ()
@@ -97,7 +96,6 @@ def assess(evidence: Evidence, claim: StatusBlock | None, memory: Memory) -> Pro
 
 
 def remember(memory: Memory, evidence: Evidence, progress: Progress) -> Memory:
-    """The memory after an iteration; bounded."""
     trees = memory.trees
     if evidence.tree is not None and evidence.tree not in trees:
         trees = (*trees, evidence.tree)[-MAX_TREES:]

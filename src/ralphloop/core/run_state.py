@@ -23,8 +23,6 @@ _MAX_NOTES = 10
 
 
 class RunState(Value, kw_only=True):
-    """A run between two iterations."""
-
     starts: int = 0  # every start of the agent
     iterations: int = 0  # those that count: the agent worked, or it was paid for
     cost_usd: float = 0.0
@@ -78,14 +76,11 @@ class Desk(Value, kw_only=True):
     paused: str = ""
 
     def noted(self, text: str) -> Self:
-        """With something for the prompts to come, once, and not without end."""
         notes = tuple(dict.fromkeys((*self.notes, text)))[-_MAX_NOTES:]
         return msgspec.structs.replace(self, notes=notes)
 
 
 class Session(msgspec.Struct):
-    """The moving part of a run."""
-
     run: str
     state: RunState = msgspec.field(default_factory=RunState)
     frozen: Frozen = Frozen()

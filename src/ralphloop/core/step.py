@@ -64,8 +64,6 @@ from ralphloop.text.signatures import error_signature
 
 
 class Step(Value, kw_only=True):
-    """What an iteration led to."""
-
     state: RunState
     iteration: Iteration
     decision: Decision

@@ -35,8 +35,6 @@ class Story(Value, frozen=True, kw_only=True):
 
 
 class StoryList(Value, frozen=True, kw_only=True):
-    """All stories of one file, in file order."""
-
     stories: tuple[Story, ...]
     source: str
     kind: Kind = "prd"
@@ -53,11 +51,9 @@ class StoryList(Value, frozen=True, kw_only=True):
         return sum(story.passes for story in self.stories)
 
     def get(self, story_id: str) -> Story | None:
-        """Find a story by its id."""
         return next((story for story in self.stories if story.id == story_id), None)
 
     def with_passes(self, wanted: Mapping[str, bool]) -> Self:
-        """The same list with the named stories marked."""
         stories = tuple(
             msgspec.structs.replace(story, passes=wanted[story.id]) if story.id in wanted else story
             for story in self.stories

@@ -161,7 +161,6 @@ _READ = 4_000
 
 
 def entry_outcome(one: Weighed) -> str:
-    """The word for how it went."""
     analysis = one.analysis
     if one.verdict.passed:
         return "passed"
@@ -197,7 +196,6 @@ def _said(response: Response) -> str:
 
 
 def used(response: Response, before: StoryState, asked: Response | None = None) -> Usage:
-    """What this start alone used."""
     own = _alone(response, before)
     return own + _alone(asked, _answered(response, before)) if asked else own
 
@@ -237,7 +235,6 @@ def is_unpriced(response: Response) -> bool:
 
 
 def spent(one: Weighed) -> Spent:
-    """What the start adds to the totals."""
     response, evidence = one.result.heard, one.evidence
     block = response.status or StatusBlock()
     return Spent(

@@ -111,7 +111,6 @@ States = Mapping[str, StoryState]
 
 
 def load_states(saved: Mapping[str, object]) -> dict[str, StoryState]:
-    """The states as the journal kept them."""
     return {story: msgspec.convert(state, type=StoryState) for story, state in saved.items()}
 
 

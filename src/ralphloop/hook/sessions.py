@@ -76,7 +76,6 @@ def begin(setup: Setup, *, transcript: str, prefix: str) -> Answer:
 
 
 def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[str]) -> Turn:
-    """The run, begun or continued."""
     patience, stop = Patience(), StopSignal()
     try:
         runner = in_turn(

@@ -50,7 +50,6 @@ _GO_ON = {
 
 
 def stopped(call: Call, turn: Turn) -> Answer | None:
-    """The answer to a Stop hook."""
     runner = turn.runner
     handle_requests(runner)
     for owing in runner.journal.owed_effects(runner.run):  # by a hook that was cut off
@@ -130,7 +129,6 @@ def _spoken(message: str, call: Call, turn: Turn) -> Response:
 
 
 def _response(call: Call, turn: Turn, outcome: Outcome, reason: str) -> Response:
-    """A turn that ended so, with what it used."""
     usage, model = _count_usage(call, turn)
     used = Response(reader="hook", outcome=outcome, reason=reason, usage=usage)
     return msgspec.structs.replace(used, model=model or None, model_output=True)

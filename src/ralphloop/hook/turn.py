@@ -65,8 +65,6 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct):
-    """One turn of the loop."""
-
     runner: Runner
     ledger: Ledger
     patience: Patience
@@ -77,14 +75,12 @@ class Turn(msgspec.Struct):
         self.ledger = msgspec.structs.replace(self.ledger, **changes)
 
     def save(self) -> None:
-        """Keep everything for the next hook."""
         repo = self.runner.setup.repo
         self.note(slow_checks=self.patience.slow, repository=repo.places if repo else None)
         self.runner.journal.set_meta(f"hook:{self.runner.run}", self.ledger)
 
     @property
     def under_way(self) -> IterationRecord | None:
-        """The iteration that was begun and not finished."""
         found = self.runner.journal.unfinished_iterations(self.runner.run)
         return found[-1] if found else None
 

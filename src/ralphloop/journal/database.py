@@ -56,7 +56,6 @@ class Database:
             return self.connection.execute(sql, parameters).fetchall()
 
     def row(self, sql: str, parameters: Parameters = ()) -> sqlite3.Row | None:
-        """The first row of a query, or None."""
         found = self.rows(sql, parameters)
         return found[0] if found else None
 

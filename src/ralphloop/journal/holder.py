@@ -22,8 +22,6 @@ _SAFELY = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 
 
 class Holder(NamedTuple):
-    """The run that holds the project."""
-
     run: str
     mode: str  # script or hook
     pid: int
@@ -65,7 +63,6 @@ def active_lease(directory: Path, session: str, now: float) -> Holder | None:
 
 
 def encode_holder(holder: Holder) -> bytes:
-    """The file's content for a holder."""
     return (json.dumps(holder._asdict(), indent=2) + "\n").encode()
 
 

@@ -140,7 +140,6 @@ class Journal(Queries):
             _void_requests(db, now, "id = ?", run)
 
     def heartbeat(self, run: str, *, now: float) -> None:
-        """Note that the run is alive."""
         with self._db.write("heartbeat", durable=False) as db:
             db.run(_ALIVE, {"now": now, "run": run})
 
@@ -187,7 +186,6 @@ class Journal(Queries):
     # --- events, waits, stories, meta --------------------------------------------------------
 
     def append_events(self, events: Iterable[LoopEvent]) -> None:
-        """Append events for those who watch."""
         with self._db.write("append_events", durable=False) as db:
             _append_events(db, events)
 
@@ -205,7 +203,6 @@ class Journal(Queries):
             db.run(sql, (run, kind, text(reason), now, until))
 
     def end_wait(self, run: str, *, now: float) -> None:
-        """Note that the run goes on."""
         with self._db.write("end_wait") as db:
             _end_wait(db, run, now)
 
@@ -243,7 +240,6 @@ class Journal(Queries):
             _append_events(db, events)
 
     def end_experiment(self, events: Iterable[LoopEvent]) -> None:
-        """They are all back."""
         with self._db.write("end_experiment") as db:
             _set_meta(db, SWAP_KEY, None)
             _append_events(db, events)

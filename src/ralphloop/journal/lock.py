@@ -127,7 +127,6 @@ class RunLock:
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The directories in which it is held."""
         return tuple(self._held)
 
     def renew_if_deleted(self, now: float) -> bool:

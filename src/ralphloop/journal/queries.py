@@ -50,8 +50,6 @@ _EFFECTS = msgspec.json.Decoder(tuple[AnyEffect, ...])
 
 
 class Queries:
-    """The reading half of a journal."""
-
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -95,7 +93,6 @@ class Queries:
     # --- runs --------------------------------------------------------------------------------
 
     def find_run(self, run: str) -> RunRecord | None:
-        """The run of that id."""
         return self._one(RunRecord, "SELECT * FROM runs WHERE id = ?", run)
 
     def latest_run(self) -> RunRecord | None:
@@ -141,7 +138,6 @@ class Queries:
     # --- iterations --------------------------------------------------------------------------
 
     def iteration(self, run: str, n: int) -> IterationRecord | None:
-        """One iteration with everything that was kept of it."""
         sql = "SELECT * FROM iterations WHERE run = ? AND n = ?"
         return self._one(IterationRecord, sql, run, n)
 
@@ -161,7 +157,6 @@ class Queries:
             after = page[-1].n
 
     def latest_iterations(self, run: str, limit: int = 20) -> list[IterationRecord]:
-        """The newest iterations, newest first."""
         sql = "SELECT * FROM iterations WHERE run = ? ORDER BY n DESC LIMIT ?"
         return self._all(IterationRecord, sql, run, limit)
 
@@ -185,7 +180,6 @@ class Queries:
         return found
 
     def next_number(self, run: str) -> int:
-        """The number of the iteration to come."""
         row = self._db.row("SELECT MAX(n) FROM iterations WHERE run = ?", (run,))
         return (row[0] or 0) + 1 if row else 1
 
@@ -225,12 +219,10 @@ class Queries:
     # --- stories, meta, waits, requests, events ----------------------------------------------
 
     def interventions(self, run: str) -> list[InterventionRecord]:
-        """What changed the run between iterations, in order."""
         sql = "SELECT after, at, change FROM interventions WHERE run = ? ORDER BY seq"
         return self._all(InterventionRecord, sql, run)
 
     def story_states(self, run: str) -> dict[str, JsonValues]:
-        """What is remembered of each story in this run."""
         rows = self._db.rows("SELECT story, state FROM stories WHERE run = ?", (run,))
         return {row["story"]: msgspec.json.decode(row["state"]) for row in rows}
 
@@ -245,7 +237,6 @@ class Queries:
         return self._one(Wait, sql, run)
 
     def waits(self, run: str, limit: int = 100) -> list[Wait]:
-        """The newest waits of a run, newest first."""
         sql = "SELECT * FROM waits WHERE run = ? ORDER BY id DESC LIMIT ?"
         return self._all(Wait, sql, run, limit)
 
@@ -255,7 +246,6 @@ class Queries:
         return self._all(Request, sql, run)
 
     def find_request(self, request: int) -> Request | None:
-        """One request and its answer."""
         return self._one(Request, "SELECT * FROM requests WHERE id = ?", request)
 
     def events_since(

@@ -90,11 +90,9 @@ class IterationRecord(Spent, frozen=True, kw_only=True):
 
     @property
     def checks(self) -> tuple[CheckResult, ...]:
-        """The results of the checks that ran after it."""
         return self.record.evidence.checks or ()
 
     def owes(self, kind: type[AnyEffect]) -> bool:
-        """Whether such an effect is among those it brought."""
         return any(isinstance(effect, kind) for effect in self.effects)
 
 
@@ -118,16 +116,12 @@ class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Passing(msgspec.Struct, frozen=True, kw_only=True):
-    """The iteration that made a story pass."""
-
     run: str
     n: int
     commits: bool  # the effects it owed, which are done, had a commit among them
 
 
 class InterventionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed a run, and the iteration it came after."""
-
     after: int
     at: float
     change: AnyIntervention
@@ -154,8 +148,6 @@ class Wish(Value, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One wish of a person for a running loop."""
-
     id: int
     run: str
     at: float
@@ -197,7 +189,6 @@ def texts(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def json_text(value: object) -> str:
-    """The value as JSON."""
     try:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:

@@ -43,8 +43,6 @@ _WHOLE = 1 << (8 * _SIZE)
 
 
 class Belief(StrEnum):
-    """Whether a journal is believed."""
-
     OURS = "ours"
     FOREIGN = "foreign"  # not signed by us: from elsewhere, or from before there were signatures
     CHANGED = "changed"  # signed by us once, and not what we wrote last
@@ -193,7 +191,6 @@ class Seal:
             os.pwrite(self._outside, known, 0)
 
     def close(self) -> None:
-        """Let go of what is outside."""
         if self._outside is not None:
             os.close(self._outside)
             self._outside = None

@@ -39,7 +39,6 @@ def reports_key(run: str) -> str:
 
 
 def load_reports(journal: Queries, run: str) -> dict[str, TestReport]:
-    """What each check said test by test before the story at hand, as far as that is known."""
     try:
         return msgspec.convert(journal.meta(reports_key(run)) or {}, dict[str, TestReport])
     except msgspec.ValidationError:
@@ -105,7 +104,6 @@ def change_session(
 
 
 def quota_key(run: str) -> str:
-    """Where the journal keeps the agents' quota clocks."""
     return f"quota:{run}"
 
 

@@ -89,7 +89,6 @@ def aggregate(
     now: float,
     exists: Callable[[str], bool] = bool,
 ) -> Index:
-    """All patterns of these learnings and entries, best first."""
     told = list(_told(learnings))
     known = {text: words_of(text) for text in {_said(note) for note, _ in told}}
     merger = _Merger(Counter(word for note, _ in told for word in known[_said(note)]))
@@ -203,7 +202,6 @@ def _said(note: Saying) -> str:
 
 
 def id_of(note: Saying) -> str:
-    """What it is called by, from what it says."""
     return _id(words_of(_said(note)), (note.kind is NoteKind.FAILURE, note.source.is_free_text))
 
 

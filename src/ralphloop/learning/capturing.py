@@ -192,7 +192,6 @@ def notes_of(
 
 
 def _work_files(record: Iteration) -> tuple[str, ...]:
-    """Changed paths that can stand in a sentence."""
     return tuple(path for path in record.evidence.work_files or () if is_plain_path(path))
 
 

@@ -64,7 +64,6 @@ def _retired(pattern: Pattern, why: str) -> Pattern:
 
 
 def _about(pattern: Pattern) -> set[str]:
-    """Files by which two patterns meet: as a path, and by their names alone."""
     named = {*pattern.files, *paths_in(pattern.sentence)}
     return named | {path.rpartition("/")[2] for path in named}
 

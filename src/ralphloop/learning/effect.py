@@ -29,8 +29,6 @@ _Z = 1.96
 
 
 class TrialStory(Value, kw_only=True):
-    """How one story of the experiment went."""
-
     first: bool  # it passed at its first attempt
     attempts: int
     tokens: int

@@ -45,8 +45,6 @@ class NoteSource(StrEnum):
 
 
 class Saying(Value, kw_only=True):
-    """What somebody may want to know."""
-
     kind: NoteKind = NoteKind.DISCOVERY
     text: str
     lesson: str = ""  # what to do instead, for failures
@@ -58,8 +56,6 @@ class Saying(Value, kw_only=True):
 
 
 class Note(Saying, kw_only=True):
-    """What one attempt says."""
-
     category: str = "general"
     evidence: tuple[str, ...] = ()  # "file …", "check …", "error …", "commit …": seen by us
 
@@ -122,8 +118,6 @@ class SharedEntry(Saying, kw_only=True):
 
 
 class Pattern(Saying, kw_only=True):
-    """What learnings say together."""
-
     id: str
     category: str = "general"
     standing: PatternStanding = PatternStanding.NOTED
@@ -147,7 +141,6 @@ class Pattern(Saying, kw_only=True):
 
     @property
     def because(self) -> str:
-        """The reason, after its standing."""
         if not self.reason:
             return ""
         held = self.standing is PatternStanding.HELD_BACK
@@ -161,8 +154,6 @@ class Pattern(Saying, kw_only=True):
 
 
 class Index(Value, kw_only=True):
-    """All patterns, best first."""
-
     version: int = 2
     learnings: int = 0
     patterns: tuple[Pattern, ...] = ()

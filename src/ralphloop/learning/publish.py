@@ -78,8 +78,6 @@ _MOST_REPAIRED = 6
 
 
 class Goal(NamedTuple):
-    """Where what is published goes."""
-
     skills: SkillStyle  # never "auto"
     memory: Path | None  # the file that carries the block
 
@@ -188,7 +186,6 @@ def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | Non
 
 
 def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[str]:
-    """Write the shared file, the skills and the block; returns what was done, in words."""
     before, _ = store.load_entries(project)
     entries = _updated(project.root, before, index, shared.moment(now))
     has_skills, done = there.skills is not SkillStyle.OFF, []

@@ -43,7 +43,6 @@ def path_of(root: Path, *, has_skills: bool = False) -> Path:
 
 
 def load(root: Path) -> tuple[list[SharedEntry], list[str]]:
-    """All entries of the file, or files, that are there; what could not be read, in words."""
     entries, problems = list[SharedEntry](), list[str]()
     for name in PLACES:
         try:

@@ -96,7 +96,6 @@ def _line(pattern: Pattern) -> str:
 
 
 def _render(about: str, lines: Mapping[str, str], known: Sequence[Pattern]) -> str:
-    """The skill's file."""
     files = dict.fromkeys(path for one in known for path in one.files)
     where = ", ".join(list(files)[:_MOST_FILES]) or "see below"
     description = (

@@ -30,8 +30,6 @@ MAX_RUNS = 500
 
 @dataclass
 class Stats:
-    """The numbers of one project."""
-
     simulated: bool = False  # no model was asked: the agent was scripted
     runs: int = 0
     runs_complete: int = 0
@@ -81,7 +79,6 @@ class _Work:
 
 
 def gather(project: Project, journal: Queries, config: LearningSection) -> Stats:
-    """All numbers; of an empty journal all of them are zero."""
     runs = journal.runs(MAX_RUNS)[::-1]
     totals = [run.totals for run in runs]
     settings = [readable(run.config, Config) for run in runs]

@@ -56,7 +56,6 @@ def directory(project: Project) -> Path:
 
 
 def save(project: Project, name: str, learning: Learning) -> None:
-    """Write one learning; the same name again writes the same file."""
     _write(project, name, render(learning))
 
 
@@ -81,7 +80,6 @@ def load_all(project: Project) -> tuple[list[Learning], list[str]]:
 
 
 def render(learning: Learning) -> bytes:
-    """The text of a learning's file."""
     lines = _mapping({key: getattr(learning, key) for key in _HEAD})
     for kind, section in SECTIONS.items():
         entries = [_entry(note) for note in learning.notes if note.kind is kind]
@@ -157,7 +155,6 @@ def _load_yaml(text: str) -> Any:
 
 
 def rebuild(project: Project, *, now: float) -> Index:
-    """Aggregate all learnings anew and keep the result."""
     learnings, problems = load_all(project)
     entries, unread = load_entries(project)
     root = project.root
@@ -171,7 +168,6 @@ def rebuild(project: Project, *, now: float) -> Index:
 
 
 def load_index(project: Project) -> Index:
-    """The patterns as last aggregated; empty where there are none yet."""
     return _derived(project, _INDEX, Index) or Index()
 
 

@@ -112,7 +112,6 @@ def _is_path(word: str) -> bool:
 
 
 def paths_in(text: str) -> list[str]:
-    """Words of a text that may be paths."""
     found = (word.strip(".'") for word in re.findall(r"[\w@+./-]+", text[:2000]))
     return list(dict.fromkeys(word for word in found if "." in word or "/" in word))
 

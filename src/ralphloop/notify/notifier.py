@@ -57,7 +57,6 @@ class Notifier:
         self._problems: dict[str, None] = {}
 
     def on_event(self, event: LoopEvent) -> None:
-        """Take one event of the run."""
         if not self._channels or not (message := self._decider.on_event(event)):
             return
         if self._thread is None:
@@ -113,7 +112,6 @@ def to_command(
 
 
 def channels_for(config: NotifySection, cwd: Path | None) -> list[Channel]:
-    """What the settings ask for."""
     found: list[Channel] = []
     if config.desktop:
         found.append(to_desktop)

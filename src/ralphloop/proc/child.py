@@ -110,7 +110,6 @@ class Child:
 
 
 async def _ready(fd: int, *, writing: bool) -> None:
-    """Wait until a descriptor can be read or written."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 
@@ -155,7 +154,6 @@ class Clocks:
             self._attended += passed
 
     def sign_of_life(self) -> None:
-        """Something showed that the agent is at work."""
         self._last_sign = self._attended
 
     @property
@@ -174,8 +172,6 @@ class Clocks:
 
 
 class CpuMeter:
-    """Tells whether a tree of processes used the processor since it was asked last."""
-
     def __init__(self) -> None:
         self._used: dict[tuple[int, float], float] = {}
         self._at: float | None = None

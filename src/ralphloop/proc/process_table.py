@@ -28,8 +28,6 @@ _TICKS = os.sysconf("SC_CLK_TCK")  # of a second, in which /proc counts
 
 
 class Proc(NamedTuple):
-    """One process at one moment."""
-
     pid: int
     parent: int
     session: int
@@ -43,7 +41,6 @@ class Proc(NamedTuple):
 
 
 def process_table() -> dict[int, Proc]:
-    """All processes of this machine."""
     if _HAS_PROC:
         pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 hot
     else:
@@ -54,7 +51,6 @@ def process_table() -> dict[int, Proc]:
 
 
 def find_process(pid: int) -> Proc | None:
-    """The process that has this pid now."""
     return _by_proc(pid) if _HAS_PROC else _by_psutil(pid)
 
 

@@ -38,8 +38,6 @@ _GENTLE_S = 3.0
 
 
 class Output(Enum):
-    """What is wanted of what a command prints."""
-
     ANSWER = "answer"  # all of it, errors apart; too much is an error (git)
     TOGETHER = "together"  # the same, with the errors in between
     TAIL = "tail"  # a story: the end of both, and nothing of the command is left running (checks)
@@ -47,8 +45,6 @@ class Output(Enum):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a command ended."""
-
     returncode: int
     stdout: bytes
     stderr: bytes = b""

@@ -63,8 +63,6 @@ _LOOKED_AT = 256 * 1024
 
 
 class Place(StrEnum):
-    """What a path is inside."""
-
     WRITE = "write"
     READ = "read"
     EMPTY = "empty"  # a directory that is there and holds nothing
@@ -217,7 +215,6 @@ def listeners(network: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def hosts_file(network: Sequence[str]) -> str:
-    """The names that are known inside."""
     lines = ["127.0.0.1 localhost", "::1 localhost"]
     for host, address in listeners(network):
         if host != "localhost" and not host.startswith("127.") and ":" not in host:

@@ -30,8 +30,6 @@ _SHARES = {"spec": 0.5, "learned": 0.15, "failure": 0.2, "progress": 0.1, "small
 
 
 class Parts(Value, kw_only=True):
-    """Everything a prompt may contain."""
-
     instructions: str = ""  # PROMPT.md as it is; empty: our own words
     project: str = ""
     spec: str = ""

@@ -53,7 +53,6 @@ def read(
     stderr: str = "",
     now: datetime | None = None,
 ) -> Response:
-    """Read a whole output at once."""
     reader = reader_for(agent)
     for start in range(0, len(data), _CHUNK):
         reader.feed(data[start : start + _CHUNK])

@@ -70,7 +70,6 @@ class End(NamedTuple):
 
     @property
     def signal(self) -> int | None:
-        """The signal that ended the process, if one did."""
         if self.exit_code is None:
             return None
         return -self.exit_code if self.exit_code < 0 else _SIGNALS.get(self.exit_code)
@@ -176,11 +175,9 @@ class Dialect:
 
     @property
     def usage(self) -> Usage:
-        """Tokens and money as far as they are known."""
         return self.used
 
     def verdict(self, end: End) -> Verdict:
-        """How the start ended, by its events and the exit code."""
         return plain_verdict(self.words.text, end)
 
     def plain_verdict(self, text: str, end: End) -> Verdict:
@@ -198,7 +195,6 @@ class Dialect:
         self.steps.append(AgentEvent(kind=kind, summary=one_line(summary), ok=ok))
 
     def call_began(self, call_id: str, name: str, arguments: Document) -> None:
-        """The model used a tool."""
         self.call_count += 1
         name, summary = one_line(name, 80), summarise(arguments)
         self.calls[call_id[:_ID] or f"#{self.call_count}"] = ToolCall(name=name, summary=summary)
@@ -226,7 +222,6 @@ class Dialect:
             self.denials[key] = Denial(tool=one_line(tool, 80), summary=shown)
 
     def refusals(self) -> str:
-        """How many calls of which tools were refused."""
         names = sorted({denial.tool for denial in self.denials.values() if denial.tool})
         were = "was" if len(self.denials) == 1 else "were"
         calls = f"{counted(len(self.denials), 'tool call')} {were} refused"
@@ -261,12 +256,10 @@ class Dialect:
         return Verdict(Outcome.STARTUP_ERROR, complaint or "it ended before the model answered")
 
     def response(self, end: End, wire: Wire) -> Response:
-        """Everything collected, with its verdict."""
         self.words.end()
         return self._response(self.verdict(end), end, wire)
 
     def plain_response(self, words: OwnWords, end: End, wire: Wire) -> Response:
-        """The response for an answer in plain text."""
         self.words = words
         verdict = self.plain_verdict(words.text, end)
         if wire.broken:

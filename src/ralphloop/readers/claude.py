@@ -69,8 +69,6 @@ _MOST_PLUGIN_ERRORS = 20
 
 
 class Claude(Dialect):
-    """Collects what Claude Code reports."""
-
     name = "claude"
     glanceable = (_DELTA,)
 
@@ -125,7 +123,6 @@ class Claude(Dialect):
             self._end_of_turn(document)
 
     def verdict(self, end: End) -> Verdict:
-        """The outcome of a start, from its last result or from the lack of one."""
         if self._result is not None:
             failed = _is_error(self._result)
             return self._failed_result(self._result) if failed else self._good(self._result, end)

@@ -39,7 +39,6 @@ class ClaudeUsage:
 
     @property
     def value(self) -> Usage:
-        """The best knowledge so far."""
         streamed = self._since_last_result()
         if not streamed.total_tokens:
             return self._reported

@@ -30,8 +30,6 @@ _WINDOWS = {300: "five_hour", 10_080: "seven_day"}  # by their minutes
 
 
 class Codex(Dialect):
-    """Collects what codex reports."""
-
     name = "codex"
     complaint = "ERROR:"
 

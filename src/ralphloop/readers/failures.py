@@ -28,8 +28,6 @@ from ralphloop.text.plain import clean, one_line
 
 
 class Verdict(NamedTuple):
-    """How a start ended, and why in one line."""
-
     outcome: Outcome
     reason: str
 

@@ -56,8 +56,6 @@ _REFUSED = frozenset({"policy_violation", "execution_denied"})
 
 
 class Gemini(Dialect):
-    """Collects what gemini reports."""
-
     name = "gemini"
 
     def __init__(self) -> None:

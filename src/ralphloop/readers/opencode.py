@@ -35,8 +35,6 @@ _NAMED_ERRORS = {
 
 
 class Opencode(Dialect):
-    """Collects what opencode reports."""
-
     name = "opencode"
     complaint = "Error: "
 

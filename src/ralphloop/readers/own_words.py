@@ -34,7 +34,6 @@ class BoundedText:
         self._tail_size = 0
 
     def add(self, text: str) -> None:
-        """Append a piece of any size."""
         self.length += len(text)
         room = self._head_room
         if room:
@@ -111,7 +110,6 @@ class OwnWords:
             self._unread_size = MAX_BLOCK
 
     def end(self) -> str:
-        """End the open message, if there is one; returns the last message, bounded."""
         if self._open is not None:
             self._last, self._last_number = self._open.value(), self._messages
             self._last_key, self._open = None, None
@@ -120,7 +118,6 @@ class OwnWords:
         return self._last
 
     def say(self, text: str) -> None:
-        """Say one whole message."""
         self.end()
         for start in range(0, len(text) or 1, _PIECE):
             self.add(text[start : start + _PIECE])

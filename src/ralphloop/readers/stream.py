@@ -86,7 +86,6 @@ class Framer:
         return OutputFormat.JSON if documents == 1 else OutputFormat.JSONL
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes."""
         first, newline, rest = chunk.partition(b"\n")
         if not newline:
             self._hold(chunk)
@@ -100,7 +99,6 @@ class Framer:
         self._hand_on_text()
 
     def finish(self) -> None:
-        """Take what is left as the last line."""
         if self._partial:
             self._line(self._take_partial(), b"")
         if self._document:
@@ -313,7 +311,6 @@ class Reader:
     def finish(
         self, *, exit_code: int | None, stderr: str = "", now: datetime | None = None
     ) -> Response:
-        """The whole start in one value."""
         self._framer.finish()
         end = End(exit_code, stderr, now)
         wire = Wire(self._format(), self._warnings(), self._framer.broken)

@@ -39,7 +39,6 @@ def count_of(value: object) -> int:
 
 
 def status_code_of(value: object) -> int | None:
-    """An HTTP status, or None."""
     number = count_of(value)
     return number if 100 <= number <= 599 else None
 

@@ -135,16 +135,12 @@ def case_policy(case: Case, overrides: Mapping[str, object]) -> Policy:
 
 
 class Played(Value, kw_only=True):
-    """One iteration as the core judged it; an action takes no step."""
-
     iteration: CaseIteration
     state: RunState
     taken: Step | None = None
 
 
 class CaseRun:
-    """A case while it is played, one iteration after the other."""
-
     def __init__(self, policy: Policy, *, agent: str = "auto", stories: CaseStories | None) -> None:
         self._policy, self._agent, self._stories = policy, agent, stories
         self.state = RunState()
@@ -152,7 +148,6 @@ class CaseRun:
         self._clock = 0.0
 
     def play(self, iteration: CaseIteration) -> Played:
-        """Fold one iteration."""
         self._clock += iteration.duration_s
         if iteration.action == "reset":
             self.state = intervene(self.state, CircuitReset(at=self._clock), self._policy)
@@ -206,7 +201,6 @@ class CaseRun:
 
 
 def judge(case: Case, overrides: Mapping[str, object]) -> CaseResult:
-    """Play a case and compare every expectation."""
     run = CaseRun(case_policy(case, overrides), agent=case.agent or "auto", stories=case.stories)
     mismatches: list[Mismatch] = []
     decisions: list[str] = []
@@ -278,8 +272,6 @@ _EXPECTATIONS: dict[str, tuple[Callable[[Step], object], Callable[..., bool]]] =
 
 
 class CaseTurn(CaseIteration, kw_only=True, forbid_unknown_fields=True):
-    """One scripted iteration, or a reset by a person."""
-
     says: str  # one line for the screen
     words: str = ""  # followed by a status block
     block: dict[str, object] = msgspec.field(default_factory=dict)

@@ -52,8 +52,6 @@ _INSTEAD = {
 
 
 class Again(Value, kw_only=True):
-    """One recorded start, played again."""
-
     record: IterationRecord
     taken: Step | None = None  # None: it would not have been made
     why_not: str = ""
@@ -62,8 +60,6 @@ class Again(Value, kw_only=True):
 
 
 class ReplayedNight(Value, kw_only=True):
-    """The whole of a run, played again."""
-
     starts: tuple[Again, ...] = ()
     stories: dict[str, tuple[StoryState, StoryState]] = msgspec.field(
         default_factory=dict
@@ -107,8 +103,6 @@ def replay(
 
 @dataclass
 class _Fold:
-    """The state of a night while it is played."""
-
     state: RunState
     policy: Policy
     other_limits: dict[str, object]

@@ -68,8 +68,6 @@ class Sentence(StackRule, frozen=True, kw_only=True):
 
 
 class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The content of one file."""
-
     name: str
     title: str
     order: int = 50
@@ -83,7 +81,6 @@ class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def load_stacks(directories: Sequence[Path] = ()) -> tuple[Stack, ...]:
-    """Every stack there is, in order."""
     ours = Path(str(files("ralphloop.stacks") / "data"))
     found: dict[str, Path] = {}
     for directory in (*directories, ours):

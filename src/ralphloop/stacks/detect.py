@@ -40,8 +40,6 @@ _NOT_PROJECTS = frozenset({"node_modules", "target", "build", "dist", "vendor", 
 
 
 class Detected(msgspec.Struct, frozen=True, kw_only=True):
-    """A repository, described."""
-
     name: str
     description: str = ""
     stacks: tuple[str, ...] = ()  # their titles; empty: nothing was recognised

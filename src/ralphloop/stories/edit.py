@@ -40,7 +40,6 @@ def rearrange(path: Path, arrange: Arrange, *, within: Path | None = None) -> No
 
 
 def position(listing: Listing, story: str) -> int:
-    """Where a story stands in its file."""
     for index, raw in enumerate(listing.entries):
         if shapes.identity(raw) == story:
             return index

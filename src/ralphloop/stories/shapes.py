@@ -56,7 +56,6 @@ class Problems:
         return len(self._found) < _SHOWN
 
     def add(self, place: str, reason: str) -> None:
-        """Note one mistake."""
         self._count += 1
         if self.wants_detail:
             self._found.append(f"{place}: {reason}" if place else reason)
@@ -67,7 +66,6 @@ class Problems:
         return self._error()
 
     def raise_if_any(self) -> None:
-        """Stop with everything found so far."""
         if self._count:
             raise self._error()
 

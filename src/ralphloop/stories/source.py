@@ -158,8 +158,6 @@ def _cannot_mark(path: Path, reason: str) -> InputError:
 
 
 class StoryBytes(NamedTuple):
-    """A file's content and the marks by which a later change of it is seen."""
-
     data: bytes
     marks: tuple[int, int, int, int]
 

@@ -94,7 +94,6 @@ def clock_time(epoch: float, now: float) -> str:
 
 
 def parse_clock(text: str) -> str:
-    """A time of day, `7:00` or `07:00`, as `07:00`."""
     found = _CLOCK.fullmatch(text.strip())
     if found is None:
         raise ValueError(f'expected a time of day such as "07:00", got {_shown(text)}')
@@ -102,7 +101,6 @@ def parse_clock(text: str) -> str:
 
 
 def next_clock(clock: str, now: float) -> float:
-    """When a wall clock shows that time next."""
     hour, minute = map(int, clock.split(":"))
     here = datetime.fromtimestamp(now)  # noqa: DTZ006 - the clock on the wall, summer or winter
     then = here.replace(hour=hour, minute=minute, second=0, microsecond=0)

@@ -271,7 +271,6 @@ def render(block: StatusBlock) -> str:
 
 
 def tidy_recommendation(raw: str) -> str:
-    """One bounded line of plain characters."""
     return " ".join(clean(raw).split())[:MAX_RECOMMENDATION].strip("*` ")
 
 

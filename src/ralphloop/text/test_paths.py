@@ -14,7 +14,6 @@ _MARKS = ("_test.", ".test.", ".spec.")
 
 
 def is_test_path(path: str) -> bool:
-    """True where the path names a test by convention."""
     *directories, name = path.lower().replace("\\", "/").rstrip("/").split("/")
     if not _DIRECTORIES.isdisjoint(directories) or name == "conftest.py":
         return True
@@ -22,6 +21,5 @@ def is_test_path(path: str) -> bool:
 
 
 def only_tests(paths: Iterable[str]) -> bool:
-    """True where there are paths and every one of them is a test's."""
     kinds = {is_test_path(path) for path in paths}
     return kinds == {True}
