@@ -1,19 +1,12 @@
 """Which lines of a repository can run a program or loosen safety, and who has said yes to them.
 
-A *grant* is one such line: a setting of `ralph.toml` that is not known to be harmless, a line of a
-declared agent that is used, a story's `verify` command.  What the person's own settings, variables
-and flags say is theirs and no grant.  A setting that is not in `HARMLESS` counts, so a new one asks
-until somebody has thought about it.
-
-The *record* holds every grant a person has agreed to here, outside of the repository, under git's
-common directory.  A run needs all of its grants in the record: taking lines away, or going back to
-a branch with older ones, asks nothing; a new or changed line does, and the question shows it beside
-what it was.
+A *grant* is one such line: a setting of `ralph.toml` that is not in `HARMLESS` (so a new one asks
+until somebody has thought about it), a line of a declared agent that is used, a story's `verify`
+command.  The *record* holds every grant a person has agreed to here, outside of the repository.  A
+run needs all of its grants in the record; a new or changed line is shown beside what it was.
 
 A `verify` command that runs nothing but code of the work tree (a test runner, a script in it) is no
-grant where something trusted runs such code already: it could do nothing that could not be done
-there.  So people who write stories every day are not asked every day.  Shell lines, inline code and
-all other programs are.
+grant where something trusted runs such code already.  Shell lines and inline code always are.
 """
 
 from __future__ import annotations

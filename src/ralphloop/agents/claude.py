@@ -2,16 +2,12 @@
 
 The output is stream-json with partial messages, so that a long answer is not silence.  The prompt
 goes over stdin alone (an argument ends at 128 KiB and may look like a flag).  The session id is
-ours, so that a conversation can be resumed by name and never by "the latest".  Turns and money are
-capped by the agent itself too, because it can stop between two tool calls and we cannot.
+ours, so that a conversation is resumed by name and never by "the latest".  Turns and money are
+capped by the agent itself too: it can stop between two tool calls and we cannot.  What it may do at
+each level of safety goes by `--settings`, in a file of ours beside the user's own settings.
 
-What Claude Code may do at each level of safety goes by `--settings`, in a file in a directory of
-ours, never into the user's own settings; user and project settings stay in force beside it.
-
-Which flags this Claude Code knows is said by its own `--help`: releases of a year differ in them,
-and an unknown one ends the start at once.  What can be done without is left out, and what follows
-is said before the night.  A program is asked once for as long as it is the same file; one whose
-answer lists no flags is taken for a newest one.
+Its flags differ between releases, and an unknown one ends the start at once: a program is asked for
+its `--help` once, what can be done without is left out, and what follows is said before the night.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
 """`ralph init`: look at the repository, write what a run needs, and say what to do next.
 
-Everything is found out and validated before the first file is written.  What exists is only
-replaced by an explicit yes: on a terminal one is asked for each file, elsewhere `--overwrite` says
-so.  A story list is never replaced by the sample.
-
-A check is run once before it is written: one that cannot start is left out, with what is missing; a
-red one is written and shown.  That runs what the repository says, so it needs a yes: on a terminal,
-or `--yes`.  Without either nothing of the repository is run.
-
-The files are rendered from templates that are data of the room `prompts`.  The templates are ours,
-the values come from the user's repository: the sandbox keeps a project's description from being
-anything but text.
+Everything is found out and validated before the first file is written, and what exists is only
+replaced by an explicit yes.  Checks are run once before they are written; that runs what the
+repository says, so it needs a yes as well.  The templates are ours, the values come from the
+repository: the sandbox keeps a project's description from being anything but text.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """`ralph plugin`: put the Claude Code plugin where Claude Code can use it.
 
 The plugin in the package calls `ralph`, which works wherever that is on PATH.  A copy made here
-calls the very `ralph` that made it by its full path, so it also works from a virtual environment,
-from pipx and uv, and with spaces in the path: hooks are argument lists, never a line for a shell.
+calls the very `ralph` that made it by its full path, so it also works from a virtual environment
+and with spaces in the path: hooks are argument lists, never a line for a shell.
 
-Claude Code names a plugin's commands /ralph:ralph and so on.  `install` also gives them their short
-names, as commands of the person's own, unless those names are taken.
-
-`ralph hook` is what the plugin calls.  The events of every session (stop, stop-failure,
-session-start, session-end) are answered before this module is ever imported.  Here are the commands
-a person types in a session: Claude Code hands them over as JSON before it expands them, so no shell
-ever sees their arguments, and an answer that needs no model costs nothing.
+`ralph hook` is what the plugin calls.  The events of every session are answered before this module
+is ever imported.  Here are the commands a person types in a session: Claude Code hands them over as
+JSON, so no shell ever sees their arguments, and an answer that needs no model costs nothing.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """The loop of a session, taken up by a hook for one turn and put down again.
 
-Everything a turn needs is in the journal: the run, the settings it began with, the iteration that
-was begun and not finished.  The story file as it was then lies beside that iteration's prompt, so
-that marks an agent set can be put back and a file it broke can be restored.
+Everything a turn needs is in the journal.  The story file as it was when the iteration began lies
+beside its prompt, so that marks an agent set can be put back and a file it broke can be restored.
 
-Checks in a hook: the session waits for them, so they get eight minutes and no more.  Claude Code
-ends a hook after ten.  Checks that took longer once, here or when the run began, are not run at
-all; what they would have proven stays a claim.  What a next story's own command shows before its
-first turn comes out of the same eight minutes.
+The session waits for checks, so they get eight minutes and no more (Claude Code ends a hook after
+ten).  Checks that took longer once are not run at all; what they would have proven stays a claim.
 """
 
 from __future__ import annotations

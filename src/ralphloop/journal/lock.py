@@ -1,20 +1,15 @@
 """One run per work tree.
 
-That a run lives, the kernel's lock tells; the file beside it (`holder`) only names the holder for
-people.  Loops inside an agent session are the exception: no process of ours lives as long as they
-do, so between two turns the file itself is their lease, with an end.  Both kinds exclude each
-other, because the file is written only by whoever has the kernel's lock.
+That a run lives, the kernel's lock tells (`flock` on `.ralph/lock`, kept open: it ends with its
+process, so there is no stale lock to judge); the file beside it (`holder`) only names the holder.
+Loops inside an agent session are the exception: no process of ours lives as long as they do, so
+between two turns the file itself is their lease, with an end.
 
 Lock and file are in two places: in the project's own directory, where everybody looks, and in
-git's directory of the work tree.  Projects that share a work tree share its commits and its
-clean-ups: two runs at once would take each other's half-written files along, or away.  Runs that
-keep to their projects (`[git] scope`) share the lock of the work tree, and each signs in a place of
-its own there, so that whoever wants all of it, or a part of theirs, knows whom to name.  They do
+git's directory of the work tree, because projects that share a work tree share its commits and its
+clean-ups.  Runs that keep to their projects (`[git] scope`) share the lock of the work tree, and
+each signs in a place of its own there, so that whoever wants all of it knows whom to name.  They do
 their checks one after the other, because these may want the same port, cache or database.
-
-The lock is `flock` on `.ralph/lock`, kept open, and ends with its process, however that dies: there
-is no stale lock to judge, and the file is never removed, so there is no race about its name.  A
-file system that refuses kernel locks is none to run on: it would refuse the journal's as well.
 """
 
 from __future__ import annotations

@@ -1,21 +1,15 @@
 """The journal's head, known outside: whether what is in it is what ralph wrote there.
 
-Every row that is believed later (runs, iterations, states, stories, interventions, waits, meta)
-adds its keyed fingerprint to one sum; events are only shown, requests are signed by themselves.
-The sum moves with each transaction: temporary triggers, which live in our connection and never in
+Every row that is believed later adds its keyed fingerprint to one sum; events are only shown,
+requests are signed by themselves.  Temporary triggers, which live in our connection and never in
 the file, hand over each row that goes and each that comes, so it costs microseconds however long
-the night is.  Number and sum stand in the file, signed with a key that only the user's state
-directory holds, together with the file's place; the last number that is safe on disk stands there
-as well.
+the night is.  Number and sum stand in the file, signed with a key of the user's state directory;
+the last number that is safe on disk stands there as well.
 
 A journal is believed if its signature is ours, its rows add up to the sum, and its number is not
-below the one known outside.  So rows that somebody else wrote, an older copy, another project's
-journal and one that came with a clone are all told apart, and a kill or a power cut at any moment
-is none of these: what is in the file was signed in the transaction that wrote it.
-
-Who extends a sum does not vouch for what was there: a signature that is not ours is never renewed,
-and rows that did not add up before do not afterwards.  Only `adopt` counts anew, for a person who
-has looked.  An agent outside of a sandbox runs as the same user and could read the key.
+below the one known outside.  A signature that is not ours is never renewed, and rows that did not
+add up before do not afterwards; only `adopt` counts anew, for a person who has looked.  An agent
+outside of a sandbox runs as the same user and could read the key.
 """
 
 from __future__ import annotations

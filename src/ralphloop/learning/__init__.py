@@ -5,15 +5,8 @@
     people, colleagues ─► learned.jsonl (tracked) ─┘   (doubts)            └─► publish: skills,
                                                                                CLAUDE.md, ...
 
-The loop's side of it, none of which ever raises or ends a run:
-
-* `select.carry` before a start: `Carried.text` is the learned part of the prompt, `Carried.share`
-  is recorded with the iteration under `record["learning"]`.
-* `capturing.capture` once the iteration's effects are done; it reads everything else from the
-  journal and may be repeated.
-* `publish.after_story` when a story ended; aggregates every fifth.
-* `publish.at_end` when a run ended: the shared file, skills and the managed block, in a commit of
-  their own; returns what was done, in words.
+The loop calls `select.carry` before a start, `capturing.capture` once an iteration's effects are
+done, `publish.after_story` and `publish.at_end`; none of them ever raises or ends a run.
 """
 
 from __future__ import annotations

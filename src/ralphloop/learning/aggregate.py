@@ -1,15 +1,12 @@
 """From many learnings to few patterns: merge what says the same, count, judge.  Pure.
 
-Notes are compared only with notes that share one of their rarest words or a path, and with a
-bounded number of those, so time grows with the number of notes and not with its square, whatever
-they say.  Measured notes and words are never merged.
+Notes are compared only with a bounded number of notes that share one of their rarest words or a
+path, so time does not grow with their square.  Measured notes and words are never merged.
 
-Only stories that passed count, told apart by what they ask for.  A story that was *given* a
-pattern and says it again has not found it; otherwise one poisoned note would confirm itself.  Of
-several wordings the shortest stands, so that nothing rides along with what two stories agree on.
-
-No pattern are: failures nobody has repaired (there is no lesson), commands that worked, and what
-comes with a change in the top directory, where everything does.  What everybody has
+Only stories that passed count.  One that was *given* a pattern and says it again has not found it:
+else one poisoned note would confirm itself.  Of several wordings the shortest stands, so that
+nothing rides along with what two stories agree on.  No pattern are failures nobody has repaired,
+commands that worked, and what comes with a change in the top directory.  What everybody has
 (`SharedEntry`) comes first: what is like it is it.  `doubts` has the last word.
 """
 

@@ -1,14 +1,12 @@
 """One learning for each attempt that ended, from the journal's record of it; no model is asked.
 
-An attempt ends when its story passes, is blocked or set aside, or when a claim or a start without
-progress failed.  Work that moves on teaches nothing yet; an outage, a limit, a killed process, a
-full disk teach nothing at all.  Capturing the same iteration again writes the same file, so it can
-be done after a crash.
+Work that moves on teaches nothing yet; an outage, a limit, a killed process teach nothing at all.
+Capturing the same iteration again writes the same file, so it can be done after a crash.
 
-What it taught is read off what we measured in it and in the earlier attempts at the story: checks
-that failed and what changed when they turned green; and the agent's own words where it marks them
-as something learned.  Words that speak of secrets or of people are not kept.  Evidence is never
-taken from a claim: a file counts if it is there, a check if we ran it.
+What it taught is read off what we measured in it and in the earlier attempts at the story (checks
+that failed, and what changed when they turned green), and off the agent's own words where it marks
+them as something learned.  Evidence is never taken from a claim: a file counts if it is there, a
+check if we ran it.
 """
 
 from __future__ import annotations

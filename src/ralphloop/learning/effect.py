@@ -1,17 +1,9 @@
 """Does it help?  Held out stories against all others of the experiment, and nothing else.  Pure.
 
-Three questions: how often a story passes at its first attempt, how many attempts it takes, and what
-it costs in dollars and tokens.  Every story of the experiment counts, also one that was given up.
-Each answer is a difference with a 95 % interval:
-
-* pass rates: Newcombe's interval for the difference of two shares, good for few stories, too;
-* attempts: Welch's, with one made-up story of two attempts on each side, because a handful of
-  stories that all passed at once would look as if they could do nothing else;
-* dollars and tokens: Welch's for the logarithms, because they differ by factors.
-
-Over many simulated projects these cover what is true in about 95 of 100
-(`benchmarks/bench_learning_intervals.py`).  Before there are twenty stories, five of them held out,
-nothing is said at all.
+Each answer is a difference with a 95 % interval that also holds for few stories: Newcombe's for
+pass rates; Welch's for attempts, with one made-up story of two attempts on each side, because a
+handful that all passed at once would look as if they could do nothing else; Welch's for the
+logarithms of dollars and tokens (`benchmarks/bench_learning_intervals.py` checks all of them).
 """
 
 from __future__ import annotations

@@ -1,19 +1,13 @@
 """From the index to files that others read: the shared file, skills, the block in a memory file.
 
-What is published is rendered from what everybody has (`shared`), so a clone, a work tree, a
-colleague start from it and write the same.  Files are merged into: a line stays unless its pattern
-is known and no longer holds (retired, forgotten, disputed, its file gone).  The block is a short
-digest of all patterns; only the bytes between our two markers are ever changed, and where the
-markers are damaged, nothing is.
-
-Everything goes where the project's agent reads it: skills and CLAUDE.md for Claude (AGENTS.md where
-CLAUDE.md only points there), AGENTS.md for Codex and opencode, GEMINI.md for Gemini.  A run makes
-no file that nobody asked for: it must be there, or be named in the settings.
+What is published is rendered from what everybody has (`shared`).  Files are merged into: a line
+stays unless its pattern is known and no longer holds.  Of a memory file only the bytes between our
+two markers are ever changed, and where the markers are damaged, nothing is.  Everything goes where
+the project's agent reads it; a run makes no file that nobody asked for.
 
 Published files get a commit of their own.  A memory file that a person has uncommitted changes in
-is left alone, because our commit would take them along; files that git ignores are written and not
-committed; where the commit is refused, the memory file is put back and the rest waits for the next
-time.
+is left alone, because our commit would take them along; where the commit is refused, the memory
+file is put back and the rest waits for the next time.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
 """The text of notes: what two of them have in common, what one is about, how far it may travel.
 
-Texts are compared as sets of words, and what a note is about is said by its paths, else its words.
-
 Two stories can repeat the same bad advice (a poisoned README is read by every one of them), so
 being said twice is not enough.  What speaks of switching checks off, of the supervisor's own
-files, of secrets, of the network or of places outside the project is held back: it is kept and
-listed with the reason, and goes nowhere until a person approves it.  Too much is held back rather
-than too little.
-
-`plain_line` makes text harmless in a Markdown file that an agent loads: no headings, no tags, no
-imports (`@file`), no commands that are run on loading (exclamation mark and backtick).  Pure.
+files, of secrets, of the network or of places outside the project is held back until a person
+approves it; too much rather than too little.  `plain_line` makes text harmless in a Markdown file
+that an agent loads.  Pure.
 """
 
 from __future__ import annotations

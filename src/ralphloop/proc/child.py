@@ -1,18 +1,12 @@
 """One child process with its three pipes, without a thread and without a buffer.
 
-`asyncio`'s own subprocesses keep what they read in a `StreamReader` and wait in a thread.  Here a
-chunk is read, handed on and forgotten, which is what keeps memory flat while an agent prints a
-gigabyte: while we are busy with a chunk the pipe is full and the agent waits.
+A chunk is read, handed on and forgotten, which keeps memory flat while an agent prints a gigabyte:
+while we are busy with a chunk the pipe is full and the agent waits.
 
-The two clocks of a running agent: how long it may run, how long it may be silent.  Both count
-*attended* time, the time in which we were awake to watch.  A laptop that slept, a paused machine or
-a clock that was set must not look like an agent that hung: when a tick comes much later than it
-should, or the wall clock jumped against the monotonic one, the gap is not counted and the silence
-starts anew, because connections need time to come back.
-
-An agent is stalled when nothing speaks for it: no output, no processor time used by its tree, no
-change of files.  A silent compiler is at work; a silent agent that waits for the network for ever
-is not.
+The two clocks of a running agent, how long it may run and how long it may be silent, count
+*attended* time.  A laptop that slept or a clock that was set must not look like an agent that hung:
+such a gap is not counted, and the silence starts anew, because connections need time to come back.
+An agent is stalled when nothing speaks for it: no output, no processor time, no change of files.
 """
 
 from __future__ import annotations

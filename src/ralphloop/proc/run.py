@@ -4,13 +4,8 @@ Unlike `subprocess.run` it does not wait for a pipe that a background child of t
 daemon started by a git hook) keeps open, it keeps no more output than it was told to, and a
 deadline ends the command's whole tree, gently first so that git removes its lock files.
 
-`run_in_front` is for a program that has our terminal and talks to the person there, `spawn` for
-one that runs on while we do something else; `child` reads an agent while it works.
-
-How this very program starts itself again.  Everything we start works in the user's repository, and
-Python looks for modules in its working directory first.  A repository with a `click.py` is
-ordinary, and one with a `ralphloop/` may be a trap; so nobody but this module says how we are
-called.
+`ourselves` says how this very program is started again: everything works in the user's repository,
+Python looks for modules there first, and one with a `ralphloop/` may be a trap.
 """
 
 from __future__ import annotations

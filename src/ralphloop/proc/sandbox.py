@@ -2,19 +2,12 @@
 
 Bubblewrap does it; here its command line is made, a value from values.  The whole machine is
 read-only, `/tmp`, `/run` and the processes are the program's own, and on that plan of places come,
-the deeper the later: what may be written, what below it stays read-only, what is not there.  So a
-guard inside a writable directory holds, and so does a hidden place inside a shown one.
+the deeper the later: what may be written, what below it stays read-only, what is not there.  Every
+directory between a writable place and a guarded one is a place too, else it could be moved away and
+put there anew.  Variables are withheld before bubblewrap starts: they could be read inside.
 
-A directory that is a place of its own cannot be moved away, but those above it can: an agent would
-rename `packages/` and put its own `packages/app/.ralph` there.  Every directory between a writable
-place and a guarded one is therefore a place too.
-
-Variables are withheld before bubblewrap starts: the process 1 of the box is its own, and its
-environment can be read inside.
-
-Signals: SIGINT ends bubblewrap, and the program with it, before it could say what it cost; so
-everybody of the tree is asked but the box itself (`ProcessTree` spares it), which ends with its
-program and passes its exit code on, crashes as 128 + n.
+SIGINT would end bubblewrap, and the program with it, before it could say what it cost; so everybody
+of the tree is asked but the box itself, which passes the exit code on, crashes as 128 + n.
 """
 
 from __future__ import annotations

@@ -1,28 +1,18 @@
 """An agent is a tree of processes: who belongs to it, is anybody left, and how it is ended.
 
-Agents start tools in their own sessions, launchers fork and exit, tools leave servers behind,
-and a daemon forks twice, starts a session of its own and clears its environment.  Two ways to
-find them all:
+Agents start tools in their own sessions, launchers fork and exit, and a daemon forks twice, starts
+a session of its own and clears its environment.  Two ways to find them all:
 
 * **Adoption** (Linux).  The supervisor becomes a child subreaper, so whoever loses its parent
-  becomes our own direct child, whatever it did before.  What we started ourselves shares our
-  session; the agent and all below it cannot (it was started in a new one, and nobody can join a
-  session later).  So *a child of ours in a foreign session that was not there before* is the
+  becomes our own direct child.  What we started ourselves shares our session; the agent and all
+  below it cannot.  So *a child of ours in a foreign session that was not there before* is the
   agent's, without exception.
-* **Memory and mark** (elsewhere).  The tree is sampled while it runs and everybody seen is
-  remembered; at the end those who carry our mark in their environment are added.  Only a daemon
-  that forks twice *and* clears its environment *and* does so between two samples escapes.
-
-The second way also finds what a supervisor that died has left: its root is known by pid together
-with start time, everything else by the mark, by descent and by session.
+* **Memory and mark** (elsewhere, and for what a supervisor that died has left).  Everybody seen
+  while it runs is remembered; at the end those who carry our mark in their environment are added.
 
 Dead orphans that we adopted are collected one by one; `waitpid(-1)` would take the exit codes of
-other people's children.
-
-Stopping a tree: ask, ask firmly, end it.  SIGINT first, because agents then still print their
-result and its cost; then SIGTERM, then SIGKILL, each to every process of the tree and to those that
-turn up meanwhile.  The procedure is a generator that yields how long to sleep, so that the running
-supervisor (asyncio) and the recovery after a crash (plain calls) share one piece of logic.
+other people's children.  To stop a tree every process of it gets SIGINT first, because agents then
+still print their result and its cost, then SIGTERM, then SIGKILL.
 """
 
 from __future__ import annotations

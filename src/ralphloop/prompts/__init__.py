@@ -2,13 +2,9 @@
 
 Order: what never changes comes first (instructions, status section, spec, skills, patterns), so
 that a provider's prompt cache hits; then the story, what failed last, what happened lately.  The
-prompt file is included as it is.  Everything else is cut to the budget by whole lines, and what was
-left out is said.  Text from agents, checks and earlier runs is data: it stands in fences that it
-cannot close.
-
-The part of every prompt that tells the agent how its answer is read.  The words here and the rules
-of the core say the same thing; when one changes, so must the other. Template and example are
-indented, so that an agent that echoes its prompt claims nothing by it.
+prompt file is included as it is, everything else is cut by whole lines, and what was left out is
+said.  Text from agents, checks and earlier runs is data, in fences that it cannot close.  Template
+and example of the block are indented, so that an agent that echoes its prompt claims nothing by it.
 """
 
 from __future__ import annotations

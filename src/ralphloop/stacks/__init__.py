@@ -1,30 +1,4 @@
-"""The stack table: one TOML file for each stack.
-
-    name = "python"
-    title = "Python"
-    order = 10                       # where several stacks fit, the lower one is named first
-    marks = ["pyproject.toml"]       # any of these facts makes it this stack; none: the fallback
-    names = ["pyproject.toml#project.name"]                 # where the project's name stands
-    descriptions = ["pyproject.toml#project.description"]   # and what it says of itself
-
-    [[tools]]                        # how programs are run here; the first that fits
-    title = "uv"
-    if_any = ["uv.lock"]
-    says = "…"                       # a sentence for the prompt, optional
-    words = { exec = ["uv", "run"] } # what {exec} becomes in a command
-
-    [[checks]]                       # of each purpose the first that fits
-    purpose = "tests"
-    command = ["{exec}", "pytest", "-q"]
-    if_any = ["tests/", "pyproject.toml#tool.pytest"]
-
-    [[says]]                         # sentences for the prompt
-    text = "…"
-    if_any = ["src/"]
-
-    [[monorepo]]                     # said to the person, not to the agent
-    text = "…"
-    if_any = ["pnpm-workspace.yaml"]
+"""The stack table: one TOML file for each stack, described in `docs/reference/configuration.md`.
 
 `if_any`, `if_all` and `unless` take facts (see `detect`); all three must agree.  Files in a
 directory of the user's come before ours, by file name.

@@ -1,18 +1,14 @@
 """From raw data to stories: the two shapes of prd.json in the wild, and tasks.yaml.
 
-Flat stories carry `passes`, criteria as texts and `dependsOn`; nested ones carry criteria and
-tasks as objects, `dependencies.depends_on`, `context.parent_spec` and `status`.  Both are read
-field by field, so mixtures work.  Absent and null mean the same everywhere: generators write both
-for "nothing".  What is wrong is collected in `Problems`, each with its place, and told at once.
+Flat and nested stories are read field by field, so mixtures work.  Absent and null mean the same
+everywhere: generators write both for "nothing".  What is wrong is collected in `Problems`, each
+with its place, and told at once.
 
-What means "passed": `passes` where a story has it, else `status` (`done`, `complete`, `completed`,
-`passed`, `closed`); that same field is the one we write.  `done` flags of single criteria or tasks
-are somebody's bookkeeping and never make a story pass.
+What means "passed": `passes` where a story has it, else `status`; that same field is the one we
+write.  `done` flags of single criteria or tasks never make a story pass.
 
-Is a story itself about tests?  Three test-only iterations in a row end work on a story, unless
-tests are what it asks for: its title or criteria name them.  Words count, not letters ("latest",
-"contest" are no tests), and the quality gates that generators append to every story ("Tests pass",
-"Typecheck passes") do not.
+Three test-only iterations in a row end work on a story, unless tests are what it asks for: its
+title or criteria name them, beyond the gates that generators append ("Tests pass").
 """
 
 from __future__ import annotations
