@@ -149,7 +149,7 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
         words = f"{stories.name}: {counted(listed.total, 'story')}, {listed.passed} passed"
         output.emit_lines(_row("kept", words))
     if CONFIG_NAME in names and (yes or asking):
-        _agree(root)
+        _agree(root, root / stories.name if stories.is_sample and stories.name in names else None)
     output.emit_lines(_doubts(root, stories, names))
     output.emit_lines(_next_steps(root, stories, name, names))
     return ExitCode.COMPLETE
@@ -190,11 +190,13 @@ def _came_out(command: str, result: CheckResult) -> Iterator[str]:
         yield from _row("green", f"{command}, in {took}{passed}{nothing}", "green")
 
 
-def _agree(root: Path) -> None:
-    """What was shown, agreed to and written may be run: nobody is asked again."""
+def _agree(root: Path, sample: Path | None) -> None:
+    """What was shown, agreed to and written may be run, our sample too: nobody is asked again."""
     loaded, problems = check_config(root, env=os.environ)
     if not problems:
-        own = [grant for grant in grants_of(loaded, root) if grant.origin == CONFIG_NAME]
+        grants = grants_of(loaded, root, load(sample).list.stories if sample else (), sample)
+        ours = {CONFIG_NAME, sample.name if sample else ""}
+        own = [grant for grant in grants if grant.origin in ours]
         with suppress(RepositoryError):  # no place to remember it in: then a run asks
             agree(root, os.environ, own)
 

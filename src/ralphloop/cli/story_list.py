@@ -71,7 +71,7 @@ def add(
     """Add a story; the first one replaces the sample of `ralph init`.
 
     \b
-    ralph stories add "Greet in French" -c "`greet --lang fr` prints Bonjour"
+    ralph stories add "Greet in French" -c '`greet --lang fr` prints Bonjour'
     """
     made: list[str] = []
     sample = _sample()

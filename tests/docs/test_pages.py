@@ -1,0 +1,66 @@
+"""What the documents say to type does what they say: every page, command by command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.docs import rooms
+from tests.docs.pages import ROOT, Command, Shell, blocks, commands, file_in
+
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+PAGES = [ROOT / "README.md", *GUIDES, *sorted((ROOT / "docs" / "reference").glob("*.md"))]
+# How a page's reader got there.
+BEGINNINGS: dict[str, Callable[[Shell], None]] = {
+    "README.md": rooms.in_project,
+    "first-night.md": rooms.nothing,
+    "the-morning.md": rooms.a_night,
+    "morning-report.md": rooms.a_night,
+    "coming-from-other-loops.md": rooms.with_stories,
+    "safety.md": rooms.one_story,
+    "stories.md": rooms.with_stories,
+    "troubleshooting.md": rooms.one_story,
+}
+UNTIL_IT_ENDS = 'while ralph status --json | grep -q \'"state": "running"\'; do sleep 0.2; done'
+SHELLS = {"", "sh", "bash", "shell", "zsh"}
+
+
+def typed(page: Path) -> str:
+    """All blocks of a page that are typed."""
+    return "".join(text for language, text in blocks(page) if language == "console")
+
+
+@pytest.mark.parametrize("page", [it for it in PAGES if typed(it)], ids=lambda it: str(it.name))
+def test_what_a_page_says_to_type_works(page: Path, tmp_path: Path) -> None:
+    """Every command of it, in order, in a fresh place, with the result that is shown."""
+    room = rooms.shell(tmp_path)
+    BEGINNINGS.get(page.name, rooms.set_up)(room)
+    for language, text in blocks(page):
+        if name := file_in(text):
+            room.save(name, text)
+        for command in commands(text) if language == "console" else ():
+            code, said = room.run(command)
+            assert code == command.code, f"$ {command.typed}\n{said}"
+            shown = "\n".join(command.shown)
+            assert command.agrees(said), f"$ {command.typed}\n{said}\n--- shown is:\n{shown}"
+    room.run(Command(UNTIL_IT_ENDS))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda it: str(it.name))
+def test_a_block_that_is_not_run_says_so(page: Path) -> None:
+    """Commands are `console` (run by these tests) or `text`; a script that is shown begins as one."""
+    for language, text in blocks(page):
+        assert language not in SHELLS or text.startswith("#!"), text
+        assert language == "console" or not re.search(r"^\$ ", text, re.M), text
+
+
+@pytest.mark.parametrize("name", ["first-night.md", "the-morning.md"])
+def test_the_keystrokes_that_a_guide_promises_are_those_it_shows(name: str) -> None:
+    """The number stands before the block whose keys it counts, answers and Enter included."""
+    text = (ROOT / "docs" / "guides" / name).read_text(encoding="utf-8")
+    said = re.search(r"\*\*(\d+) keystrokes\*\*.*?^```console\n(.*?)^```", text, re.M | re.S)
+    assert said is not None
+    assert int(said[1]) == sum(command.keystrokes for command in commands(said[2]))
