@@ -48,6 +48,7 @@ READS = {
     "agents/transcript.py": "our own transcripts, opened by `own_opener`",
     "cli/decisions.py": "files that are named on the command line, also pipes",
     "cli/demo.py": "ours",
+    "cli/docs.py": "ours",
     "cli/doctor.py": "a program on the user's PATH",
     "cli/init.py": "our templates, and a file that is named on the command line",
     "cli/plugin.py": "ours, and the user's own commands",

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.attack
 COMMAND_LINES = [
     "", "analyze out.txt", "answer US-1 yes", "budget --cost 1", "circuit status", "circuit reset",
     "clean --dry-run", "clean", "completion bash", "config show", "config validate", "do x --verify true",
-    "doctor",
+    "docs", "docs first-night", "doctor",
     "eval cases.jsonl", "hook stop", "hook session-start", "init --yes", "learn --aggregate",
     "learnings list", "log", "monitor --once", "note x", "pause", "plugin path", "prices",
     "reject US-1 no", "replay", "report", "resume", "retry US-1", "review", "run", "run --dry-run",

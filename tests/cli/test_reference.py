@@ -149,15 +149,16 @@ def test_every_key_of_a_declared_agent_is_documented(struct: type[msgspec.Struct
 def test_a_mistake_in_a_declared_agent_leads_to_its_page(
     tmp_path: Path, run_ralph: RunRalph
 ) -> None:
-    """The message names a document that is there, not a module."""
+    """The message names a page that the command shows, wherever it is installed."""
     (tmp_path / "agents.d").mkdir()
     (tmp_path / "agents.d" / "mine.toml").write_text('name = "mine"\nprogramm = "x"\n')
     (tmp_path / "ralph.toml").write_text('[agent]\nname = "mine"\n')
     (tmp_path / "prd.json").write_text('{"userStories": [{"id": 1, "title": "One"}]}')
     done = run_ralph("run", "--dry-run", cwd=tmp_path)
     assert done.returncode == ExitCode.BAD_INPUT
-    assert "docs/reference/agents.md" in done.stderr
-    assert (REFERENCE / "agents.md").is_file()
+    assert "`ralph docs reference/agents`" in done.stderr
+    shown = run_ralph("docs", "reference/agents", cwd=tmp_path).stdout
+    assert shown == text("agents.md")
 
 
 @pytest.mark.parametrize("word", ScriptStep.__struct_fields__)
@@ -184,3 +185,14 @@ def test_the_script_that_is_shown_can_be_played(tmp_path: Path) -> None:
     shown = re.findall(r"```yaml\n(.*?)```", text("scripted-agent.md"), re.S)[0]
     (tmp_path / "night.yaml").write_text(shown)
     assert load_script(tmp_path / "night.yaml").steps("US-001", 0)
+
+
+def test_all_pages_are_listed_and_a_wrong_name_is_refused(
+    tmp_path: Path, run_ralph: RunRalph
+) -> None:
+    """Guides first, each with its title; what does not exist is a mistake in the command line."""
+    listed = run_ralph("docs", cwd=tmp_path).stdout
+    assert listed.splitlines()[0].startswith("guides/")
+    pages = [*REFERENCE.glob("*.md"), *(REFERENCE.parent / "guides").glob("*.md")]
+    assert [it for it in pages if f"{it.parent.name}/{it.stem} " not in listed] == []
+    assert run_ralph("docs", "nothing", cwd=tmp_path).returncode == ExitCode.USAGE

@@ -204,7 +204,7 @@ def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent 
         return DeclaredAgent(msgspec.convert(raw, Declaration))
     except (OSError, ValueError) as error:
         # TOML, encoding and validation errors are all ValueErrors with a readable message.
-        fix = "docs/reference/agents.md has all keys with an example"
+        fix = "`ralph docs reference/agents` has all keys with an example"
         raise InputError(str(error), fix, place=file.name) from error
 
 

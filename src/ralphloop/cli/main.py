@@ -46,6 +46,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
         "trust": Entry("ralphloop.cli.config:trust", "Say yes to what this repository may run"),
         "plugin": Entry("ralphloop.cli.plugin:plugin", "Install the Claude Code plugin"),
+        "docs": Entry("ralphloop.cli.docs:docs", "Show the guides and references of this version"),
         "completion": Entry(
             "ralphloop.cli.completion:completion", "Print the completion script of a shell"
         ),
