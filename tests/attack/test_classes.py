@@ -57,6 +57,7 @@ READS = {
     "hook/sessions.py": "our own prompt, a regular file",
     "hook/stop.py": "the session's transcript, whose place the session says",
     "hook/turn.py": "our own copy of the story file",
+    "journal/schema.py": "ours",
     "learning/publish.py": "the memory file, a regular file",
     "loop/begin.py": "the story file, read as a regular file just before",
     "project.py": "git's own file, a regular one",
