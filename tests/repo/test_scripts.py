@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.repo.scripts import weakened_scripts
+from ralphloop.repo.runners import changed_scripts
 
 MAKE = "all: build\n\ncheck: lint\n\tsh ci/run.sh\n\nlint:\n\truff check src/app.py\n"
 PACKAGE = '{"scripts": {"test": "node tools/check.js && jest", "build": "tsc"}}'
@@ -26,6 +26,10 @@ GUARDED = {
     "one step away": (["sh", "verify.sh"], {"tools/deep.sh": "exit 0\n"}),
     "a program in the tree": (["./run"], {"run": "exit 0\n"}),
     "a check in Python": (["python3", "scripts/check.py"], {"scripts/check.py": ""}),
+    "by a Python of one's own": (
+        ["/opt/bin/python3.12", "scripts/check.py"],
+        {"scripts/check.py": ""},
+    ),
     "a text for a shell": (["sh", "-c", "true && ./run"], {"run": "exit 0\n"}),
     "behind a recipe": (["make", "check"], {"ci/run.sh": "exit 0\n"}),
     "the recipe": (["make", "check"], {"Makefile": MAKE.replace("sh ci/run.sh", "true")}),
@@ -49,7 +53,7 @@ def findings(argv: list[str], changes: dict[str, str]) -> list[str]:
     """What is said of these changes."""
     now = {**FILES, **changes}
     old, new = (lambda path: FILES.get(path, "")), (lambda path: now.get(path, ""))
-    return list(weakened_scripts([argv], changes, old, new))
+    return list(changed_scripts(argv, old, new))
 
 
 @pytest.mark.parametrize(("argv", "changes"), GUARDED.values(), ids=GUARDED)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 import msgspec
 
@@ -38,14 +38,12 @@ def beside_the_tests(
     runner: Runner, begun: Begun, after: Snapshot, evidence: Evidence
 ) -> Iterator[str]:
     """What the agent has to answer for that no test shows, in words."""
-    from ralphloop.repo.scripts import weakened_scripts
+    from ralphloop.repo.runners import changed_scripts
 
     measure, repo, root = runner.measure, runner.setup.repo, runner.setup.project.root
     start = measure.known(_start(begun))
     changes = measure.changes(start.tree, after.tree)
-    changed = [change.path for change in changes]
     prefix = project_prefix(repo.root, root) if repo else ""
-    own = [path.removeprefix(prefix) for path in changed if path.startswith(prefix)]
     commands = [*runner.session.frozen.checks, *runner.config.checks.doubt]
     commands += [begun.story.verify] if begun.story and begun.story.verify else []
 
@@ -54,9 +52,9 @@ def beside_the_tests(
         found = ended.stdout[:_LARGEST_SCRIPT] if ended.returncode == 0 else b""
         return found.decode("utf-8", "replace")
 
-    if own:
-        sides = (partial(text, start.tree), partial(text, after.tree))
-        yield from weakened_scripts(commands, own, *sides)
+    old, new = (cache(partial(text, tree)) for tree in (start.tree, after.tree))
+    for argv in dict.fromkeys(commands) if changes else ():
+        yield from changed_scripts(argv, old, new)
     yield from _outside(runner, begun, evidence, changes)
 
 

@@ -3,7 +3,8 @@
 The runners are data (`data/runners.toml`).  A check is looked through: words that only start
 something else are stepped over, scripts of package.json, recipes of a Makefile and shell scripts
 are read, a few steps deep.  Exactly one call of one runner must come out of it, else the check is
-of no known runner: nothing is guessed.  Nothing is run.
+of no known runner: nothing is guessed.  Nothing is run.  What was read on the way decides what a
+check does; a file that it merely reads, or a test that a runner is told to run, does not.
 
 The user's command line stays as it is.  The environment makes a runner report; only an experiment,
 which wants some files and nothing else, calls the runner itself.
@@ -14,10 +15,10 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -25,8 +26,12 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from ralphloop.core.model import Value
+from ralphloop.repo.git import printable
+from ralphloop.repo.scripts import SHELLS, bare, commands, is_shell, makefile, needed, script_names
 from ralphloop.stacks.detect import parsed
+from ralphloop.text.test_paths import is_test_path
 
+Read = Callable[[str], str]  # the text of a file; empty: there is none
 REPORTERS = Path(str(files("ralphloop.repo") / "data" / "reporters"))
 _LARGEST_FILE = 256 * 1024
 _DEEPEST = 4
@@ -108,8 +113,30 @@ def find_runner(argv: Sequence[str], root: Path) -> FoundRunner | None:
     """The one runner that a check calls; None where there is none, or more than one."""
     if any("{report}" in word for word in argv):
         return FoundRunner(runner=_ANY, argv=tuple(argv), first=len(argv), callable=False)
-    found = list(_Search(root).calls(tuple(argv), {}, (), 0))
+    found = list(_Search(partial(_on_disk, root)).calls(tuple(argv), {}, (), 0))
     return found[0] if len(found) == 1 else None
+
+
+def changed_scripts(argv: Sequence[str], old: Read, new: Read) -> Iterator[str]:
+    """What was done to the files that decide what a command does, in words."""
+    before, now = _Search(old), _Search(new)
+    for search in (before, now):
+        list(search.calls(tuple(argv), {}, (), 0))
+    for file, text in before.texts.items():
+        is_part = file in _SHARED  # only some of its lines are meant
+        if not text or text == (now.texts.get(file, "") if is_part else new(file)):
+            continue
+        what = f"what {shlex.join(argv)[:80]} runs was changed in {file}"
+        yield what if is_part else f"{printable(file)}, which a check runs, was changed"
+
+
+def _on_disk(root: Path, name: str) -> str:
+    path = root / name
+    with suppress(OSError, ValueError):  # what cannot be read says nothing
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(_LARGEST_FILE).decode("utf-8", "replace")
+    return ""
 
 
 _ANY = KnownRunner(name="any", calls=(), results="junit")  # it is told where to report in its argv
@@ -145,59 +172,59 @@ def _is_path(word: str, root: Path) -> bool:
 
 # --- looking through a check -----------------------------------------------------------------
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
-_STEP_OVER = frozenset("env cross-env cross-env-shell exec command time nice nohup stdbuf".split())
 _STARTERS = frozenset(
     "uv uvx poetry pdm pipenv rye hatch npx pnpm yarn bunx bun coverage c8 nyc timeout xvfb-run"
     " dotenv env-cmd node nodejs tsx python python3 pypy3 pypy".split()
 )
-_SHELLS = frozenset("sh bash dash zsh ash ksh".split())
 _MANAGERS = frozenset("npm pnpm yarn bun".split())
 _MAKES = {
     "make": ("GNUmakefile", "makefile", "Makefile"),
     "gmake": ("GNUmakefile", "makefile", "Makefile"),
     "just": ("justfile", "Justfile", ".justfile"),
 }
-_ENDS = frozenset({"&&", "||", ";", "|", "&", ";;", "\n"})
+_SHARED = frozenset({"package.json", *(name for names in _MAKES.values() for name in names)})
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_INTERPRETER = re.compile(r"(?:python|pypy|node|ruby|perl|php|deno|bun|tsx)[\d.]*")
+# Of what an interpreter is given, only what is named like a check: the rest may be the product.
+_CHECKING = re.compile(r"(?:^|/)(?:scripts?|tools?|bin|ci|hack)/|check|verif|test|lint|review")
 
 
 class _Search:
-    """Looks for runners in the commands of one directory."""
+    """Looks for runners in commands, and remembers the texts that it came through."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, read: Read) -> None:
+        self._look = read
+        self.texts: dict[str, str] = {}
 
     def calls(
         self, argv: tuple[str, ...], env: Mapping[str, str], scripts: tuple[str, ...], depth: int
     ) -> Iterator[FoundRunner]:
         """Every runner that a command calls."""
-        argv, env = _bare(argv, env)
+        argv, env = bare(argv, env)
         if not argv or depth > _DEEPEST:
             return
         program, rest = PurePosixPath(argv[0]).name, argv[1:]
         if (first := self._called(argv)) is not None:
             runner, start = first
             yield FoundRunner(runner=runner, argv=argv, first=start, env=dict(env), scripts=scripts)
-        elif program in _SHELLS and (text := self._shell(rest)):
+        elif program in SHELLS and (text := self._shell(rest)):
             yield from self.script(text[1], env, (*scripts, *text[0]), depth)
-        elif program in _MANAGERS and (names := _script_names(rest)):
+        elif names := _package_scripts(program, rest):
             for name in names:
-                yield from self._package_script(name, env, scripts, depth)
-        elif program in ("run-s", "run-p", "npm-run-all"):
-            for name in rest:
                 yield from self._package_script(name, env, scripts, depth)
         elif program in _MAKES:
             yield from self._recipes(program, rest, env, scripts, depth)
-        elif "/" in argv[0] and (found := self._read(argv[0])) and _is_shell(found):
-            yield from self.script(found, env, (*scripts, argv[0]), depth)
+        elif path := _script(argv, program):
+            found, is_own = self._read(path), path == argv[0]
+            if is_own and is_shell(found):
+                yield from self.script(found, env, (*scripts, path), depth)
 
     def script(
         self, text: str, env: Mapping[str, str], scripts: tuple[str, ...], depth: int
     ) -> Iterator[FoundRunner]:
         """Every runner that the lines of a shell script call."""
         moved = False
-        for command in _commands(text):
+        for command in commands(text):
             moved = moved or command[0] in ("cd", "pushd")
             for found in self.calls(command, env, scripts, depth + 1):
                 yield msgspec.structs.replace(found, callable=found.callable and not moved)
@@ -225,12 +252,13 @@ class _Search:
     def _package_script(
         self, name: str, env: Mapping[str, str], scripts: tuple[str, ...], depth: int
     ) -> Iterator[FoundRunner]:
-        texts = _at(parsed("package.json", self._read("package.json")), "scripts")
+        texts = _at(parsed("package.json", self._look("package.json")), "scripts")
         found = False
         for part in (f"pre{name}", name, f"post{name}"):
             text = texts.get(part) if isinstance(texts, Mapping) else None
             if isinstance(text, str):
                 found = found or part == name
+                self._note("package.json", text)
                 yield from self.script(text, env, (*scripts, "package.json"), depth)
         if not found and name not in ("test", "t"):  # `yarn jest` is a program, not a script
             yield from self.calls((name,), env, scripts, depth + 1)
@@ -243,33 +271,37 @@ class _Search:
         scripts: tuple[str, ...],
         depth: int,
     ) -> Iterator[FoundRunner]:
-        file = next((name for name in _MAKES[program] if (self.root / name).is_file()), None)
+        file = next((name for name in _MAKES[program] if self._look(name)), None)
         if file is None or any(word.startswith("-C") for word in words):
             return
-        recipes = _makefile(self._read(file))
+        recipes = makefile(self._look(file))
         wanted = [word for word in words if not word.startswith("-") and "=" not in word]
-        for recipe in _needed(recipes, wanted or list(recipes)[:1]):
+        for recipe in needed(recipes, wanted or list(recipes)[:1]):
+            self._note(file, recipe)
             yield from self.script(recipe, env, (*scripts, file), depth)
 
     def _read(self, name: str) -> str:
-        path = self.root / name
-        with suppress(OSError, ValueError):  # what cannot be read says nothing
-            if path.is_file():
-                with path.open("rb") as file:
-                    return file.read(_LARGEST_FILE).decode("utf-8", "replace")
-        return ""
+        path = name.removeprefix("./")
+        self.texts[path] = self._look(path)
+        return self.texts[path]
+
+    def _note(self, file: str, text: str) -> None:
+        """A part of a file that others share."""
+        self.texts[file] = f"{self.texts.get(file, '')}{text}\n"
 
 
-def _bare(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The command without what stands before it, and the environment that was set there."""
-    given, at = dict(env), 0
-    while at < len(argv):
-        if found := _ASSIGNMENT.fullmatch(argv[at]):
-            given[found[1]] = found[2]
-        elif PurePosixPath(argv[at]).name not in _STEP_OVER:
-            break
-        at += 1
-    return argv[at:], given
+def _script(argv: Sequence[str], program: str) -> str:
+    """The file that a command executes; empty where it is none of the work tree's."""
+    if not _INTERPRETER.fullmatch(program):
+        return argv[0] if "/" in argv[0] and not argv[0].startswith("/") else ""
+    plain = next((word for word in argv[1:] if not word.startswith("-")), "")
+    return plain if _CHECKING.search(plain) and not (is_test_path(plain) and "-m" in argv) else ""
+
+
+def _package_scripts(program: str, rest: Sequence[str]) -> Sequence[str]:
+    if program in ("run-s", "run-p", "npm-run-all"):
+        return rest
+    return script_names(rest) if program in _MANAGERS else ()
 
 
 def _matches(call: Sequence[str], argv: Sequence[str], at: int) -> int | None:
@@ -280,95 +312,3 @@ def _matches(call: Sequence[str], argv: Sequence[str], at: int) -> int | None:
     if len(call) == 2 and call[1].startswith("-"):
         return at + 1 if call[1] in argv[at + 1 :] else None
     return at + len(call) if tuple(argv[at + 1 : at + len(call)]) == tuple(call[1:]) else None
-
-
-def _script_names(words: Sequence[str]) -> tuple[str, ...]:
-    """The script of package.json that a package manager is told to run."""
-    plain = [word for word in words if not word.startswith("-")]
-    if any(word.startswith(("-w", "--workspace", "--prefix", "-C", "--filter")) for word in words):
-        return ()  # somewhere else
-    if plain[:1] in (["run"], ["run-script"], ["exec"], ["x"]):
-        return tuple(plain[1:2])
-    return tuple("test" if word == "t" else word for word in plain[:1])
-
-
-def _is_shell(text: str) -> bool:
-    first = text.partition("\n")[0]
-    return first.startswith("#!") and any(first.rstrip().endswith(shell) for shell in _SHELLS)
-
-
-def _commands(text: str) -> Iterator[tuple[str, ...]]:
-    """The commands in a shell script, as far as they can be told apart without a shell."""
-    for line in text.replace("\\\n", " ").splitlines():
-        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-        lexer.whitespace_split = True
-        words: list[str] = []
-        with suppress(ValueError):  # an open quote: the rest of the line is unknown
-            for word in lexer:
-                if word in _ENDS or set(word) <= set("()"):
-                    if words:
-                        yield tuple(words)
-                    words = []
-                else:
-                    words.append(word)
-            if words := _before_redirection(words):
-                yield tuple(words)
-
-
-def _before_redirection(words: list[str]) -> list[str]:
-    at = next((number for number, word in enumerate(words) if word[0] in "<>"), len(words))
-    return words[:at]
-
-
-# --- makefiles -------------------------------------------------------------------------------
-
-_VARIABLE = re.compile(r"^(?:export )?(\w+)\s*(?::|\?|\+)?:?=\s*(.*)$")
-_RULE = re.compile(r"^([^\s:#=][^:#=]*?)(?:\s+[^:=]*)?:(?!=)([^#]*)")
-_USE = re.compile(r"\$\((\w+)\)|\$\{(\w+)\}|\{\{\s*(\w+)\s*\}\}")
-
-
-class _Recipe(Value):
-    needs: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()
-
-
-def _makefile(text: str) -> dict[str, _Recipe]:
-    """Targets with what they need and do."""
-    variables: dict[str, str] = {}
-    recipes: dict[str, _Recipe] = {}
-    current: list[str] = []
-    for line in text.replace("\\\n", " ").splitlines():
-        if line[:1] in ("\t", " ") and line.strip():
-            for name in current:
-                lines = (*recipes[name].lines, line.strip().lstrip("@-+ "))
-                recipes[name] = msgspec.structs.replace(recipes[name], lines=lines)
-        elif found := _VARIABLE.match(line):
-            variables.setdefault(found[1], found[2].partition(" #")[0].strip())
-        elif (found := _RULE.match(line)) and not line.startswith("."):
-            current = found[1].split()
-            for name in current:
-                before = recipes.get(name, _Recipe())
-                needs = (*before.needs, *found[2].split())
-                recipes[name] = msgspec.structs.replace(before, needs=needs)
-    return {name: _filled(recipe, variables) for name, recipe in recipes.items()}
-
-
-def _filled(recipe: _Recipe, variables: Mapping[str, str]) -> _Recipe:
-    def value(found: re.Match[str]) -> str:
-        return variables.get(next(filter(None, found.groups())), "")
-
-    lines = recipe.lines
-    for _ in range(3):
-        lines = tuple(_USE.sub(value, line)[:_LARGEST_FILE] for line in lines)
-    return msgspec.structs.replace(recipe, lines=lines)
-
-
-def _needed(recipes: Mapping[str, _Recipe], wanted: Sequence[str]) -> Iterator[str]:
-    """The text of these recipes, and of those they need, each once."""
-    waiting, seen = list(wanted), set[str]()
-    while waiting:
-        name = waiting.pop(0)
-        if name not in seen and (recipe := recipes.get(name)):
-            seen.add(name)
-            waiting += recipe.needs
-            yield "\n".join(recipe.lines)
