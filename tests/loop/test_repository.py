@@ -14,6 +14,7 @@ import pytest
 from tests.guarantees import Measured
 from tests.loop.guards import told
 from tests.loop.projects import Sandbox, contents, sandbox, story
+from tests.loop.test_stories import known_grades
 
 GREEN = [["true"]]
 WORKS = "write(f'src/{STORY}.txt', START); done()"
@@ -149,6 +150,58 @@ def test_a_hook_that_rewrites_is_committed_and_checked_again(tmp_path: Path) -> 
     assert done.code == 0, told(done)
     assert "formatted" in box.git("show", "HEAD:src/US-1.txt")
     assert box.git("status", "--porcelain") == ""
+    assert known_grades(box) == {"US-1": "checked"}
+
+
+LATE = "echo by somebody else >> {path}; exit 0"
+OTHERS = "hash=$(echo other | git hash-object -w --stdin); git update-index --add --cacheinfo 100644,$hash,{path}"
+
+
+@pytest.mark.parametrize(
+    ("when", "path", "named"),
+    [
+        (LATE, "src/US-1.txt", True),
+        (LATE, "new.txt", True),
+        (LATE, "progress.txt", False),
+        (LATE, ".ralph/notes.txt", False),
+        (OTHERS, "src/US-1.txt", True),
+        ("true", "", False),
+    ],
+    ids=["saved late", "made late", "progress", "our directory", "a hook's own", "neither"],
+)
+def test_what_is_committed_is_what_was_checked(
+    tmp_path: Path, when: str, path: str, *, named: bool
+) -> None:
+    """The trees are compared: whoever came between, the file is named and a person should look."""
+    script = when.format(path=path)
+    doubt = f"doubt = [{json.dumps(['sh', '-c', script])}]\n" if when == LATE else ""
+    box = sandbox(tmp_path, WORKS, checks=GREEN)
+    config = box.root / "ralph.toml"
+    config.write_text(config.read_text().replace("[limits]", f"{doubt}[limits]", 1))
+    box.git("commit", "-qam", "doubt", "--allow-empty")
+    if when == OTHERS:
+        hook(box, "pre-commit", script)
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    assert known_grades(box) == {"US-1": "needs review" if named else "checked"}
+    told_of = box.ralph("report").text
+    assert (f"committed is not what was checked: {path}" in told_of) is named, told_of
+
+
+def test_files_that_pass_through_a_filter_are_what_was_checked(tmp_path: Path) -> None:
+    """Measuring runs no filter, committing does; large files are known by size and time."""
+    box = sandbox(
+        tmp_path, "write('a.up', 'small'); write('b.bin', 'x' * 6_000_000); done()", checks=GREEN
+    )
+    (box.root / ".gitattributes").write_text("*.up filter=up\n")
+    box.git("config", "filter.up.clean", "tr a-z A-Z")
+    box.git("config", "filter.up.smudge", "tr A-Z a-z")
+    box.git("add", ".gitattributes")
+    box.git("commit", "-qm", "filter")
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    assert box.git("show", "HEAD:a.up") == "SMALL"
+    assert known_grades(box) == {"US-1": "checked"}
 
 
 def test_a_rewrite_that_breaks_the_checks_reopens_the_story(tmp_path: Path) -> None:

@@ -106,6 +106,13 @@ class Committed(Intervention, kw_only=True, tag="committed"):
     commitless: bool = False
 
 
+class CommitDiffers(Intervention, kw_only=True, tag="commit_differs"):
+    """What was committed for a story is not what was checked: a person should look."""
+
+    story: str
+    words: str
+
+
 class Vouched(Intervention, kw_only=True, tag="vouched"):
     """Passed stories whose commits a person squashed: their word stands for them."""
 
@@ -140,6 +147,7 @@ AnyIntervention = (
     | PassTakenBack
     | VerifyRan
     | Committed
+    | CommitDiffers
     | Vouched
     | CommitRefused
     | LeftoversSaved
@@ -170,7 +178,7 @@ def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunSt
     return state.with_stories(_stories(state, change))
 
 
-def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: C901, PLR0911
+def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: C901, PLR0911, PLR0912
     """The stories that a change moves, as they are after it."""
     match change:
         case StoryMoved(story=story):
@@ -204,6 +212,11 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
             one = state.story(story)
             reason = "; ".join(filter(None, (one.reason, *change.notes)))
             return {story: replace(one, reason=reason, commitless=change.commitless)}
+        case CommitDiffers(story=story, words=words):
+            one = state.story(story)
+            known = one.reason.startswith(words)  # done twice, it is said once
+            reason = one.reason if known else f"{words}; {one.reason}"
+            return {story: replace(one, reason=reason, grade=str(Grade.NEEDS_REVIEW))}
         case Vouched(stories=stories):
             return {story: replace(state.story(story), commitless=True) for story in stories}
         case LeftoversSaved(story=story, ref=ref):

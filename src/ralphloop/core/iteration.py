@@ -72,6 +72,7 @@ class CommitStory(Effect, kw_only=True, tag="commit"):
     story: str = ""
     title: str = ""
     grade: str = ""
+    tree: str = ""  # that was checked; empty: nothing had changed
 
 
 AnyEffect = MarkStory | AddProgress | SaveLeftovers | CommitStory

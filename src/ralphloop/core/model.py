@@ -215,6 +215,7 @@ class Evidence(Value, kw_only=True):
     checks_cut: bool = False  # stopped before all of them had run
     doubts: tuple[str, ...] | None = None  # what it did to stories, settings, history, scripts
     trial: Trial | None = None  # what its tests say crosswise
+    checked_tree: str = ""  # as it was when all of that was found out
     opinions: tuple[str, ...] | None = None  # what commands that may only doubt have said
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran
     unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere

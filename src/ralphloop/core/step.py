@@ -399,4 +399,5 @@ def _effects(story: StoryState, one: Weighed) -> Iterator[AnyEffect]:
     if named is not None and story.standing is Standing.SET_ASIDE:
         yield SaveLeftovers(story=named.id, tree=story.start_tree, head=story.start_head)
     if named is not None and passed and one.policy.commits:
-        yield CommitStory(story=named.id, title=named.title, grade=story.grade)
+        checked = one.evidence.checked_tree
+        yield CommitStory(story=named.id, title=named.title, grade=story.grade, tree=checked)

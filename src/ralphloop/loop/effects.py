@@ -20,6 +20,7 @@ from ralphloop.atomic import kill_point
 from ralphloop.core.events import LeftoversKept, StoryReopened
 from ralphloop.core.grading import Grade
 from ralphloop.core.interventions import (
+    CommitDiffers,
     CommitRefused,
     Committed,
     LeftoversSaved,
@@ -39,6 +40,7 @@ from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.own_files import never_committed, project_prefix
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.stories.source import load
+from ralphloop.text.plain import some
 
 _MOST_NAMED = 50
 
@@ -132,7 +134,10 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
     from ralphloop.repo.commit import CommitStatus, PathsPolicy, commit_story, find_commit
 
     repo = runner.setup.repo
-    if repo is None or find_commit(repo, run=runner.run, iteration=number):
+    if repo is None:
+        return
+    if found := find_commit(repo, run=runner.run, iteration=number):
+        _compare(runner, effect, found, effect.tree)
         return
     prefix = project_prefix(repo.root, runner.setup.project.root)
     own = never_committed(prefix, within=repo.scope)
@@ -153,12 +158,28 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
         return
     commitless = result.status is CommitStatus.NOTHING
     runner.intervene(Committed(story=effect.story, notes=result.notes, commitless=commitless))
+    # Where a hook rewrote files, what it left is checked now.
+    checked = runner.measure.tree().tree if result.rewritten else effect.tree
+    _compare(runner, effect, result.head or "HEAD", checked)
     if not result.rewritten:
         return
     results = yield from runner.run_checks(runner.session.frozen.checks, to_the_end=True)
     if failure := failure_text(results, MAX_FAILURE_CHARS):
         said = f"a commit hook changed files; then:\n{failure}"
         yield from _reopen(runner, number, effect.story, said)
+
+
+def _compare(runner: Runner, effect: CommitStory, commit: str, checked: str) -> None:
+    """Say where a commit is not what was checked for it."""
+    from ralphloop.repo.outside import differing
+
+    repo, state = runner.setup.repo, runner.session.story(effect.story)
+    if repo is None or not effect.tree or runner.setup.shares:
+        return
+    found = differing(repo, runner.measure, state.start_tree, checked, commit)
+    if names := [path for path in found if path not in _not_ours(runner)]:
+        words = f"committed is not what was checked: {some(names)}"
+        runner.intervene(CommitDiffers(story=effect.story, words=words))
 
 
 def _not_ours(runner: Runner) -> frozenset[str]:

@@ -188,8 +188,8 @@ def _tried(
     from ralphloop.loop.trying import tried
 
     came = yield from tried(runner, begun, measured.after, evidence)
-    evidence = msgspec.structs.replace(evidence, trial=came.trial, checks_cut=came.is_cut)
-    return evidence, came.saved
+    told = {"trial": came.trial, "checked_tree": came.tree, "checks_cut": came.is_cut}
+    return msgspec.structs.replace(evidence, **told), came.saved
 
 
 def _opinions(

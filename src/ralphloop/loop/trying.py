@@ -61,6 +61,7 @@ class Tried(Value, kw_only=True):
     """What came out, and whether the work tree is still what was checked."""
 
     trial: Trial
+    tree: str = ""  # that was checked
     is_cut: bool = False  # somebody stopped the run meanwhile
     saved: str = ""  # what somebody else wrote meanwhile, in words
 
@@ -100,7 +101,7 @@ def tried(runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence) -
         return Tried(trial=trial, saved=str(saved))
     finally:
         runner.seen = None
-    return Tried(trial=trial)
+    return Tried(trial=trial, tree=end.tree)
 
 
 def _before(runner: Runner, tree: str) -> tuple[dict[str, Told], bool]:
