@@ -21,7 +21,7 @@ COMMAND_LINES = [
     "learnings list", "log", "monitor --once", "note x", "pause", "plugin path", "prices",
     "reject US-1 no", "replay", "report", "resume", "retry US-1", "review", "run", "run --dry-run",
     "run --detach", "simulate --scenario complete", "skip US-1", "stats", "status", "stop",
-    "stories", "trust", "trust --show", "trust --journal", "trust --revoke",
+    "serve --revoke", "stories", "trust", "trust --show", "trust --journal", "trust --revoke",
 ]  # fmt: skip
 ACTING = {"demo"}  # in a repository of its own making
 PIPES = [

@@ -74,10 +74,14 @@ class Page:
 
     def show(self, path: Path, *, width: int = 1100, dark: bool = False) -> None:
         """Load a file from disk at that width."""
+        self.visit(path.as_uri(), width=width, dark=dark)
+
+    def visit(self, url: str, *, width: int = 1100, height: int = 900, dark: bool = False) -> None:
+        """Load an address on a screen of that size."""
         self.command(
             "Emulation.setDeviceMetricsOverride",
             width=width,
-            height=900,
+            height=height,
             deviceScaleFactor=1,
             mobile=width < 600,
         )
@@ -85,8 +89,32 @@ class Page:
         self.command("Emulation.setEmulatedMedia", features=[scheme])
         self.requests.clear()
         self.complaints.clear()
-        self.command("Page.navigate", url=path.as_uri())
+        self.command("Page.navigate", url=url)
         self._wait_for("Page.loadEventFired")
+
+    def until(self, expression: str, timeout: float = _TIMEOUT_S) -> None:
+        """Wait until a JavaScript expression is true, over page loads too."""
+        deadline = time.monotonic() + timeout
+        while not self.value(expression):
+            assert time.monotonic() < deadline, f"it never became true: {expression}"
+            time.sleep(0.1)
+
+    def press(self, key: str, text: str = "") -> None:
+        """A key of the keyboard, down and up."""
+        code = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}.get(key, 0)
+        known: dict[str, Any] = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        typed = {"text": text} if text else {}
+        self.command("Input.dispatchKeyEvent", type="keyDown", **known, **typed)
+        self.command("Input.dispatchKeyEvent", type="keyUp", **known)
+
+    def names(self) -> list[tuple[str, str]]:
+        """Role and name of everything a screen reader finds."""
+        nodes = self.command("Accessibility.getFullAXTree")["nodes"]
+        return [
+            (one["role"]["value"], one.get("name", {}).get("value", ""))
+            for one in nodes
+            if not one["ignored"]
+        ]
 
     def value(self, expression: str) -> Any:
         """What a JavaScript expression says about the page."""

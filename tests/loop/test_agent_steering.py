@@ -27,6 +27,8 @@ WISHES = [
     ["resume"],
     ["pause"],
     ["stop"],
+    ["serve"],
+    ["serve", "--new-token"],
 ]
 WORKS = "write(f'{STORY}.txt'); done()"
 

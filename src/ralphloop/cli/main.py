@@ -65,6 +65,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "stories": Entry("ralphloop.cli.story_list:stories", "List, check and edit the stories"),
         "log": Entry("ralphloop.cli.log:log", "Show what the agent said and did"),
         "monitor": Entry("ralphloop.cli.report:monitor", "Watch and steer the run on one screen"),
+        "serve": Entry("ralphloop.cli.serve:serve", "Show the run as a live page in a browser"),
         "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
         "stats": Entry("ralphloop.cli.learnings:stats", "All numbers, and whether learning helps"),
     },

@@ -116,21 +116,23 @@ def budget(cost: float | None, tokens: int | None, more_time: float | None) -> N
 
 
 def _ask(kind: str, wish: Wish) -> None:
-    """Ask, wait a moment for the answer, and print what there is to say."""
-    project = find_project()
+    output.emit_lines([output.safe(asked(find_project(), kind, wish))])
+
+
+def asked(project: Project, kind: str, wish: Wish) -> str:
+    """Ask, wait a moment for the answer, and return what there is to say."""
     holder = running(project)
     if holder is None and kind in _BETWEEN:
         from ralphloop.loop.between import ask_between_runs
 
         answered = ask_between_runs(project, kind, wish)
-        output.emit_lines([output.safe(f"{answered[0].upper()}{answered[1:]}.")])
-        return
+        return f"{answered[0].upper()}{answered[1:]}."
     if holder is None:
         raise UsageError("no run is going on here", "`ralph run --continue` goes on with one.")
     request = ask(project, holder.run, kind, wish, time.time())
     if request is None:
         raise UsageError(f"run {holder.run} is still getting ready", "Try again in a moment.")
-    output.emit_lines([output.safe(f"run {holder.run}{_answer(project, kind, request)}")])
+    return f"run {holder.run}{_answer(project, kind, request)}"
 
 
 def running(project: Project) -> Holder | None:

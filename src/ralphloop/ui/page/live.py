@@ -1,0 +1,127 @@
+"""Watching for everybody who looks: one reader, however many browsers.
+
+While somebody looks, the journal is asked twice a second whether it changed (one pragma); only then
+are the pieces rendered, once.  Each stream remembers which pieces its browser has and sends those
+that are other ones now.  A browser that reads slowly is waited for and then gets the newest state:
+nothing is queued for anybody.  Who looks at a page that nobody watches causes one look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from ralphloop.project import Project
+from ralphloop.ui.monitor.moments import Facts, Source, nothing_known
+from ralphloop.ui.page.guard import Visitor
+from ralphloop.ui.page.parts import Painter, Piece
+
+MOST_STREAMS = 24
+MOST_OF_ONE = 6  # of one device; browsers open no more to one server either
+_LOOK_S = 0.5
+_BEAT_S = 15.0
+_T = TypeVar("_T")
+
+
+class Board(NamedTuple):
+    """What everybody sees."""
+
+    version: int
+    facts: Facts
+    pieces: Mapping[str, Piece]
+
+
+class Live:
+    """One project, watched while somebody looks."""
+
+    def __init__(self, project: Project, painter: Painter) -> None:
+        self._source, self._painter = Source(project), painter
+        # The journal belongs to the thread that opened it, and reading must not hold up the others.
+        self._reader = ThreadPoolExecutor(1, "reader")
+        self._board = Board(0, nothing_known(project), {})
+        self._looking, self._moved = asyncio.Lock(), asyncio.Condition()
+        self._streams: Counter[str] = Counter()
+
+    async def read(self, work: Callable[[], _T]) -> _T:
+        """Do something that reads, without holding up the others."""
+        return await asyncio.get_running_loop().run_in_executor(self._reader, work)
+
+    async def board(self) -> Board:
+        """How things stand now."""
+        async with self._looking:
+            if new := await self.read(self._look):
+                self._board = new
+        if new:
+            async with self._moved:
+                self._moved.notify_all()
+        return self._board
+
+    def _look(self) -> Board | None:
+        """A new one; None where nothing has changed."""
+        facts, before = self._source.poll(), self._board
+        if facts is None and before.version:
+            return None
+        facts = facts or before.facts
+        return Board(before.version + 1, facts, self._painter.pieces(facts, time.time()))
+
+    async def watch(self) -> None:
+        """Look again and again while there are streams; runs as long as the server does."""
+        while True:
+            if self._streams:
+                await self.board()
+            await asyncio.sleep(_LOOK_S)
+
+    def close(self) -> None:
+        """Let the journal go."""
+        self._reader.submit(self._source.close)
+        self._reader.shutdown()
+
+    async def stream(
+        self, visitor: Visitor, has: Mapping[str, str], is_known: Callable[[], bool]
+    ) -> AsyncIterator[str]:
+        """Server-sent events for one window of a device, until it goes or is known no more."""
+        device = visitor.cookie
+        if self._streams.total() >= MOST_STREAMS or self._streams[device] >= MOST_OF_ONE:
+            yield _event("full", [])
+            return
+        self._streams[device] += 1
+        try:
+            async for told in self._changes(visitor.word, dict(has)):
+                if not is_known():
+                    return
+                yield told
+        finally:
+            self._streams[device] -= 1
+            self._streams += Counter()  # without those that are zero
+
+    async def _changes(self, word: str, has: dict[str, str]) -> AsyncIterator[str]:
+        """The pieces a browser does not have, now and whenever they change."""
+        board: Board | None = await self.board()
+        seen = 0
+        while True:
+            new = {}
+            if board is not None:
+                seen, pieces = board.version, board.pieces
+                new = {name: one for name, one in pieces.items() if has.get(name) != one.digest}
+                has |= {name: one.digest for name, one in new.items()}
+            told = [[name, one.digest, one.of(word)] for name, one in new.items()]
+            yield _event("parts", told)  # also an empty one: a sign of life
+            board = await self._newer(seen)
+
+    async def _newer(self, than: int) -> Board | None:
+        try:
+            async with asyncio.timeout(_BEAT_S), self._moved:
+                await self._moved.wait_for(lambda: self._board.version > than)
+        except TimeoutError:
+            return None
+        return self._board
+
+
+def _event(name: str, data: list[list[str]]) -> str:
+    return f"event: {name}\ndata: {msgspec.json.encode(data).decode()}\n\n"

@@ -1,0 +1,150 @@
+// Keeps the page alive: replaces the parts that changed, counts times, sends forms in the background.
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const link = $("link"), said = $("said"), waiting = new Map();
+  document.documentElement.classList.add("js");
+
+  // --- times: the server names moments, the browser counts from there in its own zone
+  const two = (n) => String(n).padStart(2, "0");
+  const span = (s) => {
+    s = Math.max(0, Math.floor(s));
+    if (s < 60) return `${s}s`;
+    if (s < 3600) return `${Math.floor(s / 60)}m ${two(s % 60)}s`;
+    if (s < 86400) return `${Math.floor(s / 3600)}h ${two(Math.floor((s % 3600) / 60))}m`;
+    return `${Math.floor(s / 86400)}d ${two(Math.floor((s % 86400) / 3600))}h`;
+  };
+  const clock = (at) => {
+    const day = { month: "short", day: "numeric" }, hour = { hour: "2-digit", minute: "2-digit" };
+    const far = Math.abs(Date.now() - at) > 20 * 3600e3;
+    return at.toLocaleString([], far ? { ...day, ...hour } : hour);
+  };
+  const times = () => {
+    for (const one of document.querySelectorAll("time[data-as]")) {
+      const at = new Date(one.dateTime), how = one.dataset.as;
+      if (isNaN(at)) continue;
+      const left = (at - Date.now()) / 1000;
+      const words = how === "since" ? span(-left)
+        : how === "until" ? `in ${span(left)}, at ${clock(at)}` : clock(at);
+      if (one.textContent !== words) one.textContent = words;
+    }
+  };
+
+  // --- parts
+  const heard = () => [...document.querySelectorAll("[data-say]")].map((one) => {
+    const copy = one.cloneNode(true);
+    copy.querySelectorAll("[aria-hidden]").forEach((mark) => mark.remove());
+    return copy.textContent.trim();
+  });
+  const atEnd = (log) => !log || log.scrollHeight - log.scrollTop - log.clientHeight < 30;
+  const put = (name, digest, html) => {
+    const part = $(name);
+    if (!part) return;
+    if (part.contains(document.activeElement) && document.activeElement.form) {
+      waiting.set(name, [name, digest, html]);  // somebody writes there
+      return;
+    }
+    const fresh = document.createElement("template");
+    fresh.innerHTML = html;
+    for (const old of part.querySelectorAll("details[id], textarea[id]")) {
+      const now = fresh.content.getElementById(old.id);
+      if (now && old.tagName === "DETAILS") now.open = old.open;
+      else if (now) now.value = old.value;
+    }
+    const focused = part.contains(document.activeElement) && document.activeElement;
+    const path = focused && (focused.closest("[id]") || part).id;
+    const log = part.querySelector(".log"), follow = atEnd(log), top = log && log.scrollTop;
+    part.replaceChildren(fresh.content);
+    part.dataset.digest = digest;
+    const moved = part.querySelector(".log");
+    if (moved) moved.scrollTop = follow ? moved.scrollHeight : top;
+    const again = focused && path && $(path);
+    if (again) (again.querySelector("summary") || again).focus({ preventScroll: true });
+  };
+  const settle = () => {
+    for (const told of [...waiting.values()]) { waiting.delete(told[0]); put(...told); }
+    times();
+  };
+  const changed = (parts) => {
+    const before = heard();
+    parts.forEach((told) => put(...told));
+    times();
+    const news = heard().filter((words) => !before.includes(words));
+    if (news.length) $("say").textContent = news.join(". ");
+    const title = document.querySelector("h1");
+    if (title) document.title = `${heard()[0] || "ralph"} · ralph`;
+  };
+  setInterval(times, 1000);
+  times();
+  if (!link) return;  // a page that stands still
+  document.addEventListener("focusout", () => setTimeout(settle, 400));  // a tap still needs its button
+
+  // --- the connection
+  let source, beat, pause = 1000;
+  const lost = (words) => { link.className = "lost"; link.textContent = words; };
+  const again = (words) => {
+    source.close();
+    clearTimeout(beat);
+    lost(words);
+    setTimeout(connect, pause);
+    pause = Math.min(pause * 1.6, 15000);
+  };
+  const alive = () => {
+    clearTimeout(beat);
+    beat = setTimeout(() => again("Connection lost; trying again …"), 40000);
+    link.className = "soft small";
+    if (link.textContent !== "live") link.textContent = "live";
+    pause = 1000;
+  };
+  function connect() {
+    const has = [...document.querySelectorAll("[data-digest]")].map((part) => part.dataset.digest);
+    source = new EventSource(`events?has=${has.join(".")}`);
+    source.addEventListener("parts", (event) => { alive(); changed(JSON.parse(event.data)); });
+    source.addEventListener("full", () => {
+      pause = 15000;
+      again("Open in too many windows; this one is not live.");
+    });
+    source.onerror = async () => {
+      again("Connection lost; trying again …");
+      const answer = await fetch("./", { method: "HEAD" }).catch(() => null);
+      if (answer && answer.status === 401) location.reload();
+    };
+  }
+
+  // --- forms
+  const tell = (words, done) => {
+    said.hidden = false;
+    said.className = done ? "" : "no";
+    said.textContent = words;
+    said.scrollIntoView({ block: "nearest" });
+  };
+  document.addEventListener("submit", async (event) => {
+    const form = event.target, button = event.submitter;
+    event.preventDefault();
+    if (button) button.disabled = true;
+    try {
+      const answer = await fetch(form.getAttribute("action"), {
+        method: "POST",
+        headers: { Accept: "application/json" },
+        body: new URLSearchParams(new FormData(form)),
+      });
+      const json = answer.headers.get("content-type") === "application/json";
+      const found = json ? await answer.json() : { words: "It was not taken; reload the page.", done: false };
+      tell(found.words, found.done);
+      if (found.done) {
+        form.reset();
+        const around = form.closest("details");
+        if (around) around.open = false;
+        if (document.activeElement) document.activeElement.blur();
+      }
+    } catch {
+      tell("It could not be sent: the connection is lost. Your words are still there.", false);
+    }
+    if (button) button.disabled = false;
+    settle();
+  });
+
+  const log = document.querySelector(".log");
+  if (log) log.scrollTop = log.scrollHeight;
+  connect();
+})();
