@@ -59,6 +59,7 @@ READS = {
     "hook/turn.py": "our own copy of the story file",
     "journal/schema.py": "ours",
     "learning/publish.py": "the memory file, a regular file",
+    "plan/conversation.py": "our templates",
     "loop/begin.py": "the story file, read as a regular file just before",
     "project.py": "git's own file, a regular one",
     "replay/cases.py": "ours",

@@ -36,6 +36,7 @@ class AgentRequest(Value, kw_only=True):
     budget_usd: float | None = None
     box: Box | None = None  # what it is confined to
     tools: bool = True  # False: a question only, where the agent can be started so
+    reads_only: bool = False  # it looks at the work tree and changes nothing, where it can be told
 
     @property
     def mark(self) -> str:

@@ -77,6 +77,8 @@ _TOOLS = (
     *("Skill", "Task", "TodoWrite", "Write"),
 )
 _NETWORK_TOOLS = ("WebFetch", "WebSearch")
+_READING_TOOLS = ("Glob", "Grep", "LS", "Read")
+_WRITING_TOOLS = ("Agent", "Bash", "Edit", "MultiEdit", "NotebookEdit", "Task", "Write")
 
 # Work for a person (publishing, other machines, other rights) and what no story needs to read.
 _COMMANDS_DENIED = (
@@ -144,9 +146,11 @@ def _flags(request: AgentRequest) -> Iterator[tuple[str, ...]]:
         yield "--max-turns", str(request.max_turns)
     if not request.tools:
         yield "--tools", ""
+    elif request.reads_only:
+        yield "--tools", ",".join(_READING_TOOLS)
     if request.budget_usd is not None:
         yield "--max-budget-usd", f"{max(request.budget_usd, _SMALLEST_BUDGET_USD):.4f}"
-    if request.config.safety is Safety.MINIMAL:
+    if request.config.safety is Safety.MINIMAL and not request.reads_only:
         yield ("--dangerously-skip-permissions",)
         return
     yield "--settings", str(_write_settings(request))
@@ -168,8 +172,11 @@ def _is_logged_out(program: str, env: Mapping[str, str]) -> bool:
     return status is not None and status.loggedIn is False
 
 
-def _settings_for(config: AgentSection) -> dict[str, object]:
+def _settings_for(config: AgentSection, *, reads: bool) -> dict[str, object]:
     """The settings of `moderate` or `strict`, which runs in a sandbox of ours or not at all."""
+    if reads:
+        denied = (*_WRITING_TOOLS, *_NETWORK_TOOLS, *(one for one in _DENIED if "Read(" in one))
+        return {"permissions": {"allow": _READING_TOOLS, "deny": denied}}
     tools = ("Bash", *_TOOLS, *config.allow)
     if config.safety is not Safety.STRICT:
         return {"permissions": {"allow": [*tools, *_NETWORK_TOOLS]}}
@@ -179,8 +186,9 @@ def _settings_for(config: AgentSection) -> dict[str, object]:
 def _write_settings(request: AgentRequest) -> Path:
     """Put the settings file where the agent is told to look; unchanged files are not touched."""
     directory, safety = request.settings_dir, request.config.safety
-    path = directory / f"claude-{safety}.json"
-    settings = msgspec.json.encode(_settings_for(request.config))
+    kind = "reading" if request.reads_only else safety
+    path = directory / f"claude-{kind}.json"
+    settings = msgspec.json.encode(_settings_for(request.config, reads=request.reads_only))
     data = msgspec.json.format(settings, indent=2) + b"\n"
     try:
         if path.read_bytes() == data:

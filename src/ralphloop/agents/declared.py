@@ -38,6 +38,7 @@ class _SafetyFlags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     moderate: Words | None = None
     strict: Words | None = None
     asking: Words | None = None
+    reading: Words | None = None
     boxed: Words | None = None
 
     def of(self, level: Safety, env: Mapping[str, str] | None = None) -> Words | None:
@@ -46,6 +47,17 @@ class _SafetyFlags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return self.boxed
         flags: Words | None = getattr(self, level.value)
         return flags
+
+    def instead(self, request: AgentRequest, env: Mapping[str, str]) -> Words | None:
+        """The flags of a start that is a question, or only reads; None where there are none.
+
+        In a sandbox of ours, which keeps it from writing, another one inside may not start.
+        """
+        if not request.tools:
+            return self.asking
+        if not request.reads_only or env.get(BOXED) == "1":
+            return None
+        return self.asking if self.reading is None else self.reading
 
 
 class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -112,7 +124,7 @@ class DeclaredAgent:
 
     def words(self, request: AgentRequest, env: Mapping[str, str]) -> Iterator[str]:
         config, flags, resume = request.config, self.it.safety, request.resume
-        asking = None if request.tools else flags.asking
+        asking = flags.instead(request, env)
         allowed = (word for name in config.allow for word in self.allowing(name))
         usual = (*(flags.of(config.safety, env) or ()), *allowed)
         lists: dict[str, Words] = {

@@ -198,14 +198,7 @@ def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) 
 def trusted_setup(options: Options) -> Setup:
     """Everything a run needs, with a person's yes: asked for on a terminal, else it ends here."""
     setup = prepare(options)
-    root, env = setup.project.root, options.env
-    if lacking := setup.lacking():
-        record = load_record(root, env)
-        pinned = options.trust or _marked()
-        if pinned or not _agreed(lacking, record):
-            setup.insist_on_trust()
-        agree(root, env, setup.grants)
-    refuse_links(setup.project.directory)
+    settle_trust(setup)
     belief = belief_in(setup.project.journal)
     is_waived = setup.trusts_all and belief is Belief.FOREIGN
     if belief is not Belief.OURS and not is_waived:
@@ -221,6 +214,18 @@ def agree_to_typed(project: Project, path: Path) -> None:
     if not _marked():
         mine = [one for one in _grants(project, path) if one.origin == relative(path, project.root)]
         agree(project.root, os.environ, mine)
+
+
+def settle_trust(setup: Setup) -> None:
+    """A person's yes to what the settings may run: asked for on a terminal, else it ends here."""
+    root, options = setup.project.root, setup.options
+    if lacking := setup.lacking():
+        record = load_record(root, options.env)
+        pinned = options.trust or _marked()
+        if pinned or not _agreed(lacking, record):
+            setup.insist_on_trust()
+        agree(root, options.env, setup.grants)
+    refuse_links(setup.project.directory)
 
 
 def _accept_journal(project: Project, *, show: bool, yes: bool) -> int:

@@ -52,6 +52,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
     },
     "Run": {
+        "plan": Entry("ralphloop.cli.plan:plan", "Make stories of an idea, a text or a checklist"),
         "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
         "do": Entry("ralphloop.cli.do:do", "Have one thing done that you say in a line"),
         "stop": Entry("ralphloop.cli.steering:stop", "End the run gently"),
@@ -116,6 +117,7 @@ _EXAMPLES = """\
 \b
 Examples:
   ralph init                           find the stack and the checks, write ralph.toml
+  ralph plan docs/prd.md               make stories of it, look at them, write them
   ralph run --max-cost 20 --until 7:00 work through the stories for one night
   ralph do "accept tabs" --verify "pytest -q tests/test_tabs.py"
   ralph answer US-3 "Use the v2 API"   tell a story what it waits for

@@ -24,7 +24,7 @@ from ralphloop.project import find_project, relative
 from ralphloop.stories import shapes
 from ralphloop.stories.edit import Entry, position, rearrange
 from ralphloop.stories.lint import Remark, as_lines, remarks
-from ralphloop.stories.names import label
+from ralphloop.stories.names import label, next_id
 from ralphloop.stories.shapes import Listing, Problems
 from ralphloop.stories.source import load, read, story_text
 from ralphloop.text.plain import counted
@@ -74,12 +74,12 @@ def add(
     ralph stories add "Greet in French" -c '`greet --lang fr` prints Bonjour'
     """
     made: list[str] = []
-    sample = _sample()
+    sample = sample_stories()
 
     def arranged(now: list[int | Entry], listing: Listing) -> list[int | Entry]:
         if all(raw in sample for raw in listing.entries):  # nobody's stories, to the letter
             now, listing = [], msgspec.structs.replace(listing, entries=[])
-        story = name or _next_id(listing)
+        story = name or next_id([shapes.identity(raw) or "" for raw in listing.entries])
         fields = {
             "id": story,
             "title": " ".join(title),
@@ -98,18 +98,6 @@ def add(
     rearrange(path, arranged)
     output.emit_lines([f"{label(made[0])} was added to {_name(path)}."])
     _tell(path, only=made[0])
-
-
-def _next_id(listing: Listing) -> str:
-    """After the last id that ends in a number, in its style."""
-    names = [shapes.identity(raw) or "" for raw in listing.entries]
-    numbered = [(name, len(name) - len(name.rstrip("0123456789"))) for name in names]
-    found = [(name[:-size], name[-size:]) for name, size in numbered if size]
-    if not found:
-        return f"US-{len(names) + 1:03d}"
-    prefix, digits = found[-1]
-    highest = max(int(number) for head, number in found if head == prefix)
-    return f"{prefix}{highest + 1:0{len(digits)}d}"
 
 
 @stories.command()
@@ -201,7 +189,7 @@ def schema_text() -> str:
     return files("ralphloop.stories").joinpath(f"data/{SCHEMA_NAME}").read_text(encoding="utf-8")
 
 
-def _sample() -> list[object]:
+def sample_stories() -> list[object]:
     """The stories that `ralph init` writes."""
     template = files("ralphloop.prompts").joinpath("templates/prd.json.j2")
     text = re.sub(r"\{\{.*?\}\}", '""', template.read_text(encoding="utf-8"))

@@ -211,7 +211,9 @@ def _parse_json(text: str, problems: Problems) -> object:
         data: object = json.loads(text, object_pairs_hook=keep, parse_constant=note)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise problems.fail(place, f"not valid JSON: {_json_complaint(error)}") from None
+        raise _prose(text, problems) or problems.fail(
+            place, f"not valid JSON: {_json_complaint(error)}"
+        ) from None
     except RecursionError:
         raise problems.fail("", "is nested too deeply") from None
     except ValueError:
@@ -225,9 +227,15 @@ def _parse_json(text: str, problems: Problems) -> object:
     return data
 
 
+def _prose(text: str, problems: Problems) -> InputError | None:
+    """What to do with words where a list was expected."""
+    if _MARKDOWN.match(text) is None:
+        return None
+    step = f"Make stories of it: ralph plan {problems.path}"
+    return InputError("this is Markdown, not a story list", step, place=problems.path.name)
+
+
 def _json_complaint(error: json.JSONDecodeError) -> str:
-    if _MARKDOWN.match(error.doc):
-        return "this is prose; a story list is JSON (docs/reference/stories.md)"
     rest = error.doc[error.pos : error.pos + 8]
     for mark, hint in _HINTS.items():
         if rest.startswith(mark):

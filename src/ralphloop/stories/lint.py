@@ -3,6 +3,7 @@
 A story that nobody can check passes by being claimed; one that is two stories fits in no context;
 one that leans on "the above" without saying so runs too early.  Each remark names the story and
 says what to do.  Words are few and plain on purpose: a linter that cries wolf is switched off.
+They are English; a list in another language is judged by its form alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ralphloop.stories.names import label, quoted
 from ralphloop.stories.shapes import Listing
 
 MOST_CRITERIA = 8
+MOST_PLACES = 12
 LONGEST_DESCRIPTION = 3_000
 _SHORTEST_CRITERION = 8
 
@@ -23,7 +25,7 @@ _SHORTEST_CRITERION = 8
 KNOWN_KEYS = frozenset(
     "id title description acceptanceCriteria acceptance_criteria priority passes notes dependsOn"
     " depends_on dependencies parent_spec parentSpec verify status exit_signal tasks context"
-    " execution touches labels estimate".split()
+    " execution touches labels estimate verifyTried".split()
 )
 _ROOT_KEYS = frozenset(
     "$schema project name projectName description branchName branch_name userStories stories tasks"
@@ -49,6 +51,7 @@ _LEANING = re.compile(
     r"|story \S+|(?:US|TASK|STORY)-\d+)\b|\b(?:as above|the above story|previous story)\b",
     re.IGNORECASE,
 )
+_NAMED_STORY = re.compile(r"\b[A-Za-z]{1,12}-\d{1,6}\b")
 _TWO_THINGS = re.compile(
     r"^(?:add|build|create|implement|write|support|make|set up|introduce|fix|refactor|migrate)\b"
     r".{3,}?(?:,| and| as well as|;|\+)\s+(?:add|build|create|implement|write|support|make|set up"
@@ -73,7 +76,8 @@ def remarks(stories: StoryList, listing: Listing) -> Iterator[Remark]:
             continue
         if isinstance(raw, dict):
             yield from _unknown(story.id, raw, KNOWN_KEYS)
-        yield from _of_story(story)
+            yield from _too_wide(story.id, raw)
+        yield from _of_story(story, {other.id for other in stories.stories if not other.passes})
 
 
 def _unknown(story: str, raw: Mapping[object, object], known: frozenset[str]) -> Iterator[Remark]:
@@ -87,22 +91,45 @@ def _unknown(story: str, raw: Mapping[object, object], known: frozenset[str]) ->
             yield Remark(story, f"{quoted(key)} is not read", f"did you mean {quoted(close[0])}?")
 
 
-def _of_story(story: Story) -> Iterator[Remark]:
+def _too_wide(story: str, raw: Mapping[object, object]) -> Iterator[Remark]:
+    """Remarks on the places it says it will touch, and on a command that was green already."""
+    places = raw.get("touches")
+    places = [str(one) for one in places] if isinstance(places, list) else []
+    everything = [one for one in places if not one.strip("*./ ")]
+    if everything or len(places) > MOST_PLACES:
+        words = f"touches {quoted(everything[0]) if everything else f'{len(places)} places'}"
+        yield Remark(story, words, "split it: one context must hold the whole of it")
+    if str(raw.get("verifyTried", "")).startswith("green"):
+        fix = "give it a command that is red until the story is done"
+        yield Remark(story, "its verify was green before anything was done: it proves nothing", fix)
+
+
+def _of_story(story: Story, open_ids: set[str]) -> Iterator[Remark]:
     if not story.criteria and story.verify is None:
         fix = "say what will be seen when it is done, or give it a verify command"
         yield Remark(story.id, "has no acceptance criteria", fix)
     for criterion in story.criteria:
-        if words := _vague(criterion):
+        if words := vague(criterion):
             fix = "name a test, a command or something that can be observed"
             yield Remark(story.id, f"{quoted(criterion)} cannot be checked: {words}", fix)
     yield from _too_large(story)
     text = "\n".join((story.title, story.description, *story.criteria))
-    if not story.depends_on and (found := _LEANING.search(text)):
-        fix = "name the story in dependsOn, or say what is meant"
-        yield Remark(story.id, f"leans on another story: {quoted(found[0])}", fix)
+    for found in _LEANING.finditer(text):
+        named = _NAMED_STORY.search(found[0])
+        known = open_ids - {story.id, *story.depends_on} if named else set()
+        if (named[0] in known) if named and story.depends_on else not story.depends_on:
+            fix = "name the story in dependsOn, or say what is meant"
+            yield Remark(story.id, f"leans on another story: {quoted(found[0])}", fix)
+            break
 
 
-def _vague(criterion: str) -> str:
+def is_observable(text: str) -> bool:
+    """Whether it names something that can be seen from outside."""
+    return _OBSERVABLE.search(text) is not None
+
+
+def vague(criterion: str) -> str:
+    """Why nobody could check it; empty where one can."""
     if len(criterion.strip()) < _SHORTEST_CRITERION:
         return "it is too short"
     found = _VAGUE.search(criterion)

@@ -47,3 +47,14 @@ def labels(story_ids: Sequence[str]) -> str:
     if rest:
         return f"{', '.join(shown)} and {rest} more"
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def next_id(names: Sequence[str]) -> str:
+    """After the last id that ends in a number, in its style."""
+    numbered = [(name, len(name) - len(name.rstrip("0123456789"))) for name in names]
+    found = [(name[:-size], name[-size:]) for name, size in numbered if size]
+    if not found:
+        return f"US-{len(names) + 1:03d}"
+    prefix, digits = found[-1]
+    highest = max(int(number) for head, number in found if head == prefix)
+    return f"{prefix}{highest + 1:0{len(digits)}d}"

@@ -42,7 +42,7 @@ class Problems:
     """Mistakes of one file, in the order they were found; only the first few are kept."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._found: list[str] = []
         self._count = 0
 
@@ -70,8 +70,8 @@ class Problems:
         if self._count > 1:
             lines = [*self._found, *([f"and {rest} more"] if rest > 0 else [])]
             message = "\n  ".join([f"{self._count} problems", *lines])
-        step = f"Correct {self._path} and run the command again. Nothing was changed."
-        return InputError(message, step, place=self._path.name)
+        step = f"Correct {self.path} and run the command again. Nothing was changed."
+        return InputError(message, step, place=self.path.name)
 
 
 def found(value: object) -> str:

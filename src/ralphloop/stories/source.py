@@ -31,7 +31,7 @@ from ralphloop.stories.shapes import Problems
 _NAMES = ("prd.json", "tasks.yaml", "tasks.yml")
 _YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 _WAYS_OUT = (
-    "Run `ralph init` to make one, name it with `--prd FILE`, "
+    "Make one with `ralph plan` or `ralph init`, name it with `--prd FILE`, "
     "or use `--prompt FILE` for a plain loop without stories."
 )
 _WRITE_ATTEMPTS = 5

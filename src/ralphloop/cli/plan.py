@@ -1,0 +1,292 @@
+"""`ralph plan`: from words, a file or a story that got stuck to stories that can be checked.
+
+What already is a list is converted; prose is read by an agent that may look at the repository and
+change nothing.  Nothing is written before a person accepts it, and no command that was proposed is
+run before a person says yes to just that.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+import msgspec
+
+from ralphloop.atomic import write_atomic
+from ralphloop.cli import output
+from ralphloop.cli.config import settle_trust
+from ralphloop.cli.given import DURATION, MONEY, json_option
+from ralphloop.cli.plan_desk import PlanDesk, PlanResult
+from ralphloop.config.load import load_config
+from ralphloop.core.story_state import StoryState
+from ralphloop.core.totals import spent_words
+from ralphloop.errors import AgentUnavailable, ExitCode, InputError, Level, UsageError
+from ralphloop.loop.prepare import Options, Setup, assemble, open_repository
+from ralphloop.night.look import look, story_file
+from ralphloop.plan.convert import convert
+from ralphloop.plan.draft import About, Shelf, drafted, look_at_shelf, write_split
+from ralphloop.project import find_project, relative
+from ralphloop.room import read_regular
+from ralphloop.stories.names import label, slug
+from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import clean, counted, one_line
+from ralphloop.trust import grants_of
+from ralphloop.ui.steering import refuse_agent
+
+if TYPE_CHECKING:
+    from ralphloop.plan.asking import Asker
+    from ralphloop.plan.conversation import Brief
+    from ralphloop.plan.proposal import Question
+
+Wanted = dict[str, object]
+
+_MOST_TEXT = 2_000_000
+_LONG = 600  # characters: what is longer is kept as a spec
+_MOST_STAT = 4_000
+_FILES = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
+_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[FILE | - | IDEA…]")
+@click.option("--split", metavar="ID", help="Make two to four smaller stories of this one.")
+@click.option("--prd", type=_FILE, help="The story file to extend.")
+@click.option("--replace", is_flag=True, help="Begin the list anew; the old one is kept.")
+@click.option("--ask", "must_ask", is_flag=True, help="Ask an agent also where it is a list.")
+@click.option("--agent", help="Which agent reads and proposes; else that of ralph.toml.")
+@click.option("--model", help="Which model it should use.")
+@click.option("--max-cost", type=MONEY, default="5", help="Dollars for all its starts; default 5.")
+@click.option("--max-time", type=DURATION, default="20m", help="For all its starts; default 20m.")
+@click.option("--questions", type=_FILE, help="Write what it asks to this file, and end.")
+@click.option("--answers", type=_FILE, help="That file, with your answers.")
+@click.option("--yes", is_flag=True, help="Write without asking; nothing proposed is run.")
+@click.option(
+    "--try", "trying", is_flag=True, help="Run each proposed verify once, before writing."
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan of a list, or the prompt; no more.")
+@json_option("One object; writes only with --yes.")
+def plan(words: tuple[str, ...], split: str | None, **wanted: object) -> int:
+    """Make stories of an idea, a document or a checklist, and look at them before they are written.
+
+    \b
+    ralph plan "Let people export their notes as CSV"
+    ralph plan docs/prd.md
+    ralph plan --split US-7
+    """
+    if split and words:
+        raise UsageError("--split takes its words from the story", f"ralph plan --split {split}")
+    source = None if split else source_of(words)
+    setup = _setup(wanted)
+    desk = PlanDesk(setup, wanted, _shelf(setup, wanted["prd"]))
+    return _plan(desk, wanted, source) if source else _split(desk, wanted, split or "")
+
+
+def _setup(wanted: Wanted) -> Setup:
+    project = find_project()
+    refuse_agent(project, "plan", time.time())
+    named = {"agent.name": wanted["agent"], "agent.model": wanted["model"]}
+    flags = {name: value for name, value in named.items() if value is not None}
+    options = Options(start=Path.cwd(), flags=flags)
+    loaded = load_config(project.root, env=options.env, flags=flags)
+    setup = assemble(options, project, loaded.config, None, open_repository(project.root))
+    return msgspec.structs.replace(setup, grants=grants_of(loaded, project.root))
+
+
+def _shelf(setup: Setup, given: object) -> Shelf:
+    """The list that is there, or the place of one."""
+    config, project = setup.config, setup.project
+    try:
+        path = given if isinstance(given, Path) else story_file(project, None, config)
+    except InputError:
+        path = project.root / config.stories.prd
+    return look_at_shelf(path)
+
+
+# --- what is to be planned -----------------------------------------------------------------------
+
+
+class PlanText(NamedTuple):
+    """A text, and where it stands."""
+
+    text: str
+    path: Path | None = None
+
+
+def source_of(words: tuple[str, ...]) -> PlanText:
+    """The text: of a file, of stdin, or the words themselves."""
+    if not words:
+        ways = 'ralph plan docs/prd.md, or: ralph plan "an idea in words"'
+        raise UsageError("say what to plan", ways)
+    if words == ("-",):
+        return PlanText(_decoded(sys.stdin.buffer.read(_MOST_TEXT + 1), "stdin"))
+    path = Path(words[0])
+    if len(words) == 1 and (path.is_file() or (path.suffix in _FILES and " " not in words[0])):
+        try:
+            data = read_regular(path, most=_MOST_TEXT + 1)
+        except OSError as error:
+            raise InputError((error.strerror or str(error)).lower(), place=str(path)) from None
+        return PlanText(_decoded(data, str(path)), path)
+    return PlanText(" ".join(words))
+
+
+def _decoded(data: bytes, place: str) -> str:
+    if len(data) > _MOST_TEXT:
+        raise InputError("is larger than 2 MB", "Plan a part of it.", place=place)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text", "Save it as UTF-8.", place=place) from None
+    if not text.strip():
+        raise InputError("is empty", "Write what is wanted.", place=place)
+    return text
+
+
+def _plan(desk: PlanDesk, wanted: Wanted, source: PlanText) -> int:
+    """Convert or ask, show, and write what is accepted."""
+    name = source.path.name if source.path else ""
+    converted = None if wanted["must_ask"] else convert(source.text, name)
+    if converted is None:
+        return desk.settle(_proposed(desk, wanted, source), desk.write)
+    draft = drafted(converted.entries, desk.base)
+    if converted.done:
+        done = f"{counted(converted.done, 'story')} marked as done there: left out"
+        draft = draft._replace(told=[done, *draft.told])
+    about = About(converted.project, converted.description)
+    return desk.settle(PlanResult(draft, converted.kind, about), desk.write)
+
+
+def _split(desk: PlanDesk, wanted: Wanted, name: str) -> int:
+    """Smaller stories in the place of one."""
+    from ralphloop.plan.conversation import text_of_split
+
+    story, night = desk.shelf.story(name), look(desk.setup.project, now=time.time())
+    if story.passes:
+        raise UsageError(f"{label(name)} has passed", "Plan what is missing: ralph plan …")
+    if night.is_live and night.current and night.current.story == name:
+        raise UsageError(f"{label(name)} is being worked on", "`ralph stop` first, or wait.")
+    state, repo, changed = night.session.stories.get(name, StoryState()), desk.setup.repo, ""
+    if repo and state.saved_ref:
+        told = repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")
+        changed = told.stdout[-_MOST_STAT:].decode("utf-8", "replace")
+    source = PlanText(text_of_split(story, state, changed))
+    result = _proposed(desk, wanted, source, split=name, left_at=state.saved_ref)
+    return desk.settle(result, lambda entries, _: write_split(desk.shelf, name, entries, desk.room))
+
+
+# --- asking an agent -----------------------------------------------------------------------------
+
+
+def _proposed(
+    desk: PlanDesk, wanted: Wanted, source: PlanText, *, split: str = "", left_at: str = ""
+) -> PlanResult:
+    """What an agent makes of the text, with what it cost and where the text is kept."""
+    from ralphloop.plan.conversation import Brief, prompt_for
+
+    given = _answers(wanted["answers"])
+    brief = Brief(clean(source.text), desk.base, split, left_at, given)
+    if desk.dry_run:
+        output.emit_lines(prompt_for(brief, desk.setup, may_ask=not given).splitlines())
+        raise click.exceptions.Exit(ExitCode.COMPLETE)
+    if not wanted["questions"]:
+        desk.insist_on_reader()
+    result = _talked(desk, wanted, brief)
+    spec, parent = _spec(desk.root, source, result.answers) if not split else ("", "")
+    desk.keep(result.draft)
+    return result._replace(spec=spec, parent=parent)
+
+
+def _talked(desk: PlanDesk, wanted: Wanted, brief: Brief) -> PlanResult:
+    from ralphloop.plan.conversation import propose
+
+    asker = _asker(desk, wanted)
+
+    def ask_person(questions: list[Question]) -> list[Question]:
+        file = wanted["questions"]
+        if isinstance(file, Path):
+            _write_questions(file, questions)
+        return [_answered(desk, one, n, len(questions)) for n, one in enumerate(questions, 1)]
+
+    try:
+        talk = propose(asker, desk.setup, brief, ask_person, output.note)
+    finally:
+        if asker.starts:
+            cost = spent_words(asker.usage.dollars, asker.unpriced)
+            output.note(f"asked {asker.member.by} {counted(asker.starts, 'time')}: {cost}")
+    return PlanResult(
+        talk.draft,
+        "proposal",
+        refused=tuple(talk.refused),
+        answers=talk.answers,
+        dollars=asker.usage.dollars,
+        unpriced=asker.unpriced,
+        starts=asker.starts,
+    )
+
+
+def _asker(desk: PlanDesk, wanted: Wanted) -> Asker:
+    """Whoever may be asked, once everything is settled that must be before it is started."""
+    from ralphloop.agents.base import Inquiry
+    from ralphloop.loop.confine import confine
+    from ralphloop.plan.asking import Asker
+
+    settle_trust(desk.setup)
+    desk.setup = confine(desk.setup)
+    member, cost = desk.setup.crew[0], float(str(wanted["max_cost"]))
+    inquiry = Inquiry(member.config, desk.root, desk.setup.env_for(member))
+    for finding in member.agent.check(inquiry):
+        if finding.level is Level.ERROR:
+            raise AgentUnavailable(finding.message, finding.fix)
+    seconds = float(str(wanted["max_time"]))
+    bounds = f"at most {f'${cost:.2f} and ' * bool(cost)}{format_duration(seconds)}"
+    output.note(f"asking {member.by}, which only reads: {bounds}")
+    tell = (lambda line: output.note(f"  {one_line(line, 100)}")) if desk.asking else lambda _: None
+    return Asker(desk.setup, max_cost=cost, max_time=seconds, tell=tell)
+
+
+def _spec(root: Path, source: PlanText, answers: tuple[Question, ...]) -> tuple[str, str]:
+    """The text that stories lean on where it has to be written, and the file it stands in."""
+    from ralphloop.plan.conversation import spec_text
+
+    real = source.path.resolve() if source.path else None
+    if real and real.is_relative_to(root.resolve()) and not answers:
+        return "", relative(real, root.resolve())
+    if answers or len(source.text) > _LONG:
+        return spec_text(source.text, answers), f"specs/{slug(one_line(source.text, 60))}.md"
+    return "", ""
+
+
+def _write_questions(file: Path, questions: list[Question]) -> None:
+    data = [msgspec.to_builtins(one) for one in questions]
+    write_atomic(file, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")
+    output.note(f"{counted(len(data), 'question')} written to {file}")
+    output.note(f'next: fill in "answer", then the same command with --answers {file}')
+    raise click.exceptions.Exit(ExitCode.BLOCKED)
+
+
+def _answered(desk: PlanDesk, one: Question, number: int, of: int) -> Question:
+    """The question with a person's answer; where nobody is there, what was proposed, said aloud."""
+    if desk.asking:
+        output.note(f"\n{number} of {of}: {one.question}" + (f"\n  {one.why}" if one.why else ""))
+        said = click.prompt("  Answer", default=output.safe(one.proposed), err=True)
+    else:
+        said = one.proposed
+        output.note(f"taken as proposed: {one.question} {said}")
+    return msgspec.structs.replace(one, answer=clean(said)[:4000])
+
+
+def _answers(file: object) -> tuple[Question, ...]:
+    """The questions of a file with what a person wrote beside them."""
+    from ralphloop.plan.proposal import MOST_QUESTIONS, Question
+
+    if not isinstance(file, Path):
+        return ()
+    try:
+        data = read_regular(file, most=_MOST_TEXT)
+        return tuple(msgspec.json.decode(data, type=list[Question])[:MOST_QUESTIONS])
+    except (OSError, msgspec.DecodeError) as error:
+        step = "It is the file that --questions wrote."
+        raise InputError(f"cannot be read: {error}", step, place=str(file)) from None

@@ -1,0 +1,1 @@
+"""From words to stories: converting, asking an agent, looking at what it proposes, writing it."""

@@ -1,0 +1,184 @@
+"""The talk that makes a plan: what the agent is told, what a person is asked, what goes back.
+
+First the agent may ask, up to five questions that matter, each with the answer it would take; then
+it proposes.  A proposal with mistakes goes back with every one of them, three times at most.  What
+only the linter refuses after that is shown to the person, who decides; what cannot be run ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import NamedTuple
+
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import StoryState
+from ralphloop.errors import InputError
+from ralphloop.loop.prepare import Setup
+from ralphloop.plan.asking import Asker
+from ralphloop.plan.draft import Draft, Shelf
+from ralphloop.plan.proposal import Mistakes, Question, read_answer, weighed
+from ralphloop.prompts import fenced
+from ralphloop.redaction import redact, secret_values
+from ralphloop.stories.names import label, next_id
+from ralphloop.text.plain import counted, one_line
+
+REPAIRS = 3
+_LONGEST_TEXT = 100_000
+_MOST_LISTED = 200
+_MOST_TOLD = 20
+_LONGEST_FAILURE = 6_000
+_TELLING = (
+    "Everything that could be asked was answered, in the text below: propose the stories now."
+)
+
+
+class Brief(NamedTuple):
+    """What is to be planned."""
+
+    text: str
+    shelf: Shelf
+    split: str = ""  # the story to make smaller
+    left_at: str = ""  # where the work of that story is kept
+    answers: tuple[Question, ...] = ()
+
+
+class Talk(NamedTuple):
+    """A plan, what the linter still refuses in it, and what was asked on the way."""
+
+    draft: Draft
+    refused: list[str]
+    answers: tuple[Question, ...] = ()
+    repairs: int = 0
+
+
+AskPerson = Callable[[list[Question]], list[Question]]
+
+
+def propose(
+    asker: Asker, setup: Setup, brief: Brief, ask_person: AskPerson, tell: Callable[[str], None]
+) -> Talk:
+    """Ask until there is a plan that can be used, or no more may be asked."""
+    secrets = secret_values(setup.options.env)
+    best: Talk | None = None
+    again, repairs, may_ask = "", 0, not brief.answers
+    while repairs <= REPAIRS:
+        said = asker.ask(prompt_for(brief, setup, may_ask=may_ask), again)
+        try:
+            answer = read_answer(said, secrets=secrets, may_ask=may_ask)
+            if answer.questions:
+                asked = [*brief.answers, *ask_person(answer.questions)]
+                brief, may_ask = brief._replace(answers=tuple(asked)), False
+                again = f"The answers:\n\n{fenced(_settled(brief.answers))}\n\n{_TELLING}"
+                continue
+            note = _left_note(brief)
+            draft, remarks = weighed(answer.entries, brief.shelf, brief.split, note)
+            mistakes = [*answer.unseen, *remarks]
+            best = Talk(draft, mistakes, brief.answers, repairs)
+        except Mistakes as error:
+            mistakes = error.lines
+        if not mistakes:
+            break
+        repairs += 1
+        if repairs <= REPAIRS:
+            tell(f"{counted(len(mistakes), 'mistake')} in the answer, sent back: {mistakes[0]}")
+        again = _repair(mistakes)
+    if best is None:
+        lines = "\n  ".join(mistakes[:_MOST_TOLD])
+        raise InputError(
+            f"no usable plan after {counted(REPAIRS, 'repair')}:\n  {lines}",
+            "Plan a smaller piece, or try another --model. Nothing was written.",
+        )
+    return best
+
+
+def _repair(mistakes: Sequence[str]) -> str:
+    listed = "\n".join(f"- {one_line(line, 400)}" for line in mistakes[:_MOST_TOLD])
+    more = len(mistakes) - _MOST_TOLD
+    rest = f"\n- and {more} more of the kind" if more > 0 else ""
+    return (
+        f"Your answer cannot be used. What is wrong:\n\n{listed}{rest}\n\n"
+        "Mend exactly this and answer again with the whole JSON object and nothing else."
+    )
+
+
+# --- what the agent is told --------------------------------------------------------------------
+
+
+def prompt_for(brief: Brief, setup: Setup, *, may_ask: bool) -> str:
+    """The whole prompt of a plan."""
+    shelf, text = brief.shelf, redact(brief.text[:_LONGEST_TEXT])
+    if brief.answers:
+        text = f"{text}\n\nQuestions and answers:\n\n{_settled(brief.answers)}"
+    told = [] if may_ask else [_TELLING]
+    told += [
+        _data(name) for name, is_so in (("questions", may_ask), ("split", brief.split)) if is_so
+    ]
+    parts = {
+        "{next_id}": next_id(list(shelf.titles)),
+        "{how}": "\n\n".join(told),
+        "{repository}": "\n".join(_repository(setup)),
+        "{there}": "\n".join(_there(shelf)) or "None.",
+        "{text}": fenced(text),
+    }
+    prompt = _data("ask")
+    for mark, words in parts.items():  # the text comes last: marks in it stay words
+        prompt = prompt.replace(mark, words)
+    return prompt
+
+
+def _data(name: str) -> str:
+    return (files("ralphloop.plan") / "data" / f"{name}.md").read_text("utf-8").strip()
+
+
+def _repository(setup: Setup) -> Iterator[str]:
+    checks = [" ".join(argv) for argv in setup.config.checks.commands]
+    yield f"Checks that must be green after every story: {'; '.join(checks) or 'none'}"
+    names = sorted(path.name + "/" * path.is_dir() for path in setup.project.root.iterdir())
+    shown = [name for name in names if not name.startswith((".git/", ".ralph"))][:60]
+    yield f"At its root: {', '.join(shown) or 'nothing yet'}"
+
+
+def _there(shelf: Shelf) -> Iterator[str]:
+    for story in shelf.stories[:_MOST_LISTED]:
+        state = "done" if story.passes else "open"
+        yield f"- {label(story.id)} ({state}): {one_line(story.title, 120)}"
+    if (more := len(shelf.stories) - _MOST_LISTED) > 0:
+        yield f"- and {more} more"
+
+
+def _settled(answers: Sequence[Question]) -> str:
+    return "\n\n".join(f"Q: {one.question}\nA: {one.settled}" for one in answers)
+
+
+def spec_text(text: str, answers: Sequence[Question]) -> str:
+    """What was asked for, with the answers: the spec that stories lean on."""
+    told = f"\n\n## Questions and answers\n\n{_settled(answers)}" if answers else ""
+    return f"{redact(text[:_LONGEST_TEXT]).strip()}{told}\n"
+
+
+# --- a story that is to become smaller ---------------------------------------------------------
+
+
+def text_of_split(story: Story, state: StoryState, changed: str) -> str:
+    """What is known of a story that got stuck."""
+    lines = [f"The story {story.id}: {story.title}", story.description, "Its criteria:"]
+    lines += [f"- {criterion}" for criterion in story.criteria]
+    known: Mapping[str, str] = {
+        "How it stands": f"{state.standing}: {state.reason}" if state.reason else "",
+        "Failed attempts": str(max(state.failed, state.attempts) or ""),
+        "What failed last": state.failure[-_LONGEST_FAILURE:],
+        "What was found": "\n".join(state.findings),
+        "What a person said": "\n".join(answer.text for answer in state.answers),
+        "What its attempts changed": changed,
+        "Notes": story.notes,
+    }
+    lines += [f"\n{name}:\n{words}" for name, words in known.items() if words]
+    return "\n".join(line for line in lines if line)
+
+
+def _left_note(brief: Brief) -> str:
+    if not brief.split:
+        return ""
+    where = f" What its attempts left: git show {brief.left_at}" if brief.left_at else ""
+    return f"A part of {brief.split}, which was split.{where}"
