@@ -14,43 +14,19 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.agents.base import AgentRequest, Inquiry
-from ralphloop.agents.declared import Declaration, DeclaredAgent, Login, Words
+from ralphloop.agents.declared import Declaration, DeclaredAgent, Words
 from ralphloop.agents.environment import ask, find_program, is_boxed, withheld_keys
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import Finding, Level
 
-_CLAUDE = Declaration(
-    name="claude",
-    program="claude",
-    reader="claude",
-    start=("-p", "--output-format", "stream-json", "--verbose"),
-    resume=("--resume",),
-    keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
-    install="npm install -g @anthropic-ai/claude-code, or set agent.binary in ralph.toml",
-    tested=("2.0.76", "2.1"),
-    login=Login(fix="run `claude` once and log in"),
-    home=("~/.claude", "~/.claude.json"),
-    writes=(
-        *(f"~/.claude/{name}/" for name in ("projects", "sessions", "session-env", "todos")),
-        *(f"~/.claude/{name}/" for name in ("shell-snapshots", "debug", "file-history", "tasks")),
-        *("~/.claude/statsig/", "~/.claude/.credentials.json"),
-    ),
-    # Unless the user says otherwise: no side traffic, startup failures as a result line, no work
-    # that outlives the answer, and a stream that falls silent is retried after two minutes.
-    env={
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
-        "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-        "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": "120000",
-    },
-)
 _SMALLEST_BUDGET_USD = 0.01
 _OUTER_SANDBOX = (
     "if this machine is itself a sandbox that may be lost, "
@@ -85,9 +61,7 @@ _COMMANDS_DENIED = (
     *("curl", "doas", "gh", "git push", "npm publish", "scp", "ssh", "su", "sudo"),
     *("twine upload", "wget"),
 )
-_PLACES_DENIED = (
-    *(".aws/**", ".config/gh/**", ".gnupg/**", ".netrc", ".npmrc", ".pypirc", ".ssh/**"),
-)
+_PLACES_DENIED = ".aws/** .config/gh/** .gnupg/** .netrc .npmrc .pypirc .ssh/**".split()
 _DENIED = (
     *_NETWORK_TOOLS,
     *(f"Bash({command}:*)" for command in _COMMANDS_DENIED),
@@ -221,4 +195,5 @@ def _unknown_flags(usage: str) -> frozenset[str]:
     return frozenset(_NOT_KNOWN_TO_ALL.keys() - known if "--output-format" in known else ())
 
 
-AGENT = ClaudeAgent(_CLAUDE)
+_declared = Path(__file__).with_name("claude.toml").read_text(encoding="utf-8")
+AGENT = ClaudeAgent(msgspec.convert(tomllib.loads(_declared), Declaration))
