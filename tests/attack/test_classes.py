@@ -63,8 +63,6 @@ READS = {
     "loop/begin.py": "the story file, read as a regular file just before",
     "project.py": "git's own file, a regular one",
     "replay/cases.py": "ours",
-    "repo/census.py": "ours",
-    "repo/check_files.py": "ours",
     "repo/commit.py": "git's trace, in a directory of our own",
     "repo/experiment.py": "paths of a story's change, as git lists them",
     "repo/named.py": "what a check wrote, and test files that git lists",
@@ -110,7 +108,7 @@ def test_settings_are_read_in_one_place() -> None:
     }
     known = {
         "agents/declared.py", "agents/models.py", "agents/prices.py", "config/load.py",
-        "replay/cases.py", "repo/census.py", "repo/check_files.py", "repo/runners.py",
+        "replay/cases.py", "repo/runners.py",
         "stacks/__init__.py", "stacks/detect.py",
     }  # fmt: skip
     assert parsing <= known

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.agents.base import AgentRequest, Inquiry
-from ralphloop.agents.declared import Declaration, DeclaredAgent, Words
+from ralphloop.agents.declared import DeclaredAgent, Words, declaration
 from ralphloop.agents.environment import ask, find_program, is_boxed, withheld_keys
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import AgentSection, Safety
@@ -195,5 +194,4 @@ def _unknown_flags(usage: str) -> frozenset[str]:
     return frozenset(_NOT_KNOWN_TO_ALL.keys() - known if "--output-format" in known else ())
 
 
-_declared = Path(__file__).with_name("claude.toml").read_text(encoding="utf-8")
-AGENT = ClaudeAgent(msgspec.convert(tomllib.loads(_declared), Declaration))
+AGENT = ClaudeAgent(declaration(Path(__file__).with_name("claude.toml")))

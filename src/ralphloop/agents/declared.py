@@ -209,11 +209,12 @@ def _vouches(place: Path, keys: Words) -> bool:
 
 def load_declared(name: str, directories: Sequence[Path] = ()) -> DeclaredAgent | None:
     file = next((file for file in _declarations(directories) if file.stem == name), None)
-    if file is None:
-        return None
+    return None if file is None else DeclaredAgent(declaration(file))
+
+
+def declaration(file: Path) -> Declaration:
     try:
-        raw = tomllib.loads(read_regular(file).decode("utf-8"))
-        return DeclaredAgent(msgspec.convert(raw, Declaration))
+        return msgspec.convert(tomllib.loads(read_regular(file).decode("utf-8")), Declaration)
     except (OSError, ValueError) as error:
         # TOML, encoding and validation errors are all ValueErrors with a readable message.
         fix = "`ralph docs reference/agents` has all keys with an example"

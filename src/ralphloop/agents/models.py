@@ -22,7 +22,7 @@ from ralphloop.config.model import AgentSection
 from ralphloop.core.model import RateLimit, Response
 from ralphloop.core.quota import Windows, updated
 from ralphloop.readers.codex import windows_of
-from ralphloop.readers.values import Document, document_at, document_of, text_at, text_of
+from ralphloop.readers.values import Document, document_at, document_of, text_at
 
 _CONVERSATION = re.compile(r"[0-9A-Za-z-]{8,64}")
 _MOST_BYTES = 64 << 20
@@ -33,9 +33,13 @@ def chosen_model(reader: str, config: AgentSection, inherited: Mapping[str, str]
     """The model that settings name before a start, ours or the agent's own; empty: nobody did."""
     env = clean_environment(config, inherited)
     if reader == "codex":
-        return config.model or _codex_setting(env)
+        settings = _settings(_codex_home(env) / "config.toml")
+        profile = document_at(document_at(settings, "profiles"), text_at(settings, "profile"))
+        return config.model or text_at(profile, "model") or text_at(settings, "model")
     if reader == "gemini":
-        model = config.model or env.get("GEMINI_MODEL") or _gemini_setting(env)
+        settings = _settings(Path(env.get("HOME") or "/") / ".gemini" / "settings.json")
+        own = text_at(document_at(settings, "model"), "name") or text_at(settings, "model")
+        model = config.model or env.get("GEMINI_MODEL") or own
         # `auto`, `pro` and the like are decided inside, and its stream tells how.
         return model if model.startswith("gemini-") else ""
     return config.model
@@ -56,12 +60,6 @@ def as_recorded(response: Response, config: AgentSection, inherited: Mapping[str
 
 def _codex_home(env: Mapping[str, str]) -> Path:
     return Path(env.get("CODEX_HOME") or Path(env.get("HOME") or "/") / ".codex")
-
-
-def _codex_setting(env: Mapping[str, str]) -> str:
-    settings = _settings(_codex_home(env) / "config.toml")
-    profile = document_at(document_at(settings, "profiles"), text_at(settings, "profile"))
-    return text_at(profile, "model") or text_at(settings, "model")
 
 
 def _codex_record(env: Mapping[str, str], conversation: str) -> tuple[str, Windows]:
@@ -87,11 +85,6 @@ def _lines(file: Path) -> list[bytes]:
         return []
     with file.open("rb") as opened:
         return opened.readlines(_MOST_BYTES)
-
-
-def _gemini_setting(env: Mapping[str, str]) -> str:
-    settings = _settings(Path(env.get("HOME") or "/") / ".gemini" / "settings.json")
-    return text_at(document_at(settings, "model"), "name") or text_of(settings.get("model"))
 
 
 def _settings(file: Path) -> Document:

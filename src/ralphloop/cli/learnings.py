@@ -129,17 +129,19 @@ learnings.add_command(why, "show")
 @_ids
 def forget(ids: tuple[str, ...]) -> None:
     """Never use these again, also when a later story says them once more."""
-    project = _project_of_a_person()
-    _decide(project, _find(project, ids), EntryWord.FORGOTTEN)
-    output.note(_FOLLOWS)
+    _decide_all(ids, EntryWord.FORGOTTEN)
 
 
 @learnings.command()
 @_ids
 def approve(ids: tuple[str, ...]) -> None:
     """Say yes: into prompts, skills and the memory file."""
+    _decide_all(ids, EntryWord.APPROVED)
+
+
+def _decide_all(ids: tuple[str, ...], word: EntryWord) -> None:
     project = _project_of_a_person()
-    _decide(project, _find(project, ids), EntryWord.APPROVED)
+    _decide(project, _find(project, ids), word)
     output.note(_FOLLOWS)
 
 

@@ -16,7 +16,6 @@ from ralphloop.core.grading import StoryVerdict
 from ralphloop.core.model import (
     Analysis,
     ChangedFiles,
-    CheckResult,
     Decision,
     Evidence,
     ExitDecision,
@@ -249,19 +248,15 @@ class Iteration(Value, kw_only=True):
         return self.stopped_because or self.response.reason
 
 
-def _in_numbers(checks: tuple[CheckResult, ...] | None) -> tuple[CheckResult, ...] | None:
-    """Without the names of all tests: there may be thousands, and the run keeps its newest."""
-    if checks is None:
-        return None
-    return tuple(msgspec.structs.replace(result, report=None) for result in checks)
-
-
 def kept(one: Weighed, decision: Decision) -> Iteration:
     """The iteration as the journal keeps it."""
     start, result, evidence, story = one.start, one.result, one.evidence, one.start.story
     if story is not None:
         short = {"title": story.title[:_KEPT_TITLE], "description": "", "criteria": (), "notes": ""}
         story = msgspec.structs.replace(story, **short)
+    checks = evidence.checks
+    if checks is not None:  # without the names of all tests, of which the run keeps its newest
+        checks = tuple(msgspec.structs.replace(result, report=None) for result in checks)
     return Iteration(
         agent=start.agent,
         model=start.model,
@@ -269,9 +264,7 @@ def kept(one: Weighed, decision: Decision) -> Iteration:
         asked=KeptAnswer.of(result.asked) if result.asked else None,
         end=result.end,
         stopped_because=result.stopped_because,
-        evidence=msgspec.structs.replace(
-            evidence, changed=ChangedFiles(), checks=_in_numbers(evidence.checks)
-        ),
+        evidence=msgspec.structs.replace(evidence, changed=ChangedFiles(), checks=checks),
         changed=evidence.changed,
         analysis=one.analysis,
         verdict=one.verdict,

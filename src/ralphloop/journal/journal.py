@@ -46,6 +46,7 @@ from ralphloop.text.durations import iso
 
 _LARGEST_EVENT_BYTES = 64 * 1024
 _LARGEST_INTEGER = 2**53
+_TOLD = ("run", "n", "finished_at", "outcome", "decision", "status", "end_tree")
 _SUMS = tuple(name for name in Spent.__struct_fields__ if name not in ("counted", "cost_estimated"))
 
 # Time that passed since the last sign of life belongs to the run only while a process carried it.
@@ -165,7 +166,11 @@ class Journal(Queries):
         """Write everything of an iteration, and all it changes, at once."""
         with self._db.write("finish_iteration") as db:
             db.run(_ALIVE, {"now": done.finished_at, "run": done.run})
-            columns = _finish_columns(done)
+            told = {name: getattr(done, name) for name in _TOLD}
+            kept = {"record": json_text(done.record), "effects": json_text(done.effects)}
+            # Nothing owed is nothing left to do.
+            applied = {"applied_at": None if done.effects else done.finished_at}
+            columns = _spent_columns(done.spent) | texts(told | kept | applied)
             named = ", ".join(f"{name} = :{name}" for name in columns)
             where = "run = :run AND n = :n AND finished_at IS NULL"
             changed = db.run(f"UPDATE iterations SET {named} WHERE {where}", columns)  # noqa: S608
@@ -291,24 +296,6 @@ def _insert(db: Database, table: str, columns: Mapping[str, object]) -> None:
     names = ", ".join(columns)
     slots = ", ".join(f":{name}" for name in columns)
     db.run(f"INSERT INTO {table} ({names}) VALUES ({slots})", dict(columns))  # noqa: S608
-
-
-def _finish_columns(done: FinishedIteration) -> dict[str, object]:
-    return _spent_columns(done.spent) | texts(
-        {
-            "run": done.run,
-            "n": done.n,
-            "finished_at": done.finished_at,
-            "outcome": done.outcome,
-            "decision": done.decision,
-            "status": done.status,
-            "end_tree": done.end_tree,
-            "record": json_text(done.record),
-            "effects": json_text(done.effects),
-            # Nothing owed is nothing left to do.
-            "applied_at": None if done.effects else done.finished_at,
-        }
-    )
 
 
 def _spent_columns(spent: Spent) -> dict[str, object]:

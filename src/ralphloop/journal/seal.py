@@ -42,12 +42,6 @@ class Belief(StrEnum):
     CHANGED = "changed"  # signed by us once, and not what we wrote last
 
 
-class Head(msgspec.Struct, frozen=True):
-    """What is known of a journal outside of it."""
-
-    seq: int = 0
-
-
 class Seal:
     """The running sum of one writing connection."""
 
@@ -67,9 +61,11 @@ class Seal:
         """Whether what is in the file is what we wrote; reads all of it."""
         found = self._signed()
         if found is None:
-            return Belief.OURS if self._key and self._is_empty() else Belief.FOREIGN
-        known = self._head().seq
-        return Belief.OURS if found[0] >= known and found[1] == self._counted() else Belief.CHANGED
+            rows = (f"SELECT 1 FROM {table} LIMIT 1" for table in self._present())  # noqa: S608
+            is_empty = not any(self._db.execute(sql).fetchone() for sql in rows)
+            return Belief.OURS if self._key and is_empty else Belief.FOREIGN
+        is_ours = found[0] >= self._known() and found[1] == self._counted()
+        return Belief.OURS if is_ours else Belief.CHANGED
 
     def _signed(self) -> tuple[int, int] | None:
         """Number and sum that carry our signature."""
@@ -81,12 +77,6 @@ class Seal:
             return None
         seq, total = int(row[0]), int.from_bytes(row[1], "big")
         return (seq, total) if self._mac(seq, total) == row[2] else None
-
-    def _is_empty(self) -> bool:
-        return not any(
-            self._db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608
-            for table in self._present()
-        )
 
     def _present(self) -> list[str]:
         sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -112,11 +102,13 @@ class Seal:
         said = repr((self._place, seq, total)).encode()
         return blake2b(said, key=self._key, digest_size=_SIZE, person=b"ralph head").digest()
 
-    def _head(self) -> Head:
+    def _known(self) -> int:
+        """The last number that is known outside."""
         try:
-            return msgspec.json.decode(read_state(self._file) or b"{}", type=Head)
+            head = msgspec.json.decode(read_state(self._file) or b"{}", type=dict[str, int])
         except msgspec.DecodeError:
-            return Head()  # the signature still tells whose it is
+            return 0  # the signature still tells whose it is
+        return head.get("seq", 0)
 
     # --- writing ---
 
@@ -163,7 +155,7 @@ class Seal:
     def adopt(self) -> None:
         """Sign everything as it is now; inside of a transaction."""
         if self._key:
-            self._sign(max(self._seq, self._head().seq) + 1, self._counted())
+            self._sign(max(self._seq, self._known()) + 1, self._counted())
             self._touched, self._is_ours = False, True
 
     def _sign(self, seq: int, total: int) -> None:
@@ -177,7 +169,7 @@ class Seal:
         if not self._is_ours or self._file is None:
             return
         # Not synced: the signature in the file tells as much, this only keeps older copies out.
-        known = msgspec.json.encode(Head(self._seq)).ljust(_HEAD_SIZE)
+        known = msgspec.json.encode({"seq": self._seq}).ljust(_HEAD_SIZE)
         with suppress(RepositoryError, OSError):
             if self._outside is None:
                 write_state(self._file, known, durable=False)

@@ -180,21 +180,17 @@ def notes_of(
     text = " ".join((story.id, story.title, story.description, *story.criteria, story.notes))
     status = record.analysis.status
     told = [text, status.recommendation if status else ""]
-    said = [
-        Note(kind=NoteKind.DISCOVERY, text=line)
-        for line in marked_lines(record.response.final_text)
-    ]
-    own = [note for note in said if not is_copy(note.text, told) and _may_be_kept(note.text)]
+    # Outside code and status blocks, and nothing about secrets or people.
+    marked = filter(None, map(_MARKED.match, own_lines(clean(record.response.final_text))))
+    said = (one_line(found[1], MAX_TEXT) for found in marked)
+    kept = (line for line in said if suspicion(line) != SECRETS and "[redacted]" not in line)
+    own = [Note(kind=NoteKind.DISCOVERY, text=line) for line in kept if not is_copy(line, told)]
     checks = [check.name for check in record.evidence.checks or () if check.name]
     return [*measured, *(_seen(note, checks, exists) for note in own[:_MAX_WORDS])]
 
 
 def _work_files(record: Iteration) -> tuple[str, ...]:
     return tuple(path for path in record.evidence.work_files or () if is_plain_path(path))
-
-
-def _may_be_kept(text: str) -> bool:
-    return suspicion(text) != SECRETS and "[redacted]" not in text
 
 
 def _failed(record: Iteration) -> list[Note]:
@@ -278,9 +274,3 @@ def is_copy(text: str, originals: Sequence[str]) -> bool:
     return not words or any(
         len(words & words_of(original)) >= _COPIED * len(words) for original in originals
     )
-
-
-def marked_lines(text: str) -> Iterator[str]:
-    """Lines that say they are something learned, outside code and status blocks."""
-    found = (_MARKED.match(line) for line in own_lines(clean(text)))
-    return (one_line(marked[1], MAX_TEXT) for marked in found if marked)

@@ -38,7 +38,10 @@ def settle(
 ) -> Iterator[Pattern]:
     """The same patterns, with what speaks against them."""
     is_tried = any(one.files and one.carried >= _ENOUGH_FAILURES for one in patterns)
-    attempts = [(one, _concerns(one)) for one in learnings] if is_tried else []
+    attempts = []  # each with the files it changed, or that a check it failed names
+    for learning in learnings if is_tried else ():
+        errors = " ".join(note.text for note in learning.notes if note.source is NoteSource.CHECK)
+        attempts.append((learning, {*learning.files, *paths_in(errors)}))
     judged: dict[str, Pattern] = {}
     for pattern in patterns:
         why = GONE if pattern.files and not any(map(exists, pattern.files)) else ""
@@ -69,12 +72,6 @@ def _about(pattern: Pattern) -> set[str]:
 
 
 # --- the attempts that carried it ------------------------------------------------------------
-
-
-def _concerns(learning: Learning) -> set[str]:
-    """Files an attempt changed, or that a check it failed names."""
-    errors = [note.text for note in learning.notes if note.source is NoteSource.CHECK]
-    return {*learning.files, *paths_in(" ".join(errors))}
 
 
 def _harm(pattern: Pattern, attempts: Sequence[tuple[Learning, set[str]]]) -> str:

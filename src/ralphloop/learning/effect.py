@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean, variance
 
 from ralphloop.core.model import Value
@@ -20,10 +21,13 @@ TOO_EARLY = "too early to tell"
 _Z = 1.96
 
 
-class TrialStory(Value, kw_only=True):
-    first: bool  # it passed at its first attempt
-    attempts: int
-    tokens: int
+@dataclass(kw_only=True)
+class TrialStory:
+    """How one story of the experiment went."""
+
+    first: bool = False  # it passed at its first attempt
+    attempts: int = 0
+    tokens: int = 0
     cost_usd: float = 0.0
 
 

@@ -188,7 +188,12 @@ def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[
         done = [shared.save(project.root, told, has_skills=has_skills)]
     fit = {one.id for one in index.patterns if one.is_published}
     lost = (entries.keys() | {one.id for one in index.patterns}) - fit
-    patterns = [_with_example(one, entries.get(one.id)) for one in index.patterns]
+    patterns = [
+        msgspec.structs.replace(one, commit=entry.commit, hunk=entry.hunk)
+        if (entry := entries.get(one.id)) and entry.hunk
+        else one
+        for one in index.patterns
+    ]
     return [
         *filter(None, done),
         *publish_skills(project.root, patterns, there.skills, lost),
@@ -207,15 +212,12 @@ def _updated(
             same = known and (known.text, known.lesson) == (one.text, one.lesson)
             if not (same and known and known.word is EntryWord.ESTABLISHED):
                 entries[one.id] = entry_of(one, EntryWord.ESTABLISHED, now, hunk=_hunk(root, one))
-        elif known and known.word is EntryWord.ESTABLISHED and _is_refuted(one):
-            entries[one.id] = msgspec.structs.replace(
-                known, word=EntryWord.RETIRED, reason=one.reason, at=now
-            )
+            continue
+        refuted = one.standing is PatternStanding.RETIRED and one.reason != GONE
+        if known and known.word is EntryWord.ESTABLISHED and refuted:
+            changes = {"word": EntryWord.RETIRED, "reason": one.reason, "at": now}
+            entries[one.id] = msgspec.structs.replace(known, **changes)
     return entries
-
-
-def _is_refuted(pattern: Pattern) -> bool:
-    return pattern.standing is PatternStanding.RETIRED and pattern.reason != GONE
 
 
 def entry_of(pattern: Pattern, word: EntryWord, now: str, *, hunk: str = "") -> SharedEntry:
@@ -233,12 +235,6 @@ def entry_of(pattern: Pattern, word: EntryWord, now: str, *, hunk: str = "") -> 
         commit=pattern.commit[:12],
         hunk=hunk or pattern.hunk,
     )
-
-
-def _with_example(pattern: Pattern, entry: SharedEntry | None) -> Pattern:
-    if entry is None or not entry.hunk:
-        return pattern
-    return msgspec.structs.replace(pattern, commit=entry.commit, hunk=entry.hunk)
 
 
 def _hunk(root: Path, pattern: Pattern) -> str:

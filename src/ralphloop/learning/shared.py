@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ralphloop.atomic import write_atomic
 from ralphloop.learning.model import MAX_TEXT, EntryWord, SharedEntry
 from ralphloop.learning.wording import is_plain_path
-from ralphloop.room import open_regular, read_regular
+from ralphloop.room import read_regular
 from ralphloop.text.durations import iso
 from ralphloop.text.plain import one_line
 
@@ -46,8 +46,7 @@ def load(root: Path) -> tuple[list[SharedEntry], list[str]]:
     entries, problems = list[SharedEntry](), list[str]()
     for name in PLACES:
         try:
-            with open_regular(root / name) as file:
-                lines = file.read(_LARGEST).splitlines()
+            lines = read_regular(root / name, most=_LARGEST).splitlines()
         except FileNotFoundError:
             continue
         except OSError as error:

@@ -23,7 +23,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.config.model import SkillStyle
 from ralphloop.learning.model import NoteKind, Pattern
 from ralphloop.learning.wording import CATEGORIES, is_same, plain_line, words_of
-from ralphloop.room import open_regular
+from ralphloop.room import read_regular
 from ralphloop.text.plain import clean
 
 ENOUGH_PATTERNS = 3
@@ -184,11 +184,12 @@ def merged_lines(
 ) -> dict[str, str]:
     """Lines of others stay, each line where it stood; ours come in while there is room."""
     said = [words_of(_ID.sub("", line)) for line in ours.values()]
-    lines = {
-        key: line
-        for key, line in before.items()
-        if key not in lost and key not in ours and not _repeats(line, said)
-    }
+
+    def repeats(line: str) -> bool:  # under another id
+        return any(is_same(words_of(_ID.sub("", line)), known) for known in said)
+
+    others = {key: line for key, line in before.items() if key not in lost and key not in ours}
+    lines = {key: line for key, line in others.items() if not repeats(line)}
     most, room = size[0], size[1] - sum(map(len, lines.values()))
     for key, line in ours.items():
         if len(line) < room and len(lines) < most:
@@ -197,17 +198,10 @@ def merged_lines(
     return {key: lines.pop(key) for key in before if key in lines} | lines
 
 
-def _repeats(line: str, ours: Sequence[frozenset[str]]) -> bool:
-    """An older version of ours said the same under another id."""
-    words = words_of(_ID.sub("", line))
-    return any(is_same(words, known) for known in ours)
-
-
 def read(path: Path) -> bytes | None:
     """The file's bytes, nothing for a missing one; None where it is not ours to judge."""
     try:
-        with open_regular(path) as file:
-            data = file.read(_LARGEST + 1)
+        data = read_regular(path, most=_LARGEST + 1)
     except FileNotFoundError:
         return b""
     except OSError:

@@ -56,16 +56,12 @@ class Stats:
     effect: LearningEffect = field(default_factory=LearningEffect)
 
 
-@dataclass
-class _Work:
+@dataclass(kw_only=True)
+class _Work(TrialStory):
     """Everything that was done on one story until it ended."""
 
     given: LearningShare  # to its first start
     ended: str = ""
-    tokens: int = 0
-    cost_usd: float = 0.0
-    attempts: int = 0
-    first: bool = False  # it passed at its first attempt
     starts: set[tuple[str, int]] = field(default_factory=set)  # run and number
 
     def add(self, iteration: IterationRecord) -> None:
@@ -154,16 +150,10 @@ def _add_learning(
     ended = [work for work in works if work.ended]
     stats.stories_ended = len(ended)
     stats.stories_captured = sum(bool(work.starts & proven) for work in ended)
-    sides = {True: list[TrialStory](), False: list[TrialStory]()}
-    for work in ended:
-        if work.given.trial:
-            told = TrialStory(
-                first=work.first,
-                attempts=work.attempts,
-                tokens=work.tokens,
-                cost_usd=work.cost_usd,
-            )
-            sides[work.given.held_out].append(told)
-    stats.effect = compare(sides[False], sides[True])
+    trial = [work for work in ended if work.given.trial]
+    with_them, without = (
+        [work for work in trial if work.given.held_out is held_out] for held_out in (False, True)
+    )
+    stats.effect = compare(with_them, without)
     if not config.holdout and not stats.effect.n_without:
         stats.effect = LearningEffect(sentence="not compared: learning.holdout is 0")

@@ -27,7 +27,7 @@ from ralphloop.learning import shared
 from ralphloop.learning.aggregate import aggregate
 from ralphloop.learning.model import Index, Learning, Note, NoteKind, SharedEntry
 from ralphloop.project import Project
-from ralphloop.room import open_regular, read_regular
+from ralphloop.room import read_regular
 
 MAX_LEARNINGS = 5_000
 SECTIONS = {
@@ -129,8 +129,7 @@ def _mapping(values: Mapping[str, Any], indent: str = "") -> list[str]:
 
 
 def _load(path: Path) -> Learning:
-    with open_regular(path) as file:
-        data = file.read(_LARGEST + 1)
+    data = read_regular(path, most=_LARGEST + 1)
     if len(data) > _LARGEST:
         raise ValueError("is too large for a learning")
     learning = parse(data.decode())

@@ -12,31 +12,29 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ralphloop.errors import InputError, RepositoryError, UsageError
+from ralphloop.errors import InputError, UsageError
 from ralphloop.stories import shapes
 from ralphloop.stories.documents import JsonDocument, YamlDocument
 from ralphloop.stories.names import label
 from ralphloop.stories.shapes import Listing, Problems
-from ralphloop.stories.source import StoryText, decoded, load, read, replace, story_text
+from ralphloop.stories.source import StoryText, decoded, load, rewrite, story_text
 
 Entry = Mapping[str, object]
 Arrange = Callable[[list[int | Entry], Listing], list[int | Entry]]
-_WRITE_ATTEMPTS = 5
 
 
 def rearrange(path: Path, arrange: Arrange, *, within: Path | None = None) -> None:
     """Let `arrange` say which stories the list has, by position or anew, and write just that."""
-    for _ in range(_WRITE_ATTEMPTS):
-        before = read(path, JsonDocument.max_bytes)
-        text = story_text(path, before.data)
+
+    def arranged(data: bytes) -> bytes:
+        text = story_text(path, data)
         listing = shapes.find_list(text.document.data, Problems(path))
         wanted = arrange(list(range(len(listing.entries))), listing)
         after = text.encoded(_put_together(path, text, listing, wanted))
         load(path, data=after)  # says what is wrong with it; nothing was written yet
-        if after == before.data or replace(path, after, before, within=within):
-            return
-    reason = f"{path.name}: somebody keeps changing the file while we write it"
-    raise RepositoryError(reason, f"Close what writes {path} and run again.")
+        return after
+
+    rewrite(path, arranged, within=within)
 
 
 def position(listing: Listing, story: str) -> int:
@@ -68,7 +66,9 @@ def _json(document: JsonDocument, listing: Listing, wanted: list[int | Entry]) -
     if not spans:
         raise InputError("the list is empty", "Add the first story by hand.")
     start, end = spans[0][0], spans[-1][1]
-    between = text[spans[0][1] : spans[1][0]] if len(spans) > 1 else _separator(text, start)
+    before = text[:start]
+    alone = f",{before[len(before.rstrip()) :] or ' '}"
+    between = text[spans[0][1] : spans[1][0]] if len(spans) > 1 else alone
     line = text[:start].rpartition("\n")[2]
     margin = line if not line.strip() else None
     pieces = [
@@ -76,11 +76,6 @@ def _json(document: JsonDocument, listing: Listing, wanted: list[int | Entry]) -
         for one in wanted
     ]
     return text[:start] + between.join(pieces) + text[end:]
-
-
-def _separator(text: str, start: int) -> str:
-    space = re.search(r"\s*$", text[:start])
-    return f",{space[0] if space and space[0] else ' '}"
 
 
 def _written(entry: Entry, margin: str | None) -> str:

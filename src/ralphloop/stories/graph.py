@@ -97,7 +97,11 @@ def plan(
     running = _simulate(story_list, apart)
     done = {story.id for story in story_list.stories if story.passes}
     done.update(story.id for story in running)
-    steps = [PlannedStory(story, _why_now(story), runs=True) for story in running]
+    steps = []
+    for story in running:
+        why = "no priority" if story.priority is None else f"priority {story.priority:.15g}"
+        after = f", after {labels(story.depends_on)}" if story.depends_on else ""
+        steps.append(PlannedStory(story, f"{why}{after}", runs=True))
     for story in story_list.stories:
         if story.id not in done:
             waits = f"waits for {labels([name for name in story.depends_on if name not in done])}"
@@ -124,8 +128,3 @@ def _simulate(story_list: StoryList, unavailable: Collection[str]) -> list[Story
             if not missing[other.id] and not other.passes and other.id not in unavailable:
                 heapq.heappush(heap, (rank(other), other))
     return order
-
-
-def _why_now(story: Story) -> str:
-    rank = "no priority" if story.priority is None else f"priority {story.priority:.15g}"
-    return f"{rank}, after {labels(story.depends_on)}" if story.depends_on else rank

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,14 +57,10 @@ class StoryFile:
 
     def mark_all(self, wanted: Mapping[str, bool]) -> tuple[bytes, bytes]:
         """Set several marks in one write; the content of the file before and after it."""
-        for _ in range(_WRITE_ATTEMPTS):
-            before = read(self.path, _format(self.path).max_bytes)
-            after = _marked(self.path, before.data, wanted)
-            if after == before.data or replace(self.path, after, before, within=self._within):
-                self.list = self.list.with_passes(wanted)
-                return before.data, after
-        reason = f"{self.path.name}: somebody keeps changing the file while we write it"
-        raise RepositoryError(reason, f"Close what writes {self.path} and run again.")
+        marked = partial(_marked, self.path, wanted=wanted)
+        before, after = rewrite(self.path, marked, within=self._within)
+        self.list = self.list.with_passes(wanted)
+        return before, after
 
 
 def find_source(specs_dir: Path) -> Path:
@@ -179,6 +176,19 @@ def read(path: Path, max_bytes: int) -> StoryBytes:
         reason = f"is larger than {max_bytes // 1_000_000} MB"
         raise InputError(reason, "Split it into several files.", place=path.name)
     return StoryBytes(data, _marks(state))
+
+
+def rewrite(
+    path: Path, changed: Callable[[bytes], bytes], *, within: Path | None
+) -> tuple[bytes, bytes]:
+    """Change the file's content, again where somebody wrote it meanwhile; before and after."""
+    for _ in range(_WRITE_ATTEMPTS):
+        before = read(path, _format(path).max_bytes)
+        after = changed(before.data)
+        if after == before.data or replace(path, after, before, within=within):
+            return before.data, after
+    reason = f"{path.name}: somebody keeps changing the file while we write it"
+    raise RepositoryError(reason, f"Close what writes {path} and run again.")
 
 
 def replace(path: Path, data: bytes, before: StoryBytes, *, within: Path | None) -> bool:
