@@ -139,7 +139,7 @@ def test_analyze_speaks_to_people_too(run_ralph: RunRalph, tmp_path: Path) -> No
     (tmp_path / "out.txt").write_text("Half way.\n" + block(EXIT_SIGNAL="false"))
     done = run_ralph("analyze", "out.txt", cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stdout.startswith("decision    continue: the agent set EXIT_SIGNAL false")
+    assert done.stdout.startswith("decision    continue: the agent does not say that all is done")
     assert "outcome     completed" in done.stdout
 
 

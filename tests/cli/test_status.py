@@ -17,6 +17,7 @@ import pytest
 from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
+from ralphloop.core.planning import ended
 from ralphloop.core.run_state import Desk
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Spent
@@ -194,7 +195,9 @@ def test_a_stopped_run_says_why_and_how_to_go_on(
     """Every ending has its reason and its own next step."""
     Night(tmp_path).begin().iterate().end(decision, reason)
     text = shown(run_ralph, tmp_path)
-    assert re.match(rf"stopped run {RUN}, 1m 0\ds ago: {decision}: {re.escape(reason)} ", text)
+    words = re.escape(ended(decision, reason))
+    assert re.match(rf"stopped run {RUN}, 1m 0\ds ago: {words} ", text)
+    assert "_" not in decision or decision not in text
     assert step in text.split(" next ")[1]
 
 
@@ -246,7 +249,7 @@ def test_the_last_decision_is_shown_with_reasons_and_warnings(
     }
     Night(tmp_path).begin().iterate("S-2", record=record).iterate(finished=False)
     text, value = shown(run_ralph, tmp_path), data(run_ralph, tmp_path)
-    assert "last iteration 1, S-2: completed, then continue: the agent set EXIT_SIGNAL" in text
+    assert "last iteration 1, S-2: completed: the agent set EXIT_SIGNAL" in text
     assert text.count("warning ") == 3
     assert "files: it says 3, measured 0" in text
     assert value["last"]["warnings"][3] == "stuck: 3 times the same error"

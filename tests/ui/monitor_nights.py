@@ -190,7 +190,7 @@ class Night:
         *,
         passed: bool = False,
         claimed: bool | None = None,
-        reason: str = "the agent does not claim it",
+        reason: str = "the agent does not call it done",
         checks: tuple[dict[str, Any], ...] = (),
         state: dict[str, Any] | None = None,
         outcome: str = "completed",

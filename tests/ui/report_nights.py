@@ -207,7 +207,7 @@ def eventful(journal: Journal) -> StoryList:
                 if attempt == 3
                 else None,
             },
-            verdict={"passed": False, "reasons": ["the agent does not claim it"]},
+            verdict={"passed": False, "reasons": ["the agent does not call it done"]},
             response={"denials": [{"tool": "Bash", "summary": "curl https://example.com"}]},
             leftovers=["4242 node server.js"] if attempt == 2 else [],
             effects=(SaveLeftovers(story="US-4"),) if attempt == 3 else (),

@@ -171,7 +171,7 @@ def test_inside_tmux_the_window_is_split(box: Sandbox, tmux: Tmux) -> None:
     assert int(panes[3]) > 60
     shown = tmux.until("%1", "COMPLETE")
     assert "2/2 passed" in shown
-    assert "run ended: project_complete" in tmux.until("%0", "next:")
+    assert "run ended: all done" in tmux.until("%0", "next:")
     tmux.do("send-keys", "-t", "%1", "q")
     gone(lambda: "%1" in tmux.do("list-panes", "-t", "t", "-F", "#{pane_id}"))
 
@@ -184,7 +184,7 @@ def test_outside_tmux_both_get_a_session(box: Sandbox, tmux: Tmux) -> None:
     tmux.until("t", "COMPLETE")
     shown = tmux.until("t", "Enter closes this pane")
     left = [line[:80] for line in shown.splitlines()]
-    assert any("run ended: project_complete" in line for line in left)
+    assert any("run ended: all done" in line for line in left)
     tmux.do("send-keys", "-t", "t", "q")  # the monitor, which has the focus
     deadline = time.monotonic() + 20
     while "code=" not in tmux.screen("t"):  # Enter counts once the monitor's pane is gone

@@ -188,7 +188,7 @@ def test_what_was_learned_since_the_run_began_is_told(tmp_path: Path) -> None:
         (learned / "index.json").write_text(json.dumps({"patterns": patterns}))
         _, words = write_report(Project(tmp_path), RUN)
     assert words.read_text().partition("## Learned\n\n")[2].splitlines() == [
-        "- 2 wait for your yes or no: ralph learnings review",
+        "- 2 learnings wait for your yes or no: ralph learnings review",
         "- established: new pattern",
         "- held back: it speaks of x (ralph learnings why held)",
         "- proposed: words",

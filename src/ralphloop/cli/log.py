@@ -19,18 +19,20 @@ from typing import TYPE_CHECKING
 import click
 
 from ralphloop.cli import output
-from ralphloop.core.model import AgentEvent
+from ralphloop.core.model import AgentEvent, CheckStatus, ExitDecision
+from ralphloop.core.planning import ended
 from ralphloop.core.policy import Mode
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
 from ralphloop.night.look import config_of, find_run, is_live, reading
+from ralphloop.night.values import ended_words
 from ralphloop.project import Project, find_project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.readers.stream import Reader
 from ralphloop.room import open_regular
 from ralphloop.stories.names import label
-from ralphloop.text.durations import elapsed, format_duration, iso
+from ralphloop.text.durations import clock_time, elapsed, format_duration
 from ralphloop.text.plain import clean, counted
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ _MOST_ITERATIONS = 1_000
 _INDENT = 4
 _LONGEST_LINE = 4_000
 _MOST_WORDS = 8_000
+_MOST_OUTPUT = 20  # lines of a failed check
 
 
 @click.command()
@@ -147,8 +150,7 @@ class _LogReader:
                 waited = self._tell_wait(waited)
                 time.sleep(_STEP_S)
         run = self.journal.find_run(self.run.id) or self.run
-        reason = f": {run.reason}" if run.reason else ""
-        words = f"ended: {run.decision}{reason}" if run.decision else "does not go on."
+        words = f"ended: {ended(run.decision, run.reason)}" if run.decision else "does not go on."
         output.emit_lines(output.row("run", f"{run.id} {words}", "bold"))
 
     def _show(self, record: IterationRecord) -> None:
@@ -163,7 +165,8 @@ class _LogReader:
             return
         story = label(record.story) if record.story else "the prompt"
         attempt = f", attempt {record.attempt}" if record.attempt > 1 else ""
-        words = f"iteration {record.n}: {story}{attempt}, {iso(record.started_at)}"
+        when = clock_time(record.started_at, time.time())
+        words = f"iteration {record.n}: {story}{attempt}, {when}"
         output.emit_lines([output.paint(words, "bold")])
         view = _LogView(self.project, record, self.run)
         for chunk in self._pieces(record):
@@ -207,7 +210,7 @@ class _LogReader:
         wait = self.journal.open_wait(self.run.id)
         if wait is not None and (told is None or told.id != wait.id):
             left = format_duration(max(0.0, wait.until - time.time()))
-            words = f"{left}, until {iso(wait.until)}: {wait.reason}"
+            words = f"{left}, until {clock_time(wait.until, time.time())}: {wait.reason}"
             output.emit_lines(output.row("waiting", words, "yellow"))
             output.flush()
         return wait or told
@@ -234,17 +237,22 @@ def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:
     files = files if record.files_modified else "no change"
     by = f", {record.record.by}" if record.record.model else ""
     spent = spent_words(record.cost_usd, record.unpriced)
-    words = f"{record.outcome} in {took}{by}, {spent}, {files}"
+    words = f"{ended_words(record)} in {took}{by}, {spent}, {files}"
     yield from output.row("=", words, "bold", width=2)
     for check in record.checks:
         flaky = ", at the second try" if check.flaky else ""
-        yield from output.row("", f"check {check.name}: {check.status}{flaky}", width=2)
+        words = f"check {check.name}: {check.status.replace('_', ' ')}{flaky}"
+        yield from output.row("", words, width=2)
+        if check.status is CheckStatus.FAILED:
+            lines = clean(check.output_tail).strip().splitlines()[-_MOST_OUTPUT:]
+            yield from (_indented(line[:_LONGEST_LINE]) for line in lines)
     verdict, reasons = record.record.verdict, record.record.decision.reasons
     if verdict.reasons:
         word = "passed" if verdict.passed else "not passed"
         yield from output.row("", f"story {word}: {'; '.join(verdict.reasons)}", width=2)
-    words = f"decision {record.decision}{': ' if reasons else ''}{'; '.join(reasons)}"
-    yield from output.row("", words, width=2)
+    if record.decision != ExitDecision.CONTINUE:
+        words = f"the run ended: {ended(record.decision, '; '.join(reasons))}"
+        yield from output.row("", words, width=2)
 
 
 class _LogView:
@@ -313,7 +321,8 @@ class _LogView:
         elif event.kind == "tool":
             mark = "  >"
         else:
-            words = f"{'failed' if event.kind == 'tool_result' else event.kind}: {words}"
+            kind = {"tool_result": "failed: ", "limit": "", "result": ""}
+            words = f"{kind.get(event.kind, f'{event.kind}: ')}{words}"
         yield from output.row(mark, words, *(["red"] if "!" in mark else []), width=_INDENT)
 
 

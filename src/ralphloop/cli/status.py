@@ -16,6 +16,7 @@ import click
 from ralphloop.cli import output
 from ralphloop.cli.given import json_option
 from ralphloop.core.model import Circuit
+from ralphloop.core.planning import ended
 from ralphloop.core.policy import named
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
@@ -24,7 +25,7 @@ from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonValues, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
 from ralphloop.night.look import Placed, all_iterations, arranged, look
-from ralphloop.night.values import Night, State, next_steps
+from ralphloop.night.values import Night, State, ended_words, next_steps
 from ralphloop.project import find_project, relative
 from ralphloop.stories.names import label
 from ralphloop.text.durations import clock_time, elapsed, format_duration, iso
@@ -94,8 +95,7 @@ def _headline(night: Night) -> str:
     ago = format_duration(elapsed(run.ended_at or run.last_activity, night.now))
     if night.died:
         return f"run {run.id}: its process ended {ago} ago without a word; nothing is lost"
-    reason = f": {run.reason}" if run.reason else ""
-    return f"run {run.id}, {ago} ago: {run.decision or run.status}{reason}"
+    return f"run {run.id}, {ago} ago: {ended(run.decision or run.status, run.reason)}"
 
 
 def _waiting(night: Night) -> str:
@@ -185,9 +185,10 @@ def _last(night: Night) -> Iterator[str]:
     last = night.last
     if last is None:
         return
-    reasons = "; ".join(night.reasons)
+    verdict = last.record.verdict
+    reasons = "; ".join(verdict.reasons or night.reasons)
     story = f", {label(last.story)}" if last.story else ""
-    words = f"iteration {last.n}{story}: {last.outcome}, then {last.decision}"
+    words = f"iteration {last.n}{story}: {'passed' if verdict.passed else ended_words(last)}"
     yield from output.row("last", f"{words}: {reasons}" if reasons else words)
     for warning in night.warnings[:_MOST_WARNINGS]:
         yield from output.row("warning", warning, "yellow")

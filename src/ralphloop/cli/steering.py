@@ -37,6 +37,7 @@ from ralphloop.night.values import Night
 from ralphloop.project import Project, find_project
 from ralphloop.room import claim
 from ralphloop.text.durations import elapsed, format_duration
+from ralphloop.text.plain import counted
 from ralphloop.ui.steering import ask, settled
 
 _PATIENCE_S = 5.0
@@ -291,7 +292,7 @@ def _shown(state: BreakerState, policy: Policy, now: float) -> Iterator[str]:
     yield f"no progress  {state.no_progress} of {policy.no_progress_threshold}"
     error = f": {output.safe(state.last_error)}" if state.last_error else ""
     yield f"same error   {state.same_error} of {policy.same_error_threshold}{error}"
-    yield f"opened       {state.opened_count} times, preset {policy.preset}"
+    yield f"opened       {counted(state.opened_count, 'time')}, preset {policy.preset}"
     for entry in state.history[-_SHOWN:]:
         change = "" if entry.is_note else f"{entry.before} → {entry.after}, "
         yield f"  iteration {entry.iteration}: {change}{output.safe(entry.reason)}"

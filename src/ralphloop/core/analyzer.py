@@ -19,7 +19,7 @@ from ralphloop.core.model import (
 )
 from ralphloop.core.progress import Progress, failed_checks
 from ralphloop.text import claims
-from ralphloop.text.plain import one_line
+from ralphloop.text.plain import counted, one_line
 from ralphloop.text.signatures import error_signature
 from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkType
 from ralphloop.text.test_paths import only_tests
@@ -162,7 +162,9 @@ def _warnings(
     found = list(response.warnings)
     if response.denials:
         tools = ", ".join(sorted({denial.tool for denial in response.denials}))
-        found.append(f"denied: {len(response.denials)} tool calls were refused ({tools})")
+        found.append(
+            f"denied: {counted(len(response.denials), 'tool call', 'was')} refused ({tools})"
+        )
     if outcome.is_infrastructure or is_refused(response, outcome):
         return tuple(found)
     block = response.status

@@ -29,7 +29,10 @@ from ralphloop.core.policy import (
 from ralphloop.core.progress import failed_checks
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_state import Standing
+from ralphloop.text.plain import agreeing, counted
 from ralphloop.text.status_block import Status, TestsStatus
+
+_SAYS = "the agent says that all is done"
 
 
 class GateInput(Value, kw_only=True):
@@ -72,7 +75,8 @@ def veto(at: GateInput) -> str | None:
     if block and block.status is Status.BLOCKED:
         return "the agent reports BLOCKED"
     if at.total is not None and at.open_stories > 0 and not at.may_end_run:
-        return f"{at.open_stories} of {at.total} stories are open"
+        left = at.open_stories
+        return f"{left} of {counted(at.total, 'story')} {agreeing(left, 'is')} open"
     return None
 
 
@@ -121,7 +125,7 @@ def _blocked(at: GateInput) -> Decision | None:
     if at.open_stories == 0 or at.runnable > 0 or at.may_end_run:
         return None
     if waiting := at.state.count(Standing.BLOCKED):
-        words = f"{waiting} open stories wait for a person, none can run"
+        words = f"{counted(waiting, 'open story', 'waits')} for a person, none can run"
         return _decision(ExitDecision.BLOCKED, words)
     if at.saturated:
         return None  # said by its own rule
@@ -132,7 +136,7 @@ def _complete(at: GateInput) -> Decision | None:
     if at.analysis.says_nothing or veto(at):
         return None
     if at.may_end_run:
-        rest = f", {at.open_stories} stories stay open" if at.open_stories else ""
+        rest = f", {counted(at.open_stories, 'story', 'stays')} open" if at.open_stories else ""
         return _decision(ExitDecision.PROJECT_COMPLETE, f"the passed task may end the run{rest}")
     if at.promise and at.policy.mode is Mode.HOOK:
         return _decision(ExitDecision.PROJECT_COMPLETE, "the completion promise was given")
@@ -143,7 +147,7 @@ def _complete(at: GateInput) -> Decision | None:
         return None
     return _decision(
         ExitDecision.PROJECT_COMPLETE,
-        f"EXIT_SIGNAL is true and {count} indicators say done ({at.analysis.indicators.named})",
+        f"{_SAYS}; signs of it: {at.analysis.indicators.named or 'none'}",
     )
 
 
@@ -170,14 +174,15 @@ def _why_go_on(at: GateInput) -> str:
     if analysis.refused:
         return "the request was refused before the model saw it, which says nothing about the work"
     if at.analysis.outcome.is_infrastructure:
-        return f"the start ended {analysis.outcome}, which says nothing about the work"
+        return f"the start ended ({analysis.outcome.words}), which says nothing about the work"
     if analysis.exit_signal:
         if reason := veto(at):
-            return f"EXIT_SIGNAL is true, but {reason}"
-        return f"EXIT_SIGNAL is true, but only {count} of {MIN_INDICATORS} needed indicators agree"
-    who = "the agent set EXIT_SIGNAL false" if analysis.status else "there is no EXIT_SIGNAL"
+            return f"{_SAYS}, but {reason}"
+        agree = agreeing(count, "agrees")
+        return f"{_SAYS}, but only {count} of {MIN_INDICATORS} needed signs {agree}"
+    who = "the agent does not say that all is done"
     if count >= MIN_INDICATORS:
-        return f"{who}, although {count} indicators say done ({analysis.indicators.named})"
+        return f"{who}, although {count} signs do ({analysis.indicators.named})"
     return who
 
 

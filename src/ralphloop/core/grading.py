@@ -75,7 +75,7 @@ class StoryVerdict(Value, kw_only=True):
 def judge_story(proof: Proof) -> StoryVerdict:
     """Pass or not, with the grade and the reasons in words."""
     if not proof.claimed:
-        return _no("the agent does not claim it")
+        return _no("the agent does not call it done")
     checks = [*proof.checks, *([proof.verify] if proof.verify else [])]
     if red := _red(proof):
         return _no(*(f"{name} failed" for name in red))

@@ -50,7 +50,22 @@ class Outcome(StrEnum):
         """True where the ending says nothing about the agent's work."""
         return self in _INFRASTRUCTURE
 
+    @property
+    def words(self) -> str:
+        """For a person."""
+        return _IN_WORDS.get(self) or str(self).replace("_", " ")
 
+
+_IN_WORDS = {
+    Outcome.DENIED: "tools refused",
+    Outcome.EMPTY: "no answer",
+    Outcome.TRANSIENT: "outage",
+    Outcome.FATAL: "cannot work",
+    Outcome.LIMIT: "its own limit",
+    Outcome.TIMEOUT: "out of time",
+    Outcome.STALLED: "silent",
+    Outcome.STARTUP_ERROR: "did not start",
+}
 _INFRASTRUCTURE = frozenset(
     {
         Outcome.USAGE_LIMIT,

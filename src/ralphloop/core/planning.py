@@ -187,7 +187,7 @@ def _complete(stories: StoryList, last: StatusBlock | None) -> Decision:
     reasons = [f"{everything} passed"]
     if last and not last.exit_signal:
         words = last.recommendation or "no reason given"
-        reasons.append(f"the agent would have gone on: {words}")
+        reasons.append(f"the agent wanted to go on: {words}")
     return Decision(word=ExitDecision.PROJECT_COMPLETE, reasons=tuple(reasons))
 
 
@@ -244,6 +244,20 @@ _OF_LIMITS = {  # what a reason names → how the run is out of it, and what giv
     "(limits.max_time)": ("out of time", "--max-time D"),
     "(limits.until)": ("out of time", "--until HH:MM"),
 }
+
+
+def decided(decision: str, reason: str = "") -> str:
+    """A decision in words."""
+    found = ending_of(decision, reason)
+    return found.words if found else decision.replace("_", " ")
+
+
+def ended(decision: str, reason: str) -> str:
+    """The same with its reason, which may say it all."""
+    words = decided(decision, reason)
+    if reason.startswith(words) or (reason and decision == ExitDecision.BLOCKED):
+        return reason
+    return f"{words}: {reason}" if reason else words
 
 
 def ending_of(decision: str, reason: str) -> Ending | None:

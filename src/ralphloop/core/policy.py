@@ -16,6 +16,7 @@ from ralphloop.core.grading import ChangedTests
 from ralphloop.core.model import Decision, ExitDecision, Value
 from ralphloop.core.totals import Totals
 from ralphloop.text.durations import clock_time, format_duration
+from ralphloop.text.plain import agreeing, counted
 
 BACKOFF_CEILING_S = 300.0
 UNKNOWN_RESET_S = 900.0  # a usage limit that does not say when it ends
@@ -79,7 +80,8 @@ def reached(limits: Limits, totals: Totals, at: float = 0.0) -> Decision | None:
     word, used = ExitDecision.BUDGET_EXHAUSTED, ""
     if 0 < limits.max_iterations <= totals.iterations:
         word = ExitDecision.MAX_ITERATIONS
-        used = f"{totals.iterations} iterations were allowed and are used"
+        was = counted(limits.max_iterations, "iteration", "was")
+        used = f"{was} allowed and {agreeing(limits.max_iterations, 'is')} used"
     elif 0 < limits.max_cost_usd <= totals.cost_usd:
         used = f"${totals.cost_usd:.2f} of ${limits.max_cost_usd:.2f} is spent"
         used += " (limits.max_cost_usd)"
@@ -112,7 +114,9 @@ def share_used(limits: Limits, used: Share) -> str:
     if not part or used.iterations < SHARE_FROM:
         return ""
     if 0 < limits.max_iterations * part <= used.iterations:
-        return f"it used {used.iterations} of {limits.max_iterations} iterations, its share"
+        return (
+            f"it used {used.iterations} of {counted(limits.max_iterations, 'iteration')}, its share"
+        )
     if 0 < limits.max_cost_usd * part <= used.cost_usd:
         return f"it used ${used.cost_usd:.2f} of ${limits.max_cost_usd:.2f}, its share"
     if 0 < limits.max_time * part <= used.active_s:

@@ -26,6 +26,7 @@ from ralphloop.core.policy import (
     STUCK_REVISITS,
     Policy,
 )
+from ralphloop.text.plain import counted
 from ralphloop.text.status_block import StatusBlock
 
 MAX_TREES = 2_000
@@ -73,8 +74,8 @@ def treading_water(trail: Sequence[Footprint], evidence: Evidence, policy: Polic
     if lines >= policy.treading_lines or is_new:
         return ""
     return (
-        f"treading water: {len(last)} iterations without a claim differ by {lines} lines,"
-        " in the same files each time"
+        f"treading water: {len(last)} iterations without a claim differ by"
+        f" {counted(lines, 'line')}, in the same files each time"
     )
 
 
@@ -82,7 +83,7 @@ def assess(evidence: Evidence, claim: StatusBlock | None, memory: Memory) -> Pro
     """Whether an iteration moved the work forward, and how we know."""
     green = _turned_green(evidence, memory)
     passed = evidence.stories_passed or 0
-    reasons = [f"{passed} {'story' if passed == 1 else 'stories'} passed"] if passed > 0 else []
+    reasons = [f"{counted(passed, 'story')} passed"] if passed > 0 else []
     reasons += [f"check {name} turned green" for name in green]
     if content := _content(evidence, claim, memory):
         reasons.append(content)

@@ -160,7 +160,7 @@ def _verdict(
 ) -> StoryVerdict:
     """Infrastructure and half-done work prove nothing; the rest is judged."""
     if outcome.is_infrastructure:
-        return StoryVerdict(reasons=(f"the start ended {outcome}",))
+        return StoryVerdict(reasons=(f"the start came to nothing ({outcome.words})",))
     if evidence.unfinished and claim.story:
         return StoryVerdict(reasons=(evidence.unfinished,))
     if evidence.stories_passed is not None:  # somebody else judged it

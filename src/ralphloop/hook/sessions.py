@@ -34,6 +34,7 @@ from ralphloop.project import Project
 from ralphloop.prompts import CHARS_PER_TOKEN, Prompt
 from ralphloop.repo.private_git import make_directory
 from ralphloop.text.durations import format_duration, is_expired
+from ralphloop.text.plain import counted
 
 MANY_STORIES = 10
 
@@ -102,8 +103,8 @@ def _first(turn: Turn, said: list[str]) -> Answer:
     left = stories.list.total - stories.list.passed if stories else 0
     if left >= MANY_STORIES:
         said.append(
-            f"{left} stories are open: {turn.ledger.command('--overnight')} runs them with a fresh"
-            " context each, outside this session."
+            f"{counted(left, 'story', 'is')} open: {turn.ledger.command('--overnight')} runs them"
+            " with a fresh context each, outside this session."
         )
     story = begun.story.id if begun.story else "the prompt"
     tokens = len(begun.prompt.text) // CHARS_PER_TOKEN

@@ -51,7 +51,7 @@ from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
 from ralphloop.repo.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs
 from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.work_tree import Repository
-from ralphloop.text.plain import clean
+from ralphloop.text.plain import clean, counted
 
 BEGIN = b"<!-- ralph learned: begin (this block is rewritten; see `ralph learnings`) -->"
 END = b"<!-- ralph learned: end -->"
@@ -117,7 +117,9 @@ def at_end(
         learn_from_people(project)
         index, there = store.rebuild(project, now=now), goal(project.root, config, agent)
         waiting = sum(pattern.waits for pattern in index.patterns)
-        hint = [f"{waiting} learned wait for your yes or no: ralph learnings review"]
+        hint = [
+            f"{counted(waiting, 'learning', 'waits')} for your yes or no: ralph learnings review"
+        ]
         if not commit or repo is None:
             done = publish(project, index, there, now=now)
         else:

@@ -28,6 +28,7 @@ from ralphloop.prompts import DEFAULT_BUDGET, SHORT_BUDGET, Parts, Prompt, build
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.room import new_file, open_regular
 from ralphloop.text.durations import iso
+from ralphloop.text.plain import agreeing, counted
 
 _PROGRESS_BYTES = 12_000
 _SPEC_BYTES = 1 << 20
@@ -230,7 +231,8 @@ def brief(
         answers=[(answer.question, answer.text) for answer in state.answers],
         verify=shlex.join(story.verify) if story.verify else "",
         checks=[shlex.join(argv) for argv in session.frozen.checks],
-        position=f"{stories.passed} of {stories.total} stories have passed",
+        position=f"{stories.passed} of {counted(stories.total, 'story')}"
+        f" {agreeing(stories.passed, 'has')} passed",
         attempt=f"this is the {_ordinal(state.attempts + 1)} attempt at it"
         if state.attempts
         else "",

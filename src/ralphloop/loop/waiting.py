@@ -17,6 +17,7 @@ from ralphloop.loop.prepare import at_work, next_back
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
 from ralphloop.text.durations import clock_time, format_duration, iso
+from ralphloop.text.plain import counted
 
 _STEP_S = 1.0
 _HEARTBEAT_EVERY = 30
@@ -45,7 +46,7 @@ async def wait_if_needed(runner: Runner) -> Decision | None:
         decision = await _wait(runner, WaitKind.PAUSE, paused, until, while_paused=True)
     # No more than so many starts an hour.
     if decision is None and (free_at := runner.free_at()) is not None:
-        reason = f"{runner.config.limits.calls_per_hour} starts in the last hour"
+        reason = f"{counted(runner.config.limits.calls_per_hour, 'start')} in the last hour"
         decision = await _wait(runner, WaitKind.CALLS, reason, free_at)
     return decision
 
@@ -59,7 +60,8 @@ async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) 
         named = f", resets {clock_time(resets_at, now)}" if resets_at else ", reset time unknown"
         return await wait_for_agent(runner, until, f"usage limit reached{named}")
     delay = backoff(outages, runner.config.limits.backoff)
-    reason = f"the start ended {outcome} ({outages} in a row)"
+    row = f", {outages} in a row" if outages > 1 else ""
+    reason = f"the start came to nothing ({outcome.words}{row})"
     return await _wait(runner, WaitKind.OUTAGE, reason, now + delay)
 
 

@@ -37,6 +37,7 @@ from ralphloop.project import Project
 from ralphloop.stories.graph import plan
 from ralphloop.stories.source import find_source, load
 from ralphloop.text.durations import iso
+from ralphloop.text.plain import counted
 
 _EVENT_PAGE = 2_000
 _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
@@ -229,7 +230,7 @@ def find_run(journal: Queries, wanted: str | None) -> RunRecord | None:
     if len(close) == 1:
         return close[0]
     names = ", ".join(run.id for run in (close or runs)[:5])
-    what = f"{len(close)} runs are called" if close else "there is no run"
+    what = f"{counted(len(close), 'run', 'is')} called" if close else "there is no run"
     raise UsageError(f"{what} {wanted[:60]!r}", f"name one of: {names}" if names else "ralph run")
 
 
@@ -248,7 +249,11 @@ def _learnings(project: Project, run: RunRecord) -> tuple[str, ...]:
         for one in seen
     ]
     waiting = sum(one.waits for one in seen)
-    hint = [f"{waiting} wait for your yes or no: ralph learnings review"] if waiting else []
+    hint = (
+        [f"{counted(waiting, 'learning', 'waits')} for your yes or no: ralph learnings review"]
+        if waiting
+        else []
+    )
     return (*hint, *told)
 
 

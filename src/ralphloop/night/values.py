@@ -12,7 +12,7 @@ from functools import cached_property
 from ralphloop.config.model import Config, limits_of, policy_of
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import CheckResult, Circuit, ExitDecision
+from ralphloop.core.model import CheckResult, Circuit, ExitDecision, Outcome
 from ralphloop.core.planning import ending_of
 from ralphloop.core.policy import Limits, Policy, raised
 from ralphloop.core.quota import quota_words
@@ -226,6 +226,12 @@ class Night:
     def count(self, *standings: Standing) -> int:
         """How many stories stand like that."""
         return sum(self._standings[standing] for standing in standings)
+
+
+def ended_words(record: IterationRecord) -> str:
+    """How a start ended, for a person; whatever another version wrote."""
+    known = {str(outcome): outcome.words for outcome in Outcome}
+    return known.get(record.outcome) or record.outcome.replace("_", " ")
 
 
 def next_steps(night: Night) -> Iterator[str]:

@@ -18,7 +18,7 @@ from ralphloop.core.planning import ending_of
 from ralphloop.core.quota import quota_words
 from ralphloop.core.totals import spent_words
 from ralphloop.text.durations import clock_time, format_duration, iso
-from ralphloop.text.plain import one_line
+from ralphloop.text.plain import counted, one_line
 from ralphloop.text.status_block import Status
 
 _NEAR = 0.8
@@ -79,14 +79,17 @@ class Decider:
                 return lifted or self._blocked(event, ended) or self._near_budget(event)
             case events.CircuitChanged(after=after, reason=reason):
                 self._is_open = after is Circuit.OPEN
-                text = f"{reason}. The run stops. {self._standing()}"
+                text = f"{_sentence(reason)} The run stops. {self._standing()}"
                 if self._is_open:
                     return self._message("circuit_open", "the circuit is open", text, event)
             case events.Waiting(kind="quota", until=str()) as what if not self._is_limited:
                 self._is_limited = True
                 pause = format_duration(what.seconds)
                 back = clock_time(event.at + what.seconds, event.at)
-                text = f"{what.reason}. It goes on at {back}, in {pause}. {self._standing()}"
+                text = (
+                    f"{_sentence(what.reason)} It goes on at {back}, in {pause}. {self._standing()}"
+                )
+                text = f"{text} {self._standing()}"
                 return self._limited("usage_limit", "usage limit reached", text, event)
             case events.RunFinished() as what:
                 return self._run_finished(event, what)
@@ -98,7 +101,7 @@ class Decider:
             return None
         story = ended.story.id if ended.story else ""
         asks = status.recommendation or "see `ralph stories`"
-        text = f"{story} waits for a person: {asks}. Other stories go on."
+        text = f"{story} waits for a person: {_sentence(asks)} Other stories go on."
         return self._limited("blocked", f"{story} waits for you", text, event, once=True)
 
     def _near_budget(self, event: LoopEvent) -> Message | None:
@@ -126,13 +129,14 @@ class Decider:
         self._passed, self._total = what.passed, what.total
         self._spent, self._unpriced = what.cost_usd, what.unpriced
         reasons = "; ".join(what.reasons)
-        text = f"{reasons}. {self._standing()}" if reasons else self._standing()
+        text = f"{_sentence(reasons)} {self._standing()}" if reasons else self._standing()
         ending = ending_of(word, reasons)
         words = ending.words if ending else str(word)
         return self._message(_KINDS.get(word, "run_finished"), words, text, event)
 
     def _standing(self) -> str:
-        stories = f"{self._passed} of {self._total} stories passed, " if self._total else ""
+        total = counted(self._total, "story")
+        stories = f"{self._passed} of {total} passed, " if self._total else ""
         quota = f", {self._quota}" if self._quota else ""
         if self._unpriced:
             return f"{stories}{spent_words(self._spent, self._unpriced)}{quota}."
@@ -162,6 +166,10 @@ class Decider:
             run=event.run,
             ts=iso(event.at),
         )
+
+
+def _sentence(words: str) -> str:
+    return words if words.endswith((".", "?", "!", "…")) else f"{words}."
 
 
 def _sendable(text: str, limit: int) -> str:

@@ -294,7 +294,10 @@ class Claude(Dialect):
             windows=updated(known, _windows(document_at(info, "unifiedWindows"), {kind: info})),
         )
         if status not in ("", "allowed"):
-            self.step("limit", f"{kind or 'usage'} limit: {status}", ok=status != "rejected")
+            words = (
+                f"{Window(kind=kind).name} limit {'reached' if status == 'rejected' else 'near'}"
+            )
+            self.step("limit", words, ok=status != "rejected")
 
     def _end_of_turn(self, document: Document) -> None:
         self._result = {key: value for key, value in document.items() if key != "result"}

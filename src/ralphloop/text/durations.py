@@ -85,10 +85,11 @@ def told_iso(epoch: float) -> str:
 
 
 def clock_time(epoch: float, now: float) -> str:
-    """A person's wall clock: `07:12` within the next day, else `2026-11-20 07:12`."""
-    form = "%H:%M" if 0 <= epoch - now < _DAY else "%Y-%m-%d %H:%M"
+    """A person's wall clock: `07:12` today or within a day, else `2026-11-20 07:12`."""
     try:
-        return datetime.fromtimestamp(epoch).astimezone().strftime(form)
+        then, today = (datetime.fromtimestamp(at).astimezone() for at in (epoch, now))
+        is_near = 0 <= epoch - now < _DAY or then.date() == today.date()
+        return then.strftime("%H:%M" if is_near else "%Y-%m-%d %H:%M")
     except (OverflowError, OSError, ValueError):
         return "at an unknown time"
 

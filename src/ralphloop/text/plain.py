@@ -78,9 +78,16 @@ def some(names: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 story`, `2 stories`, `3,000 runs`."""
+def counted(number: int, noun: str, verb: str = "") -> str:
+    """`1 story`, `2 stories`, `3,000 runs wait`; the verb is given as it goes with one."""
+    does = f" {agreeing(number, verb)}" if verb else ""
     if number == 1:
-        return f"1 {noun}"
+        return f"1 {noun}{does}"
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {plural}"
+    return f"{number:,} {plural}{does}"
+
+
+def agreeing(number: int, verb: str) -> str:
+    """`is` or `are`, `waits` or `wait`: the verb, given as it goes with one, for so many."""
+    several = {"is": "are", "was": "were", "has": "have", "does": "do"}
+    return verb if number == 1 else several.get(verb) or verb.removesuffix("s")

@@ -2,6 +2,7 @@
 
 Names and words in events come from story files and agents; whatever they hold besides words, such
 as terminal control sequences, is taken off.  The lines also serve pipes, logs and the monitor.
+Each printed line begins with the local time, a new day with its date; a title is told once.
 
 The status shows what a person wants to know at a glance: story, iteration, elapsed, cost, the last
 agent action, time since the last sign of life, circuit, progress over stories, a countdown.  It
@@ -23,10 +24,12 @@ from msgspec.structs import replace
 from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.model import ExitDecision, Outcome
+from ralphloop.core.planning import decided
 from ralphloop.core.quota import Windows, quota_words, updated
 from ralphloop.core.totals import money, spent_words
 from ralphloop.text.durations import clock_time, format_duration, parse_iso
 from ralphloop.text.plain import clean, counted, on_screen, one_line, some
+from ralphloop.ui import clock
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,16 +63,22 @@ class PlainConsole:
 
     def __init__(self, *, verbosity: int = 0) -> None:
         self._verbosity = verbosity
+        self._titled: set[str] = set()
+        self._day = ""
 
     def show(self, event: LoopEvent) -> None:
         """Print what there is to say."""
-        for line in event_lines(event, verbosity=self._verbosity):
-            self._print(line)
+        day, at = clock(event.at, form="%Y-%m-%d"), clock(event.at, form="%H:%M")
+        for line in event_lines(event, verbosity=self._verbosity, titled=self._titled):
+            if self._day not in ("", day):
+                self._print(at, day)
+            self._day = day
+            self._print(at, line)
 
-    def _print(self, line: str) -> None:
+    def _print(self, at: str, line: str) -> None:
         try:
             shown = one_line(line, 2_000) if "\n" in line else on_screen(line, colours=False)
-            sys.stdout.write(shown + "\n")
+            sys.stdout.write(f"{at} {shown}\n")
             sys.stdout.flush()
         except OSError:
             pass  # whoever was looking is gone; the run goes on
@@ -131,19 +140,21 @@ class LiveConsole(PlainConsole):
         self._remember(event)
         super().show(event)
 
-    def _print(self, line: str) -> None:
+    def _print(self, at: str, line: str) -> None:
         if self._live is None or self._screen_is_gone():
-            super()._print(line)
+            super()._print(at, line)
             return
-        from rich.padding import Padding
         from rich.text import Text
 
-        words = one_line(line, 2_000)
-        indent = len(line) - len(line.lstrip(" "))
-        style = next((style for mark, style in _STYLES.items() if words.startswith(mark)), "")
+        words, console = one_line(line, 2_000), self._live.console
+        indent = " " * (len(line) - len(line.lstrip(" ")) + len(at) + 1)
+        mark = next((mark for mark in _STYLES if words.startswith(mark)), "")
+        hang = indent + "  " * (len(mark) == 1)  # below the words, not below their mark
         try:
-            # Wrapped lines keep the indentation of the first.
-            self._live.console.print(Padding(Text(words, style), (0, 0, 0, indent)))
+            room = max(20, console.width - len(hang))
+            for row, text in enumerate(Text(words, _STYLES.get(mark, "")).wrap(console, room)):
+                head = (at.ljust(len(indent)), "dim") if row == 0 else hang
+                console.print(Text.assemble(head, text), soft_wrap=True)
         except OSError:
             self._screen_is_gone()  # in this very moment; the run goes on
 
@@ -172,12 +183,12 @@ class LiveConsole(PlainConsole):
                 facts.iteration, facts.story, facts.title = event.iteration, what.story, what.title
                 facts.wait, facts.action = None, "starting"
             case events.AgentStep() as what:
-                facts.action = f"{what.kind}: {what.summary}"
+                facts.action = step_words(what)
             case events.IterationFinished() as what:
                 facts.cost += what.spent.cost_usd
                 facts.unpriced += what.spent.unpriced
                 facts.tokens += what.spent.fresh_tokens
-                facts.action = str(what.iteration.analysis.outcome)
+                facts.action = what.iteration.analysis.outcome.words
                 kept = what.iteration
                 facts.quota = updated(facts.quota, kept.response.windows, kept.agent)
             case events.StoryPassed():
@@ -225,13 +236,18 @@ def console_for(*, verbosity: int, env: Mapping[str, str]) -> PlainConsole:
 # --- events as lines -------------------------------------------------------------------------
 
 
-def event_lines(event: LoopEvent, *, verbosity: int = 0) -> Iterator[str]:
-    """What there is to say about an event; nothing for most agent steps unless asked."""
+def event_lines(
+    event: LoopEvent, *, verbosity: int = 0, titled: set[str] | None = None
+) -> Iterator[str]:
+    """What there is to say about an event; nothing for most agent steps unless asked.
+
+    Stories whose title was told already are in `titled`.
+    """
     if verbosity < 0 and not isinstance(event.what, _QUIET):
         return
     if verbosity < 1 and isinstance(event.what, events.AgentStep):
         return
-    yield from (" ".join(clean(line).split("\n")) for line in _told(event))
+    yield from (" ".join(clean(line).split("\n")) for line in _told(event, titled))
 
 
 def short_duration(seconds: float) -> str:
@@ -239,22 +255,36 @@ def short_duration(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds < 10 else format_duration(seconds)
 
 
-def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case a kind
+def step_words(step: events.AgentStep) -> str:
+    """What an agent says or does, for a person."""
+    match step.kind:
+        case "tool" | "limit" | "result":
+            return step.summary
+        case "tool_result":
+            return step.summary if step.ok is not False else f"{step.summary} failed"
+        case "text":
+            return f"“{step.summary}”"
+    return f"{step.kind}: {step.summary}"
+
+
+def _told(  # noqa: C901, PLR0912 - one case a kind
+    event: LoopEvent, titled: set[str] | None
+) -> Iterator[str]:
     match event.what:
         case events.RunStarted() as what:
             yield from _run_started(event.run, what)
         case events.Preflight(said=said):
             yield from (f"preflight: {line}" for line in said)
         case events.IterationStarted() as what:
-            yield from _iteration_started(event.iteration, what)
+            yield from _iteration_started(event.iteration, what, titled)
         case events.AgentChanged(agent=agent, away=""):
             yield f"  {agent} works again"
         case events.AgentChanged(agent=agent, away=away, until=until):
-            away = f"{away} is away until {until}" if until else f"{away} cannot work in this run"
-            yield f"  {agent} takes over: {away}"
+            back = f"is away until {clock_time(parse_iso(until), event.at)}" if until else ""
+            yield f"  {agent} takes over: {away} {back or 'cannot work in this run'}"
         case events.AgentStep() as what:
             mark = "ok " if what.ok is True else "!! " if what.ok is False else ""
-            yield f"    {mark}{what.kind}: {what.summary}"
+            yield f"    {mark}{step_words(what)}"
         case events.ExperimentBegun(what=words):
             yield f"    trying {words}"
         case events.StatusAsked():
@@ -284,7 +314,8 @@ def _told(event: LoopEvent) -> Iterator[str]:  # noqa: C901, PLR0912 - one case 
 
 def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
     verb = "goes on" if what.continued else "starts"
-    stories = f", {what.passed} of {what.stories} stories passed" if what.stories else ""
+    total = counted(what.stories, "story")
+    stories = f", {what.passed} of {total} passed" if what.stories else ""
     agent = f"{what.agent}{' ' + what.model if what.model else ''}"
     where = f" on branch {what.branch}" if what.branch else ""
     yield f"run {run} {verb}: {what.project}{where}, agent {agent}{stories}"
@@ -300,8 +331,14 @@ def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
     yield f"limits: {told or 'none'}; circuit {what.circuit}"
 
 
-def _iteration_started(number: int | None, what: events.IterationStarted) -> Iterator[str]:
+def _iteration_started(
+    number: int | None, what: events.IterationStarted, titled: set[str] | None
+) -> Iterator[str]:
     story = f"{what.story}: {what.title}" if what.story else "the prompt"
+    if titled is not None and what.story:
+        is_known = story in titled
+        titled.add(story)
+        story = what.story if is_known else story
     attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
     by = f", {what.by}" if what.by else ""
     yield f"[{number}] {story}{attempt}{by} ({what.prompt_tokens:,} prompt tokens)"
@@ -316,11 +353,15 @@ def _iteration_finished(what: events.IterationFinished, at: float) -> Iterator[s
     work = f"{counted(files, 'file')} changed" if files or commits else "nothing changed"
     work += f", {counted(commits, 'commit')}" if commits else ""
     quota = quota_words(kept.response.windows, at)
-    yield f"    {analysis.outcome} in {took}, {spent}, {work}{f', {quota}' if quota else ''}"
+    ended = analysis.outcome
+    how = "completed in" if ended is Outcome.COMPLETED else f"{ended.words} after"
+    yield f"    {how} {took}, {spent}, {work}{f', {quota}' if quota else ''}"
     if kept.why_it_ended and analysis.outcome is not Outcome.COMPLETED:
         yield f"    {kept.why_it_ended}"
     if checks := what.checks:
-        yield "    checks: " + ", ".join(f"{name} {status}" for name, status in checks.items())
+        yield "    checks: " + ", ".join(
+            f"{name} {status.replace('_', ' ')}" for name, status in checks.items()
+        )
     if analysis.story_claimed and not kept.verdict.passed:
         yield f"    it says done, but {'; '.join(kept.verdict.reasons)}"
     yield from (f"    look at: {words}" for words in kept.verdict.look_at[:_MOST_LOOKS])
@@ -330,9 +371,11 @@ def _iteration_finished(what: events.IterationFinished, at: float) -> Iterator[s
 
 
 def _run_finished(what: events.RunFinished, at: float) -> Iterator[str]:
-    stories = f"{what.passed} of {what.total} stories passed, " if what.total else ""
+    total = counted(what.total, "story")
+    stories = f"{what.passed} of {total} passed, " if what.total else ""
+    how = decided(what.decision, "; ".join(what.reasons))
     yield (
-        f"run ended: {what.decision}. {stories}{counted(what.iterations, 'iteration')},"
+        f"run ended: {how}. {stories}{counted(what.iterations, 'iteration')},"
         f" {spent_words(what.cost_usd, what.unpriced)}, {what.tokens:,} tokens,"
         f" {format_duration(what.duration_s)}"
     )
