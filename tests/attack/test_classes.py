@@ -27,6 +27,8 @@ STARTS = {
     "cli/demo.py": "ourselves, in a repository of our own making",
     "cli/plugin.py": "claude of the user's PATH, ourselves",
     "cli/tmux.py": "tmux of the user's PATH, ourselves, after a yes",
+    "ui/monitor/wishes.py": "ourselves, or git as our own advice says, at a person's key",
+    "ui/steering.py": "ourselves, with a person's words behind --",
     "loop/confine.py": "bubblewrap, to see whether it works",
     "loop/doubting.py": "checks.doubt, a grant",
     "loop/ending.py": "session.on_end, a grant",

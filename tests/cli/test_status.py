@@ -52,7 +52,7 @@ def test_an_empty_directory_is_sent_to_init(tmp_path: Path, run_ralph: RunRalph)
     """Where nothing is, that is said, nothing is written, and init is the next step."""
     text = shown(run_ralph, tmp_path)
     assert text.startswith("none no run yet in")
-    assert "next `ralph init` sets this directory up" in text
+    assert "next To set this directory up: `ralph init`" in text
     assert list(tmp_path.iterdir()) == []
 
 
@@ -64,7 +64,7 @@ def test_a_question_is_a_next_step_whatever_ended_the_run(
     night.story("S-2", standing=Standing.BLOCKED, reason="Which key?")
     night.end("budget_exhausted", "$5.00 of $5.00 is spent")
     asks, on = data(run_ralph, tmp_path)["next"]
-    assert asks == "1 story waits for you: `ralph answer` shows for what"
+    assert asks == 'Answer S-2: Which key? `ralph answer S-2 "…"`'
     assert "--max-cost" in on
     night.end("blocked", "S-2 waits for a person: Which key?")
     assert len(data(run_ralph, tmp_path)["next"]) == 1
@@ -105,8 +105,8 @@ def test_a_running_run_is_shown_with_all_its_numbers(tmp_path: Path, run_ralph: 
     assert "cost $3.21 of $20.00 (estimated in part)" in text
     assert "tokens 1,239 (1,200 in, 34 out, 5 cache)" in text
     assert "time 1h 00m of 10h 00m" in text
-    assert "circuit CLOSED (no progress 0 of 3, same error 0 of 5)" in text
-    assert "`ralph log -f` follows it, `ralph stop` ends it" in text
+    assert "circuit CLOSED (no progress 0 of 3; same error 0 of 5)" in text
+    assert "`ralph stop` ends it; to follow it: `ralph log -f`" in text
 
 
 def test_a_waiting_run_counts_down(tmp_path: Path, run_ralph: RunRalph) -> None:
@@ -179,14 +179,18 @@ def test_a_run_that_gets_ready_is_running(tmp_path: Path, run_ralph: RunRalph) -
 @pytest.mark.parametrize(
     "decision, reason, step",
     [
-        ("interrupted", "interrupted (Ctrl+C)", "`ralph run --continue` goes on"),
+        (
+            "interrupted",
+            "interrupted (Ctrl+C)",
+            "To go on where it stopped: `ralph run --continue`",
+        ),
         ("max_iterations", "50 iterations", "--max-iterations"),
         ("budget_exhausted", "$20.00 is spent", "--max-cost"),
         ("usage_limit", "resets at 7", "Once the usage limit is lifted"),
-        ("blocked", "S-1 waits for a person: which key?", "Answer it (ralph answer)"),
-        ("no_runnable_story", "all are set aside", "See ralph stories"),
+        ("blocked", "S-1 waits for a person: which key?", "Once it is answered"),
+        ("no_runnable_story", "all are set aside", "`ralph stories` says why"),
         ("test_saturation", "only tests", "Look at the story"),
-        ("error", "not logged in", "(ralph doctor), then: `ralph run --continue`"),
+        ("error", "not logged in", "(`ralph doctor`), then: `ralph run --continue`"),
     ],
 )
 def test_a_stopped_run_says_why_and_how_to_go_on(
@@ -207,8 +211,8 @@ def test_an_open_circuit_comes_first(tmp_path: Path, run_ralph: RunRalph) -> Non
     opened = BreakerState(circuit=Circuit.OPEN, reason="no progress in 4 iterations", no_progress=4)
     save_circuit(night.journal, opened)
     text, value = shown(run_ralph, tmp_path), data(run_ralph, tmp_path)
-    assert "circuit OPEN: no progress in 4 iterations (no progress 4 of 3" in text
-    assert "`ralph circuit reset`" in text.split(" next ")[1]
+    assert "circuit OPEN: no progress in 4 iterations (no progress 4, limit 3" in text
+    assert "`ralph run --continue --reset-circuit`" in text.split(" next ")[1]
     assert value["circuit"]["state"] == "OPEN"
     assert value["session"]["circuit_state"] == "OPEN"
     save_circuit(night.journal, breaker.reset(opened, iteration=0, at=0.0))
@@ -221,7 +225,7 @@ def test_an_old_session_is_not_offered_for_continuing(tmp_path: Path, run_ralph:
     night.start = time.time() - 30 * 3600
     night.begin().iterate().end("interrupted", ago=29 * 3600)
     text, value = shown(run_ralph, tmp_path), data(run_ralph, tmp_path)
-    assert "`ralph run` begins a new session" in text
+    assert "A new session begins" in text
     assert value["run"]["can_continue"] is False
 
 

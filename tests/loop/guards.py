@@ -241,7 +241,7 @@ GUARDS = (
         agent="write('counter.txt', START); status(words=f'Improved it, round {START}.')",
         starts=9,  # from the sixth on nothing has come of it
         code=1,
-        words="treading water: 6 iterations without a claim differ by 1 lines",
+        words="treading water: 6 iterations without a claim differ by 1 line",
         setting={"checks": TRUE},
     ),
     Guard(

@@ -43,7 +43,7 @@ def test_S04_AC1_detached_survives_its_starter(tmp_path: Path) -> None:
     while box.leftovers():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    assert "project_complete" in (box.root / ".ralph/ralph.log").read_text()
+    assert "run ended: all done" in (box.root / ".ralph/ralph.log").read_text()
 
 
 def test_S04_AC2_every_iteration_is_a_new_process_with_fresh_context(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_hangup_goes_on_into_the_log(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGHUP)
     process.communicate(timeout=30)
     assert process.returncode == 0
-    assert "project_complete" in (box.root / ".ralph/ralph.log").read_text()
+    assert "run ended: all done" in (box.root / ".ralph/ralph.log").read_text()
 
 
 def test_only_one_run_at_a_time(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_story_climbs_and_the_next_begins_below(tmp_path: Path, measured: Meas
     assert done.code == 0, done.text
     assert climbed(box) == [SMALL, SMALL, LARGE, HUGE, SMALL, LARGE]
     measured(climbed(box).count(HUGE))
-    assert "[4] US-2: Do US-2, attempt 3, other huge (" in done.out
+    assert "[4] US-2, attempt 3, other huge (" in done.out
     assert "agent ours small → large → other:huge" in done.out
     assert done.out.count("preflight: ours ") == 1
     assert "takes over" not in done.out

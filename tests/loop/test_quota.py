@@ -106,7 +106,7 @@ def test_a_reserve_that_outlasts_the_time_ends_the_run_now(tmp_path: Path) -> No
     done = box.run("--max-time", "1h")
     assert (done.code, box.starts) == (3, 1), done.text
     assert "would outlast the 59m" in done.out
-    assert "next: Once the usage limit is lifted: ralph run --continue --max-time D" in done.err
+    assert "next: Once the usage limit is lifted: `ralph run --continue --max-time D`" in done.err
 
 
 def test_a_wait_tells_when_it_goes_on(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_time_also_ends_a_start_that_is_running(tmp_path: Path, measured: Me
     box = sandbox(tmp_path, HANGS, checks=GREEN)
     told = stopped_in_time(box, "--max-time", "2s")
     assert "as long as it may (limits.max_time)" in told
-    assert "next: To go on with more of it: ralph run --continue --max-time D" in told
+    assert "next: To go on with more of it: `ralph run --continue --max-time D`" in told
     assert "limits.max_time" in box.ralph("status").out
     assert "--max-time D" in box.ralph("status").out
     measured(box.starts)

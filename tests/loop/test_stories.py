@@ -191,7 +191,7 @@ def test_only_one_story_where_that_is_asked(tmp_path: Path) -> None:
     assert box.run("--story", "US-1").code == 4
     last = box.run("--story", "US-3")
     assert last.code == 0, last.text
-    assert "project_complete" in last.text
+    assert "run ended: all done" in last.text
     unknown = box.run("--story", "US-9")
     assert unknown.code == 65
     assert "there is no story 'US-9'" in unknown.err
@@ -442,7 +442,7 @@ tasks:
     box.git("commit", "-qm", "tasks")
     done = box.run()
     assert done.code == 0, done.text
-    assert "1 stories stay open" in done.out
+    assert "1 story stays open" in done.out
     assert box.worked_on() == ["first", "enough"]
     after = (box.root / "tasks.yaml").read_text()
     assert "# the first one" in after

@@ -25,6 +25,7 @@ from ralphloop.journal.records import (
     RunRecord,
     RunStatus,
 )
+from ralphloop.journal.session import save_circuit
 from ralphloop.project import Project
 
 EVENING = 1_794_780_000.0  # 2026-11-15 22:00 UTC
@@ -285,7 +286,7 @@ def _record(
             "indicators": {"tests_passing": passed, "text_says_done": claimed},
             "warnings": [],
         },
-        "decision": {"word": "continue", "reasons": ["the agent set EXIT_SIGNAL false"]},
+        "decision": {"word": "continue", "reasons": ["the agent does not say that all is done"]},
         "verdict": {"passed": passed, "reasons": [reason]},
         "evidence": {
             "files_changed": files,
@@ -366,12 +367,16 @@ def waiting(root: Path) -> Night:
     night = Night(root)
     three_passed(night)
     night.start("US-004")
-    night.acts({"kind": "limit", "summary": "five_hour limit: rejected", "ok": False}, every=2.0)
+    night.acts({"kind": "limit", "summary": "5-hour limit reached", "ok": False}, every=2.0)
     night.finish(
-        "US-004", outcome="usage_limit", reason="the start ended usage_limit", files=0, cost=0.0
+        "US-004",
+        outcome="usage_limit",
+        reason="the start came to nothing (usage limit)",
+        files=0,
+        cost=0.0,
     )
     until = EVENING + 4_500
-    reason = "usage limit reached, resets 2026-11-15T23:15:00Z"
+    reason = "usage limit reached, resets 23:15"
     night.journal.begin_wait(RUN, kind="quota", reason=reason, now=night.clock(), until=until)
     night.tell("waiting", kind="quota", reason=reason, until="2026-11-15T23:15:00Z", seconds=3478.0)
     night.clock.now += 20
@@ -407,5 +412,25 @@ def finished(root: Path) -> Night:
     for story, grade in zip(night.titles, grades, strict=True):
         night.passes(story, grade)
     night.end("project_complete", "all 8 stories have passed", complete=True)
+    night.clock.now += 3_600
+    return night
+
+
+def open_circuit(root: Path) -> Night:
+    """It is over: one story asks, one is to be reviewed, one failed and was set aside."""
+    night = Night(root)
+    three_passed(night)
+    night.start("US-004")
+    night.acts("Edit src/shop/checkout.py")
+    kept = "refs/ralph/aside/US-004/20261115"
+    state = {"attempts": 1, "standing": "set_aside", "saved_ref": kept}
+    night.finish("US-004", claimed=True, reason="pytest -q failed", checks=(FAILED,), state=state)
+    night.passes("US-005", "needs review")
+    reason = "still no progress after 4 iterations"
+    night.end("circuit_open", reason)
+    opened = BreakerState(
+        circuit=Circuit.OPEN, reason=reason, no_progress=4, since=night.clock(), opened_count=1
+    )
+    save_circuit(night.journal, opened)
     night.clock.now += 3_600
     return night

@@ -74,7 +74,7 @@ def test_a_directory_without_anything_is_no_error(tmp_path: Path) -> None:
     done = ralph("monitor", "--once", cwd=tmp_path)
     assert done.returncode == 0
     assert "NO RUN YET" in done.stdout
-    assert "ralph run" in done.stdout
+    assert "ralph init" in done.stdout
     assert not (tmp_path / ".ralph").exists()
 
 

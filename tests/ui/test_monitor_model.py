@@ -98,7 +98,7 @@ def test_waiting_for_quota_counts_down(tmp_path: Path) -> None:
     assert before.startswith("goes on in 57m 38s (23:15)\nusage limit reached")
     assert said(after.quota()).startswith("goes on in 56m 38s (23:15)")
     assert "WAITING" in head(after)
-    assert "newest word: five_hour limit: rejected" in said(after.quota())
+    assert "5-hour limit reached" in said(after.quota())
 
 
 def test_pausing_and_paused_are_two_things(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_every_ending_says_what_to_do_next(
     screen = screen_of(night, live=False)
     assert state in head(screen)
     assert "for this reason" in head(screen)
-    assert advice in said(screen.now())
+    assert advice in said(screen.todo())
 
 
 def test_requests_nobody_answered_are_in_the_header(tmp_path: Path) -> None:

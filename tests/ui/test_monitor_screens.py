@@ -16,8 +16,8 @@ from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import Night
 from tests.ui.monitor_pilot import picture, rest, watching
 
-SMALL, LARGE = (80, 24), (200, 60)
-SIZES = pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "200x60"])
+SMALL, USUAL, LARGE = (80, 24), (120, 40), (200, 60)
+SIZES = pytest.mark.parametrize("size", [SMALL, USUAL, LARGE], ids=["80x24", "120x40", "200x60"])
 
 
 @pytest.fixture
@@ -57,8 +57,9 @@ def look(night: Night, size: tuple[int, int], *keys: str, live: bool = True, **o
         (nights.waiting, True),
         (nights.stuck, True),
         (nights.finished, False),
+        (nights.open_circuit, False),
     ],
-    ids=["running", "waiting_for_quota", "half_open", "finished"],
+    ids=["running", "waiting_for_quota", "half_open", "finished", "circuit_open"],
 )
 def test_run_in_each_state(
     svg: SnapshotAssertion,

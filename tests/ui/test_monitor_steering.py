@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from ralphloop.core.breaker import BreakerState
+from ralphloop.core.model import Circuit
+from ralphloop.journal.session import save_circuit
 from ralphloop.ui.monitor.app import Monitor
+from ralphloop.ui.monitor.paint import plain
 from ralphloop.ui.steering import budget_of
 from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import RUN, Night
@@ -40,13 +44,14 @@ async def press(app: Monitor, pilot: Pilot[None], *keys: str) -> None:
 KEYS: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("p",), "pause", {}),
     (("s", "y"), "stop", {}),
-    (("k",), "skip", {"story": "US-004"}),
-    (("a",), "set_aside", {"story": "US-004"}),
-    (("c",), "reset_circuit", {}),
+    (("x", "y"), "skip", {"story": "US-004"}),
+    (("c", "y"), "reset_circuit", {}),
     (("n", *"use v2", "enter"), "note", {"text": "use v2"}),
     (("b", *"$2.50", "enter"), "budget", {"cost_usd": 2.5}),
     (("b", *"90m", "enter"), "budget", {"time": 5400.0}),
-    (("up", "up", "r"), "retry", {"story": "US-002"}),
+    (("j", "j", "r"), "retry", {"story": "US-006"}),
+    (("enter", *"yes", "enter"), "answer", {"story": "US-006", "text": "yes"}),
+    (("a", *"no", "enter"), "answer", {"story": "US-006", "text": "no"}),
 ]
 
 
@@ -73,6 +78,123 @@ def test_each_key_is_one_request_in_the_journal(tmp_path: Path) -> None:
             await until(pilot, partial(was_asked, night, *wanted))
             await until(pilot, partial(was_told, app, f"Asked: {kind.replace('_', ' ')}"))
         await until(pilot, lambda: "asked:" in header(app))
+
+    steered(half_open(tmp_path), steps)
+
+
+def half_open(root: Path) -> Night:
+    """A run at work whose circuit is not closed."""
+    night = nights.running(root)
+    save_circuit(night.journal, BreakerState(circuit=Circuit.HALF_OPEN, no_progress=3))
+    return night
+
+
+def test_movement_keys_move_and_change_nothing(tmp_path: Path) -> None:
+    """j, k, g and G are movement in every list, as elsewhere."""
+
+    async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
+        marked = []
+        for key in ("G", "k", "g", "j"):
+            await press(app, pilot, key)
+            look = app._marked()
+            assert look is not None
+            marked.append(look.story.id)
+        assert marked == ["US-008", "US-007", "US-001", "US-002"]
+        await pilot.pause(0.2)
+        assert night.requests() == []
+
+    steered(nights.running(tmp_path), steps)
+
+
+def test_only_keys_that_can_do_something_are_shown(tmp_path: Path) -> None:
+    """The footer follows the marked story and the state of the run."""
+
+    async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
+        running = (await rest(app, pilot))[-1]
+        await press(app, pilot, "G", "k", "k")
+        waiting = (await rest(app, pilot))[-1]
+        assert ("p Pause" in running, "x Skip" in running, "a Answer" in running) == (1, 1, 0)
+        assert ("a Answer" in waiting, "r Retry" in waiting, "x Skip" in waiting) == (1, 1, 0)
+
+    steered(nights.running(tmp_path), steps)
+
+
+def test_after_the_end_the_list_of_what_to_do_has_the_cursor(tmp_path: Path) -> None:
+    """The first thing that needs a person is marked, Enter asks for it, keys of a run are gone."""
+    night = nights.running(tmp_path)
+    night.end("circuit_open", "still no progress after 4 iterations")
+
+    async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
+        rows = await rest(app, pilot)
+        shown = "\n".join(rows)
+        assert shown.index("Answer US-006") < shown.index("ralph run --continue --reset-circuit")
+        assert "p Pause" not in rows[-1]
+        await press(app, pilot, "enter")
+        assert "US-006 asks: Is there a Volapük dictionary?" in await words(app, pilot)
+        await press(app, pilot, "escape", "y")
+        assert told(app) == ['Copied: ralph answer US-006 "…"']
+        assert app.clipboard == 'ralph answer US-006 "…"'
+
+    steered(night, steps, live=False)
+
+
+def test_a_question_is_answered_without_a_run(tmp_path: Path) -> None:
+    """Where no run goes on the answer is written by the command, and what it says is shown."""
+    night = nights.running(tmp_path)
+    night.end("blocked", "US-006 waits for a person: Is there a Volapük dictionary?")
+
+    async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
+        await press(app, pilot, "enter", *"yes", "enter")
+        await until(pilot, lambda: told(app))
+        assert told(app)[0].startswith("US-006"), told(app)
+        await until(pilot, lambda: "waits for you" not in str(app._facts.stories))
+
+    steered(night, steps, live=False)
+
+
+def test_stories_can_be_filtered(tmp_path: Path) -> None:
+    """What is typed stays in the list; Enter goes on with it, Esc shows all again."""
+
+    async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
+        await press(app, pilot, "slash", *"volap", "enter")
+        shown = await words(app, pilot)
+        assert "US-006" in shown
+        assert "US-001" not in shown
+        assert "a Answer" in shown
+        await press(app, pilot, "escape")
+        assert "US-001" in await words(app, pilot)
+
+    steered(nights.running(tmp_path), steps)
+
+
+def test_the_chosen_story_is_previewed_where_there_is_room(tmp_path: Path) -> None:
+    """Its question, or what failed with the last lines, the last words and the change."""
+
+    async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
+        await press(app, pilot, "G", "k", "k")
+        assert "asks          Is there a Volapük dictionary?" in await words(app, pilot)
+        night.start("US-005")
+        failed = nights.FAILED
+        night.finish("US-005", claimed=True, reason="pytest -q failed", checks=(failed,))
+        await press(app, pilot, "k")
+        for text in ("test_decimal_comma", "1 failed, 61 passed", "All tests are green.", "+80 −6"):
+            await until(pilot, partial(shows, app, text))
+
+    steered(nights.running(tmp_path), steps, size=(120, 40))
+
+
+def shows(app: Monitor, text: str) -> bool:
+    """Whether the preview has these words."""
+    return text in "\n".join(plain(line) for line in app._panels["preview"]._lines)
+
+
+def test_the_palette_has_what_the_keys_have(tmp_path: Path) -> None:
+    """Whoever forgets a key finds its command."""
+
+    async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert {"Pause (p)", "Report (o)", "Theme"} <= set(titles)
+        assert "Answer (a)" not in titles
 
     steered(nights.running(tmp_path), steps)
 
@@ -144,15 +266,12 @@ def test_stop_asks_before_it_stops(tmp_path: Path) -> None:
     steered(nights.running(tmp_path), steps)
 
 
-@pytest.mark.parametrize("key", ["p", "s", "n", "b", "k", "r", "c"])
-def test_without_a_run_nothing_is_asked(tmp_path: Path, key: str) -> None:
-    """There is nobody to ask, and that is said."""
+def test_without_a_run_nothing_is_asked_of_it(tmp_path: Path) -> None:
+    """Keys that only a run could obey do nothing."""
 
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
-        await press(app, pilot, key)
-        await until(pilot, lambda: told(app))
-        assert told(app)[0].startswith("No run is going on")
-        assert night.requests() == []
+        await press(app, pilot, "p", "s", "c", "x", "r", "a")
+        assert (len(app.screen_stack), told(app), night.requests()) == (1, [], [])
 
     steered(nights.finished(tmp_path), steps, live=False)
 
@@ -161,7 +280,7 @@ def test_steering_keys_mean_nothing_in_other_views(tmp_path: Path) -> None:
     """Whoever reads a transcript does not skip a story by a slip of the finger."""
 
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
-        await press(app, pilot, "i", "k", "p", "a", "c")
+        await press(app, pilot, "i", "x", "p", "a", "c")
         await pilot.pause(0.3)
         assert night.requests() == []
 
@@ -201,14 +320,14 @@ def test_the_log_can_be_searched(tmp_path: Path) -> None:
     """Enter finds the next older line, the count is shown, Esc ends it."""
 
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
-        await press(app, pilot, "slash", *"passed", "enter")
+        await press(app, pilot, "tab", "slash", *"passed", "enter")
         first = await words(app, pilot)
         assert "US-003 passed (checked)" in first
         assert "found, f follows" in first
         await press(app, pilot, "enter", "enter")
         assert "US-002 passed (verified)" in await words(app, pilot)
         await press(app, pilot, "escape")
-        assert "found" not in await words(app, pilot)
+        assert "following" in await words(app, pilot)
 
     steered(nights.running(tmp_path), steps)
 
@@ -217,7 +336,7 @@ def test_a_search_without_a_match_says_so(tmp_path: Path) -> None:
     """Nothing moves and nothing crashes."""
 
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
-        await press(app, pilot, "slash", *"zebra", "enter")
+        await press(app, pilot, "tab", "slash", *"zebra", "enter")
         assert "not found" in told(app)
 
     steered(nights.running(tmp_path), steps)
@@ -242,8 +361,9 @@ def test_the_mouse_opens_a_story(tmp_path: Path) -> None:
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
         await pilot.click("#stories", offset=(8, 6))
         await until(pilot, lambda: len(app.screen_stack) == 2)
+        assert "US-006 asks: Is there a Volapük dictionary?" in await words(app, pilot)
+        await press(app, pilot, "escape", "space")
         assert "Translate the manual into Volapük" in await words(app, pilot)
-        assert "Is there a Volapük dictionary?" in await words(app, pilot)
         await press(app, pilot, "escape", "r")
         await until(pilot, partial(was_asked, night, ("retry", {"story": "US-006"})))
 
@@ -272,7 +392,7 @@ def test_from_a_story_to_its_iteration_and_back(tmp_path: Path) -> None:
         await until(pilot, lambda: len(app.screen_stack) == 3)
         shown = await words(app, pilot)
         assert "Iteration 3 on US-002" in shown
-        assert "the agent set EXIT_SIGNAL false" in shown
+        assert "the agent does not say that all is done" in shown
         await press(app, pilot, "escape", "escape")
         assert len(app.screen_stack) == 1
 
@@ -284,7 +404,7 @@ def test_earlier_runs_are_in_the_history(tmp_path: Path) -> None:
 
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
         await press(app, pilot, "h", "right")
-        assert "project_complete" in await words(app, pilot)
+        assert "all done" in await words(app, pilot)
         await press(app, pilot, "enter")
         await until(pilot, lambda: len(app.screen_stack) == 3)
         assert "US-008" in await words(app, pilot)
@@ -340,12 +460,15 @@ def test_what_is_no_budget_is_refused(text: str) -> None:
 
 
 def test_a_wrong_budget_is_told(tmp_path: Path) -> None:
-    """The person learns what is wrong, and nothing is asked."""
+    """The person learns what is wrong where they typed it, and can correct it."""
 
     async def steps(app: Monitor, pilot: Pilot[None], night: Night) -> None:
         await press(app, pilot, "b", *"lots", "enter")
-        await until(pilot, lambda: told(app))
-        assert told(app)[0].startswith("Not a budget: not a duration")
+        shown = await words(app, pilot)
+        assert "Not so: not a duration" in shown
+        assert "lots" in shown
         assert night.requests() == []
+        await press(app, pilot, *["backspace"] * 4, *"2h", "enter")
+        await until(pilot, partial(was_asked, night, ("budget", {"time": 7200.0})))
 
     steered(nights.running(tmp_path), steps)

@@ -22,6 +22,7 @@ from ralphloop.errors import ExitCode, UsageError
 from ralphloop.journal.records import JsonValues
 from ralphloop.loop.prepare import Options, Setup, prepare
 from ralphloop.night.look import Placed, arranged, look, reading
+from ralphloop.night.values import next_steps
 from ralphloop.project import find_project
 
 if TYPE_CHECKING:
@@ -284,7 +285,6 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
 
 def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
     """Write the report, tell the `on_end` command, tidy up, say what to do next."""
-    from ralphloop.core.planning import ending_of
     from ralphloop.housekeeping import tidy
     from ralphloop.loop.ending import after_run
     from ralphloop.ui.report import write_report
@@ -297,7 +297,8 @@ def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
         return
     for report in reports[:1]:
         output.note(f"report: {report}")
-    if ending := ending_of(ended.told.decision, "; ".join(ended.told.reasons)):
-        given_up = setup.is_errand and ended.told.decision is ExitDecision.NO_RUNNABLE_STORY
-        step = "See why in the report; say it another way: ralph do …"
-        output.note(f"next: {step if given_up else ending.next_step}")
+    steps = [str(step) for step in next_steps(look(setup.project, now=time.time()))]
+    if setup.is_errand and ended.told.decision is ExitDecision.NO_RUNNABLE_STORY:
+        steps = ["See why in the report; say it another way: `ralph do …`"]
+    for step in steps:
+        output.note(f"next: {step}")

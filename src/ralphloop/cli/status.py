@@ -29,7 +29,7 @@ from ralphloop.night.values import Night, State, ended_words, next_steps
 from ralphloop.project import find_project, relative
 from ralphloop.stories.names import label
 from ralphloop.text.durations import clock_time, elapsed, format_duration, iso
-from ralphloop.text.plain import counted
+from ralphloop.text.plain import against, counted
 
 _COLOURS = {
     State.RUNNING: "green",
@@ -77,7 +77,7 @@ def _lines(night: Night) -> Iterator[str]:
     yield from _circuit(night)
     yield from _last(night)
     for step in next_steps(night):
-        yield from output.row("next", step, "bold")
+        yield from output.row("next", str(step), "bold")
 
 
 def _headline(night: Night) -> str:
@@ -174,8 +174,8 @@ def _limits(night: Night) -> Iterator[str]:
 
 def _circuit(night: Night) -> Iterator[str]:
     state, policy = night.circuit, night.policy
-    counts = f"no progress {state.no_progress} of {policy.no_progress_threshold}"
-    counts += f", same error {state.same_error} of {policy.same_error_threshold}"
+    counts = f"no progress {against(state.no_progress, policy.no_progress_threshold)}"
+    counts += f"; same error {against(state.same_error, policy.same_error_threshold)}"
     reason = f": {state.reason}" if state.reason and state.circuit is not Circuit.CLOSED else ""
     words = f"{state.circuit}{reason} ({counts})"
     yield from output.row("circuit", words, *_CIRCUIT_COLOURS[state.circuit])
@@ -265,7 +265,7 @@ def status_data(night: Night) -> JsonValues:
             "until": iso(night.limits.ends_at) if night.limits.ends_at else None,
         },
         "circuit": circuit_view(night.circuit, night.policy),
-        "next": list(next_steps(night)),
+        "next": [str(step) for step in next_steps(night)],
     }
 
 

@@ -37,7 +37,7 @@ from ralphloop.night.values import Night
 from ralphloop.project import Project, find_project
 from ralphloop.room import claim
 from ralphloop.text.durations import elapsed, format_duration
-from ralphloop.text.plain import counted
+from ralphloop.text.plain import against, counted
 from ralphloop.ui.steering import ask, settled
 
 _PATIENCE_S = 5.0
@@ -289,9 +289,9 @@ def _shown(state: BreakerState, policy: Policy, now: float) -> Iterator[str]:
     since = f" for {format_duration(elapsed(state.since, now))}" if state.since else ""
     reason = f": {output.safe(state.reason)}" if state.reason else ""
     yield f"circuit      {output.paint(state.circuit, _COLOURS[state.circuit])}{since}{reason}"
-    yield f"no progress  {state.no_progress} of {policy.no_progress_threshold}"
+    yield f"no progress  {against(state.no_progress, policy.no_progress_threshold)}"
     error = f": {output.safe(state.last_error)}" if state.last_error else ""
-    yield f"same error   {state.same_error} of {policy.same_error_threshold}{error}"
+    yield f"same error   {against(state.same_error, policy.same_error_threshold)}{error}"
     yield f"opened       {counted(state.opened_count, 'time')}, preset {policy.preset}"
     for entry in state.history[-_SHOWN:]:
         change = "" if entry.is_note else f"{entry.before} → {entry.after}, "

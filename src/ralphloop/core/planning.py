@@ -220,7 +220,7 @@ ENDINGS: dict[str, Ending] = {
     ExitDecision.TEST_SATURATION: Ending(
         "only tests were written", "Look at the story, then:", _ON
     ),
-    ExitDecision.BLOCKED: Ending("waits for you", "Answer it (ralph answer), then:", _ON),
+    ExitDecision.BLOCKED: Ending("waits for you", "Once it is answered:", _ON),
     ExitDecision.MAX_ITERATIONS: Ending(
         "out of iterations", "To go on with more of them:", f"{_ON} --max-iterations N"
     ),
@@ -231,12 +231,14 @@ ENDINGS: dict[str, Ending] = {
         "stopped by the usage limit", "Once the usage limit is lifted:", _ON
     ),
     ExitDecision.NO_RUNNABLE_STORY: Ending(
-        "nothing more to run", "See ralph stories; a new run takes what is open:", "ralph run"
+        "nothing more to run",
+        "`ralph stories` says why; a new run takes what is open:",
+        "ralph run",
     ),
     ExitDecision.ERROR: Ending(
-        "ended by an error", "Find out what is wrong (ralph doctor), then:", _ON
+        "ended by an error", "Find out what is wrong (`ralph doctor`), then:", _ON
     ),
-    ExitDecision.INTERRUPTED: Ending("interrupted", "To go on:", _ON),
+    ExitDecision.INTERRUPTED: Ending("interrupted", "To go on where it stopped:", _ON),
 }
 _OF_LIMITS = {  # what a reason names → how the run is out of it, and what gives it more
     "(limits.max_cost_usd)": ("out of budget", "--max-cost X"),

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from ralphloop.config.model import Config, limits_of, policy_of
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import CheckResult, Circuit, ExitDecision, Outcome
-from ralphloop.core.planning import ending_of
+from ralphloop.core.planning import ENDINGS, ending_of
 from ralphloop.core.policy import Limits, Policy, raised
 from ralphloop.core.quota import quota_words
 from ralphloop.core.run_state import Session
@@ -24,7 +25,9 @@ from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
 from ralphloop.project import CONFIG_NAME, Project
 from ralphloop.text.durations import elapsed
-from ralphloop.text.plain import counted
+from ralphloop.text.plain import counted, one_line
+
+_MOST_ASKED = 5
 
 
 class State(StrEnum):
@@ -234,39 +237,61 @@ def ended_words(record: IterationRecord) -> str:
     return known.get(record.outcome) or record.outcome.replace("_", " ")
 
 
-def next_steps(night: Night) -> Iterator[str]:
-    """What a person can do now: one or two sentences, each with a command."""
-    if night.state is State.NONE:
-        if night.story_list is not None:
-            yield "`ralph run --dry-run` shows the plan and costs nothing; `ralph run` starts"
-        elif (night.project.root / CONFIG_NAME).exists():
-            yield "`ralph doctor` says what is missing; `ralph init` writes a sample story list"
-        else:
-            yield "`ralph init` sets this directory up"
-    elif night.state is State.PAUSED and night.session.desk.paused:
-        yield "`ralph resume` lets it go on, `ralph stop` ends it"
+class Advice(NamedTuple):
+    """One thing that a person can do now."""
+
+    kind: str  # answer, review, run, look
+    words: str
+    command: str = ""
+    story: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.words} `{self.command}`" if self.command else self.words
+
+
+def next_steps(night: Night) -> Iterator[Advice]:
+    """What a person can do now, what waits for them first; the same on every screen."""
+    asking = [look for look in night.counted if look.standing is Standing.BLOCKED]
+    for look in asking[:_MOST_ASKED]:
+        name = look.story.id
+        words = f"Answer {name}: {one_line(look.state.reason, 300) or 'no reason was given'}"
+        yield Advice("answer", words, f'ralph answer {shlex.quote(name)} "…"', name)
+    if more := asking[_MOST_ASKED:]:
+        yield Advice(
+            "look", f"{counted(len(more), 'more story', 'waits')} for you:", "ralph answer"
+        )
+    if not night.is_live and (doubted := night.grades.get(Grade.NEEDS_REVIEW, 0)):
+        yield Advice("review", f"{counted(doubted, 'story', 'needs')} review:", "ralph review")
+    yield from _begin(night) if night.state is State.NONE else _go_on(night)
+
+
+def _begin(night: Night) -> Iterator[Advice]:
+    if night.story_list is not None:
+        yield Advice("look", "To see the plan, which costs nothing:", "ralph run --dry-run")
+        yield Advice("run", "To start:", "ralph run")
+    elif (night.project.root / CONFIG_NAME).exists():
+        words = "`ralph doctor` says what is missing; a sample story list:"
+        yield Advice("look", words, "ralph init")
+    else:
+        yield Advice("look", "To set this directory up:", "ralph init")
+
+
+def _go_on(night: Night) -> Iterator[Advice]:
+    run, decision = night.run, night.run.decision if night.run else ""
+    if night.state is State.PAUSED and night.session.desk.paused:
+        yield Advice("look", "`ralph stop` ends it; to let it go on:", "ralph resume")
     elif night.is_live:
-        yield "`ralph log -f` follows it, `ralph stop` ends it"
-    elif night.state is State.COMPLETE:
-        yield "look at the work: `ralph stories`, `git log`"
-    else:
-        yield from _after_stop(night, night.run.decision if night.run else "")
-
-
-def _after_stop(night: Night, decision: str) -> Iterator[str]:
-    asking = night.count(Standing.BLOCKED)
-    if asking and decision != ExitDecision.BLOCKED:  # whose own advice says the same
-        wait = "waits" if asking == 1 else "wait"
-        yield f"{counted(asking, 'story')} {wait} for you: `ralph answer` shows for what"
-    go_on = "`ralph run`" if night.expired else "`ralph run --continue`"
-    ending = ending_of(decision, night.run.reason if night.run else "")
-    if night.circuit.circuit is Circuit.OPEN:
-        yield f"look at the reason, then `ralph circuit reset` and {go_on}"
+        yield Advice("look", "`ralph stop` ends it; to follow it:", "ralph log -f")
     elif night.expired:
-        yield "`ralph run` begins a new session; what is known of the stories is kept"
-    elif ending and not night.died and decision != ExitDecision.INTERRUPTED:
-        yield f"{ending.advice} `{ending.command}`"
+        words = "A new session begins, what is known of the stories is kept:"
+        yield Advice("run", words, "ralph run")
     else:
-        yield f"{go_on} goes on where it stopped"
+        is_open = night.circuit.circuit is Circuit.OPEN
+        word = ExitDecision.CIRCUIT_OPEN if is_open else decision
+        word = ExitDecision.INTERRUPTED if night.died and not is_open else word
+        ending = ending_of(word, run.reason if run else "") or ENDINGS[ExitDecision.INTERRUPTED]
+        kind = "look" if night.state is State.COMPLETE else "run"
+        yield Advice(kind, ending.advice, ending.command)
     if night.exchanged:
-        yield "an experiment was cut off: that also puts back the files that were exchanged for it"
+        words = "An experiment was cut off: that also puts back the files exchanged for it"
+        yield Advice("look", words)

@@ -91,3 +91,8 @@ def agreeing(number: int, verb: str) -> str:
     """`is` or `are`, `waits` or `wait`: the verb, given as it goes with one, for so many."""
     several = {"is": "are", "was": "were", "has": "have", "does": "do"}
     return verb if number == 1 else several.get(verb) or verb.removesuffix("s")
+
+
+def against(count: int, most: int) -> str:
+    """`2 of 3`, or `4, limit 3` where it is passed."""
+    return f"{count} of {most}" if count <= most else f"{count}, limit {most}"

@@ -13,6 +13,7 @@ from ralphloop.journal.lock import live_holder
 from ralphloop.journal.records import Request, RequestStatus, Wish
 from ralphloop.night.look import reading
 from ralphloop.proc.process_table import started_at
+from ralphloop.proc.run import ourselves, run_command
 from ralphloop.proc.tree import is_inside
 from ralphloop.project import Project
 from ralphloop.room import claim
@@ -49,6 +50,17 @@ def refuse_agent(project: Project, kind: str, now: float) -> None:
         "an agent does not steer its own run; the person who runs it will read that it was tried",
         "End your turn and say what you need in RECOMMENDATION.",
     )
+
+
+def do_between(project: Project, kind: str, wish: Wish) -> tuple[bool, str]:
+    """The same where no run goes on, by the command of that name; how it went, and what it says."""
+    budget = {"cost": wish.cost_usd, "tokens": wish.tokens, "time": f"{wish.time:.0f}s"}
+    more = [f"--{name}={value}" for name, value in budget.items() if value not in (0, "0s")]
+    told = [text for text in (wish.story, wish.text) if text]
+    command = ["circuit", "reset"] if kind == "reset_circuit" else [kind, *more]
+    argv = (*ourselves(), *command, *(["--", *told] if told else []))
+    done = run_command(argv, cwd=project.root)
+    return done.returncode == 0, done.said
 
 
 def settled(project: Project, numbers: Iterable[int]) -> list[Request]:

@@ -7,33 +7,37 @@ the clock moves.  Requests are written by threads of their own.  Widgets are tou
 from __future__ import annotations
 
 import os
+import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
 from functools import partial
 from itertools import takewhile
 from threading import Event
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on, work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
 from textual.content import Content
 from textual.events import Click, Resize
 from textual.geometry import Size
+from textual.screen import Screen as TextualScreen
 from textual.widgets import Footer, Input, OptionList
 
+from ralphloop.core.model import Circuit
+from ralphloop.core.story_state import Standing
 from ralphloop.errors import RalphError
-from ralphloop.journal.records import RequestStatus, Wish
+from ralphloop.night.values import Advice, StoryLook
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
-from ralphloop.ui import steering
 from ralphloop.ui.monitor import pages
-from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, LogLine, Source, nothing_known
-from ralphloop.ui.monitor.paint import RUNNING, plain_ascii
-from ralphloop.ui.monitor.panels import Screen, log_line, story_line
-from ralphloop.ui.monitor.screens import Dialog, Load, Panel, Paper, Reading, Rows, Search
+from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, LogLine, Source
+from ralphloop.ui.monitor.paint import RUNNING, line, plain_ascii
+from ralphloop.ui.monitor.panels import Screen, log_line, story_lines
+from ralphloop.ui.monitor.screens import Field, Load, Panel, Paper, Reading, Rows, Search
+from ralphloop.ui.monitor.wishes import Wishing
 
 POLL_S = 0.2
 _PANELS = {
@@ -44,33 +48,41 @@ _PANELS = {
     "quota": "Quota",
     "learned": "Learnings",
 }
-_STOP_WORDS = (
-    "Stop the run?  The agent is asked to end now; what it did so far stays in the work tree, "
-    "and `ralph run --continue` goes on from there."
+
+_KEYS_OF = {
+    Standing.OPEN: ("skip",),
+    Standing.SET_ASIDE: ("retry",),
+    Standing.BLOCKED: ("answer", "retry"),
+    Standing.PASSED: (),
+}
+_SOMETIMES = frozenset(
+    "note budget report iteration history pause stop reset open skip retry answer copy".split()
 )
 
 
-class Monitor(App[None]):
+class Monitor(Wishing):
     """One run on one screen."""
 
     CSS_PATH = "monitor.tcss"
-    ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[BindingType]] = [  # the footer cuts the last ones where it is narrow
+        Binding("question_mark", "help", "Help"),
+        Binding("q", "quit", "Quit"),
+        Binding("a", "answer", "Answer"),
         Binding("p", "pause", "Pause"),
         Binding("s", "stop", "Stop"),
         Binding("n", "note", "Note"),
         Binding("b", "budget", "Budget"),
-        Binding("k", "story('skip')", "Skip"),
-        Binding("r", "story('retry')", "Retry"),
-        Binding("a", "story('set_aside')", "Set aside", show=False),
-        Binding("c", "reset", "Reset circuit", show=False),
-        Binding("i", "iteration", "Iteration", show=False),
+        Binding("x", "skip", "Skip"),
+        Binding("r", "retry", "Retry"),
+        Binding("c", "reset", "Reset circuit"),
+        Binding("o", "report", "Report"),
+        Binding("y", "copy", "Copy"),
+        Binding("slash", "search", "Filter"),
+        Binding("i", "iteration", "Iteration"),
         Binding("h", "history", "History"),
-        Binding("slash", "search", "Search"),
+        Binding("space", "open", "Open"),
         Binding("f", "follow", "Follow", show=False),
         Binding("t", "theme", "Theme", show=False),
-        Binding("question_mark", "help", "Help"),
-        Binding("q", "quit", "Quit"),
         Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("escape", "leave_search", show=False),
     ]
@@ -86,31 +98,40 @@ class Monitor(App[None]):
         clock: Callable[[], float] = time.time,
     ) -> None:
         bare = bool(os.environ.get("NO_COLOR"))
-        super().__init__(ansi_color=True if bare else None)
+        super().__init__(project, clock, ansi_color=True if bare else None)
         self.theme = "ansi-dark" if bare else "textual-dark" if dark else "textual-light"
         self.animation_level = "none"
         self.set_class(in_ascii, "-ascii")
-        self.project = project
+        self.title = f"ralph: {project.root.name}"
         self.source = Source(project, run=run, clock=clock)
         self.value: Screen | None = None
-        self._facts = self._unknown = nothing_known(project)  # until the first look
-        self._zone, self._clock = zone, clock
+        self._unknown = self._facts
+        self._zone = zone
         self._room = Size(80, 24)
         self._ended = Event()
-        self._asked: set[int] = set()
         self._pointed = 0  # the story that we marked, not a person
+        self._listed: list[int] = []  # which stories are shown
+        self._shown_steps: tuple[Advice, ...] = ()
+        self._can: frozenset[str] = frozenset()
         self._last_told: LogLine | None = None
         self._header = Panel("header")
+        self._todo_view = Rows("todo", "What to do")
         self._story_view = Rows("stories", "Stories")
+        self._filter = Field("filter by name or standing; Enter: done, Esc: all", name="filter")
         self._log_view = Paper("log", "Log")
         self._panels = {name: Panel(name, title) for name, title in _PANELS.items()}
         self._panels["actions"] = Panel("actions", newest_last=True)
+        self._panels["preview"] = Panel("preview")
 
     def compose(self) -> ComposeResult:
         made, log = self._panels, self._log_view
         yield self._header
+        yield self._todo_view
         with Horizontal(id="body"):
-            yield self._story_view
+            with Vertical(id="left"):
+                yield self._story_view
+                yield self._filter
+                yield made["preview"]
             with Vertical(id="side"):
                 with Vertical(id="working") as working:
                     working.border_title = "Now"
@@ -121,13 +142,85 @@ class Monitor(App[None]):
                     yield from (made[name] for name in ("circuit", "checks", "quota", "learned"))
         yield log
         yield Search("search the log; Enter: older, Esc: back", rows=lambda: log, step=-1)
-        yield Footer(compact=True)
+        yield Footer(compact=True, show_command_palette=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the main view mean nothing over another one."""
-        return action == "quit" or len(self.screen_stack) <= 1
+        """Keys that can do nothing now are not there; those of the main view only in it."""
+        if action in ("quit", "command_palette"):
+            return True
+        return len(self.screen_stack) <= 1 and (action not in _SOMETIMES or action in self._can)
+
+    def get_system_commands(self, screen: TextualScreen[Any]) -> Iterable[SystemCommand]:
+        """All that has a key, and what the toolkit brings."""
+        yield from super().get_system_commands(screen)
+        for key in self.BINDINGS:
+            if isinstance(key, Binding) and key.description and self.check_action(key.action, ()):
+                run = partial(self.run_action, key.action)
+                yield SystemCommand(f"{key.description} ({key.key[:5]})", key.action, run)
+
+    def _possible(self) -> Iterator[str]:
+        """The actions that make sense for what is shown and marked."""
+        night, marked = self._facts.night, self._marked()
+        if self._facts.trouble:
+            return
+        if night.run is not None:
+            yield from ("note", "budget", "report", "iteration", "history")
+            yield from ("pause", "stop") if night.is_live else ()
+            yield from ("reset",) if night.circuit.circuit is not Circuit.CLOSED else ()
+        if marked is not None:
+            yield "open"
+            yield from _KEYS_OF[marked.standing]
+        if self._command():
+            yield "copy"
+
+    def _marked(self) -> StoryLook | None:
+        at = self._story_view.highlighted
+        known = at is not None and at < len(self._listed) and self._facts.stories
+        return self._facts.night.stories[self._listed[at]] if known and at is not None else None
+
+    def _step(self) -> Advice | None:
+        at = self._todo_view.highlighted if self._todo_view.has_focus else None
+        return self._shown_steps[at] if at is not None and at < len(self._shown_steps) else None
+
+    def _command(self) -> str:
+        """The command that is shown for what is marked."""
+        step, marked = self._step(), self._marked()
+        if step is not None or marked is None:
+            return step.command if step else ""
+        asked = f'ralph answer {shlex.quote(marked.story.id)} "…"'
+        return asked if marked.standing is Standing.BLOCKED else marked.bring_back
+
+    @on(OptionList.OptionHighlighted)
+    def _look_anew(self) -> None:
+        """What follows from the line that is marked."""
+        if (can := frozenset(self._possible())) != self._can:
+            self._can = can
+            self.refresh_bindings()
+        step, marked = self._step(), self._marked()
+        looks = self._facts.night.stories if step and step.story else ()
+        shown = next((look for look in looks if step and look.story.id == step.story), marked)
+        if shown is not None and self._panels["preview"].display:
+            self._fetch_preview(self._facts.night.session.run, shown)
+
+    def on_descendant_focus(self) -> None:
+        self._look_anew()
+
+    @work(thread=True, exclusive=True, group="preview")
+    def _fetch_preview(self, run: str, look: StoryLook) -> None:
+        try:
+            page = pages.preview(self.project, run, look)
+        except RalphError:
+            return  # the screen says why
+        self.call_later(self._show_preview, page)
+
+    def _show_preview(self, page: pages.Page) -> None:
+        panel = self._panels["preview"]
+        panel.border_title = Content(one_line(page.title, 60))
+        panel.show(page.lines)
 
     def on_mount(self) -> None:
+        self._filter.display = False
+        self._header.show((line("reading…"),))
         self._story_view.focus()
         self._watch()
         self.set_interval(1.0, self._draw)
@@ -156,6 +249,21 @@ class Monitor(App[None]):
             self._show_stories()
         if first or before.log is not facts.log:
             self._show_log(facts.log)
+        self._show_steps()
+        self._look_anew()
+
+    def _show_steps(self) -> None:
+        """The list of what to do, and the cursor on it once a run is over."""
+        steps, view = self.value.steps if self.value else (), self._todo_view
+        if self.value is None or steps == self._shown_steps:
+            return
+        is_new, self._shown_steps = not self._shown_steps, steps
+        view.display = bool(steps)
+        self._choose_layout()
+        view.fill(self.value.todo())
+        view.highlighted = 0 if steps and view.highlighted is None else view.highlighted
+        if is_new or not steps:
+            (view if steps else self._story_view).focus()
 
     def _draw(self) -> None:
         if self._facts is self._unknown:
@@ -167,7 +275,8 @@ class Monitor(App[None]):
         if before is None or before.facts.trouble != self._facts.trouble:
             self._choose_layout()
         for name, panel in self._panels.items():
-            panel.show(tuple(getattr(screen, name)()))
+            if name != "preview":
+                panel.show(tuple(getattr(screen, name)()))
 
     def on_resize(self, event: Resize) -> None:
         self._room = event.size
@@ -181,16 +290,20 @@ class Monitor(App[None]):
         fitting = {
             "-tall": height >= 34,
             "-wide": width >= 110 and height >= 34,
+            "-broad": width >= 120 and height >= 34,
             "-half": 72 <= width < 110 and height >= 50,
             "-slim": width < 72,
             "-unreadable": bool(self._facts.trouble),
+            "-over": bool(self._shown_steps),
         }
         self.screen_stack[0].set_classes(" ".join(name for name, fits in fitting.items() if fits))
 
     def _show_stories(self) -> None:
-        rows, view = self._facts.stories, self._story_view
-        width = view.scrollable_content_region.width
-        view.fill(story_line(row, width) for row in rows)
+        term, view = self._filter.value.casefold().strip(), self._story_view
+        at = [f"{row.id} {row.title} {row.standing}".casefold() for row in self._facts.stories]
+        self._listed = [number for number, words in enumerate(at) if term in words]
+        rows = [self._facts.stories[number] for number in self._listed]
+        view.fill(story_lines(rows, view.scrollable_content_region.width))
         note = self.value.stories_note if self.value else ""
         view.border_subtitle = Content(plain_ascii(note) if self.has_class("-ascii") else note)
         if view.highlighted in (None, self._pointed):  # else a person looks at another one
@@ -218,11 +331,38 @@ class Monitor(App[None]):
     # --- views -------------------------------------------------------------------------------
 
     @on(OptionList.OptionSelected, "#stories")
-    def _open_story(self, event: OptionList.OptionSelected) -> None:
-        row, night = self._facts.stories[event.option_index], self._facts.night
-        look = night.stories[event.option_index]
-        load = partial(pages.story_pages, self.project, night.session.run, look)
-        self._read(load, f"{row.id} {row.title}")
+    def _chosen_story(self) -> None:
+        marked = self._marked()
+        waits = marked is not None and marked.standing is Standing.BLOCKED
+        (self.action_answer if waits else self.action_open)()
+
+    def action_open(self) -> None:
+        if (look := self._marked()) is not None:
+            load = partial(pages.story_pages, self.project, self._facts.night.session.run, look)
+            self._read(load, f"{look.story.id} {look.story.title}")
+
+    @on(OptionList.OptionSelected, "#todo")
+    @work
+    async def _chosen_step(self) -> None:
+        """Do what is advised: answer here, anything else as in a shell."""
+        step = self._step()
+        if step is None or not step.command:
+            return
+        if step.kind == "answer":
+            self._answer_story(step.story)
+        elif step.command.split()[-1].isupper() or ":" in step.command:  # a number is to be said
+            self.action_copy()
+        elif step.kind != "run" or await self._asked_dialog(f"Run it?  {step.command}", yes="Run"):
+            background = ["--detach"] if step.kind == "run" else []
+            self._in_front(*shlex.split(step.command), *background)
+
+    def action_report(self) -> None:
+        self._in_front("ralph", "report", self._facts.night.session.run)
+
+    def action_copy(self) -> None:
+        if command := self._command():
+            self.copy_to_clipboard(command)
+            self._tell(f"Copied: {command}")
 
     def _open_iteration(self, run: str, n: int) -> None:
         """An iteration of a run, or with number 0 all of them."""
@@ -256,88 +396,27 @@ class Monitor(App[None]):
         self._log_view.follow()
 
     def action_search(self) -> None:
-        self.query_one(Search).begin()
+        """In the log for a word, else among the stories."""
+        if self._log_view.has_focus:
+            self.query_one(Search).begin()
+            return
+        self._filter.display = True
+        self._filter.focus()
+
+    @on(Input.Changed, "#filter")
+    def _filtered(self) -> None:
+        self._show_stories()
+        self._story_view.highlighted = 0 if self._listed else None
+
+    @on(Input.Submitted, "#filter")
+    def _filter_is_done(self) -> None:
+        self._filter.display = bool(self._filter.value)
+        self._story_view.focus()
 
     def action_leave_search(self) -> None:
         if self.query_one(Search).end():
             self._tell_follow()
+        elif self._filter.display:
+            self._filter.value = ""
+            self._filter.display = False
             self._story_view.focus()
-
-    # --- steering ----------------------------------------------------------------------------
-
-    def action_pause(self) -> None:
-        self._ask("resume" if self._facts.night.is_paused else "pause", Wish())
-
-    @work
-    async def action_stop(self) -> None:
-        if await self._answer(_STOP_WORDS, yes="Stop it"):
-            self._ask("stop", Wish())
-
-    @work
-    async def action_note(self) -> None:
-        words = "A note for the agent; it goes into the next prompt."
-        if text := await self._answer(words, hint="use the v2 API"):
-            self._ask("note", Wish(text=text))
-
-    @work
-    async def action_budget(self) -> None:
-        words = "Raise the budget by so much money or time."
-        try:
-            if text := await self._answer(words, hint="5.00 or 2h"):
-                self._ask("budget", steering.budget_of(text))
-        except ValueError as error:
-            self._tell(f"Not a budget: {error}", bad=True)
-
-    async def _answer(self, question: str, *, hint: str = "", yes: str = "") -> str | None:
-        dialog = Dialog(question, hint=hint, yes=yes)
-        return await self.push_screen_wait(dialog) if self._is_live() else None
-
-    def action_story(self, kind: str) -> None:
-        marked = self._story_view.highlighted
-        if marked is not None and self._facts.stories:
-            self._ask(kind, Wish(story=self._facts.night.stories[marked].story.id))
-
-    def action_reset(self) -> None:
-        if not self._facts.night.is_live:
-            self._tell("No run is going on. In a shell: ralph circuit reset")
-            return
-        self._ask("reset_circuit", Wish())
-
-    def _is_live(self) -> bool:
-        live = self._facts.night.run is not None and self._facts.night.is_live
-        if not live:
-            self._tell("No run is going on; there is nobody to ask.", bad=True)
-        return live
-
-    def _ask(self, kind: str, wish: Wish) -> None:
-        if self._is_live():
-            self._write_request(self._facts.night.session.run, kind, wish)
-
-    @work(thread=True)
-    def _write_request(self, run: str, kind: str, wish: Wish) -> None:
-        try:
-            number = steering.ask(self.project, run, kind, wish, self._clock())
-        except RalphError as error:
-            self.call_later(self._tell, f"{error.message}. {error.next_step}", bad=True)
-            return
-        if number is None:
-            words = "This run is not going on. ralph run --continue goes on with it"
-            self.call_later(self._tell, words, bad=True)
-            return
-        self._asked.add(number)
-        self.call_later(self._tell, f"Asked: {kind.replace('_', ' ')} {wish.story}".rstrip())
-
-    def _look_for_answers(self) -> None:
-        try:
-            found = steering.settled(self.project, tuple(self._asked))
-        except RalphError:
-            return  # the journal cannot be read right now, which the screen says
-        for request in found:
-            self._asked.discard(request.id)
-            is_void = request.status is RequestStatus.VOID
-            words = "the run ended before it could answer" if is_void else request.answer
-            refused = request.status is RequestStatus.REFUSED
-            self.call_later(self._tell, f"{request.kind}: {words}", bad=refused)
-
-    def _tell(self, words: str, *, bad: bool = False) -> None:
-        self.notify(one_line(words, 300), severity="error" if bad else "information", markup=False)

@@ -26,7 +26,7 @@ from ralphloop.night.values import Night, StoryLook
 from ralphloop.night.watch import EVENTS_READ, Learned, Watch, Watched
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
-from ralphloop.ui.console import event_lines
+from ralphloop.ui.console import event_lines, step_words
 from ralphloop.ui.monitor import paint
 from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone
 
@@ -134,6 +134,7 @@ class Source:
         self._shown_log: tuple[LogLine, ...] = ()
         self._steps: deque[tuple[float, events.AgentStep]] = deque(maxlen=_EVENTS_KEPT)
         self._limit_words = ""
+        self._titled: set[str] = set()
 
     def _taken_in(self, seen: Watched) -> Facts:
         if seen.is_new_run:
@@ -158,7 +159,7 @@ class Source:
     def _tell(self, fresh: Iterable[LoopEvent]) -> None:
         """Fold new events into the log; the newest ones of a long run are kept."""
         for event in fresh:
-            self._log.extend(log_lines(event))
+            self._log.extend(log_lines(event, self._titled))
             if isinstance(event.what, events.IterationStarted):
                 self._steps.clear()
             elif isinstance(step := event.what, events.AgentStep):
@@ -211,14 +212,12 @@ def _standing(look: StoryLook, passed: set[str], current: str | None) -> tuple[s
 # --- what happened ---------------------------------------------------------------------------
 
 
-def log_lines(event: LoopEvent) -> Iterator[LogLine]:
-    """What there is to say about an event."""
+def log_lines(event: LoopEvent, titled: set[str] | None = None) -> Iterator[LogLine]:
+    """What there is to say about an event; `titled` knows the titles that were told."""
     what = event.what
     if isinstance(what, events.AgentStep):
         if action := _action(what):
-            words = {"tool": action.summary, "text": f"“{action.summary}”"}.get(
-                action.kind, f"{action.kind}: {action.summary}"
-            )
+            words = step_words(action)
             failed = action.ok is False
             mark, tone = ("✗ ", Tone.WARN) if failed else ("", Tone.QUIET)
             yield LogLine(event.at, f"  {mark}{words}", tone)
@@ -226,7 +225,8 @@ def log_lines(event: LoopEvent) -> Iterator[LogLine]:
     tone = _TONES.get(type(what), Tone.PLAIN)
     if isinstance(what, events.CircuitChanged):
         tone = CIRCUIT_TONES[what.after]
-    for line in [what.name] if isinstance(what, events.Unknown) else event_lines(event):
+    told = event_lines(event, titled=titled)
+    for line in [what.name] if isinstance(what, events.Unknown) else told:
         loud = Tone.WARN if line.lstrip().startswith("!") else tone
         indent = "  " if line.startswith(" ") else ""
         yield LogLine(event.at, indent + one_line(line, _LONGEST_LINE), loud)

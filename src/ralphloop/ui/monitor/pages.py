@@ -13,18 +13,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.core.model import Analysis, CheckResult, CheckStatus
+from ralphloop.core.model import Analysis, CheckResult, CheckStatus, ExitDecision
+from ralphloop.core.planning import decided
 from ralphloop.core.story import Story
+from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import cost_words, short_cost
 from ralphloop.journal.records import IterationRecord, RunRecord
 from ralphloop.night.look import reading
-from ralphloop.night.values import StoryLook
+from ralphloop.night.values import StoryLook, ended_words
 from ralphloop.project import Project
 from ralphloop.readers import reader_for, reader_name
 from ralphloop.room import open_regular
-from ralphloop.text.durations import format_duration, told_iso
-from ralphloop.text.plain import clean, one_line
-from ralphloop.ui import number
+from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import clean, counted, one_line
+from ralphloop.ui import clock, number
 from ralphloop.ui.console import short_duration
 from ralphloop.ui.monitor.paint import Line, Tone, line
 
@@ -33,27 +35,32 @@ _LONGEST_LINE = 4_000
 _MOST_LISTED = 50
 _MOST_ROWS = 500
 _LABEL = 14
+_TAIL = 6  # lines of a preview
 _PIECE = 1024 * 1024
 _LARGEST_TEXT = 4 * 1024 * 1024
 _HELP = """\
 Look
-  up, down, Enter   choose a story and open it; the mouse does the same
+  j k g G, arrows   move; Tab goes from list to list; the mouse does the same
+  Enter             open the chosen story; answer it where it waits for you; do what is advised
+  Space             open the chosen story, also where it waits
+  /                 filter the stories; in the log: search it. Esc ends it
   i                 the current iteration: verdict, prompt, transcript, checks
   h                 history: the iterations of this run, and all runs
-  Tab               from the stories to the log and back
-  /                 search the log: Enter finds the next older line, Esc ends the search
+  o                 the report
+  y                 copy the command that is shown for the chosen line
   f                 follow the log again
-  t                 dark or light
+  t                 dark or light; Ctrl+P has all commands
   q                 quit the monitor; the run goes on
 
-Steer (each is asked of the run, and its answer is shown)
+Steer (with or without a run; only keys that can do something now are shown)
+  a                 answer the chosen story
   p                 pause after this iteration, and go on again
   s                 stop the run gently; asks first
   n                 a note for the next prompt
   b                 raise the budget: 5 or $2.50 adds dollars, 2h adds time, 9000 tokens adds tokens
-  k, a              skip the chosen story, or set it aside: the run goes on with others
+  x                 skip the chosen story for now; asks first
   r                 try the chosen story again
-  c                 reset the circuit to CLOSED
+  c                 reset the circuit to CLOSED; asks first
 
 Marks
   ✓                 passed, with how well it is proven: verified, checked, claimed, by hand
@@ -64,7 +71,7 @@ Marks
   ○ ·               open; waits on another story
   2✗                two attempts failed
 
-The same from a shell: ralph pause, resume, stop, skip, retry, note, budget"""
+The same from a shell: ralph answer, pause, resume, stop, skip, retry, note, budget"""
 
 
 class Page(NamedTuple):
@@ -97,6 +104,29 @@ def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]
             lines += [*_heading("Output of the checks that failed last"), *_check_output(record)]
             break
     return (Page("Story", lines[:_MOST_LINES], links),)
+
+
+def preview(project: Project, run: str, look: StoryLook) -> Page:
+    """A story at a glance: its question, the last words, what failed, what changed."""
+    with reading(project) as journal:
+        found = journal.story_iterations(run, look.story.id, 2)
+    records = [record for record in found if record.finished_at is not None][:1]
+    lines = [line((one_line(look.story.title, 300), Tone.STRONG))]
+    tone = Tone.WARN if look.standing is Standing.BLOCKED else Tone.PLAIN
+    lines += _field("asks" if look.standing is Standing.BLOCKED else "why", look.state.reason, tone)
+    for record in records:
+        kept = record.record
+        for check in record.checks:
+            if check.status is CheckStatus.FAILED:
+                lines += _field("failed", check.failing_tests[:3] or check.name, Tone.BAD)
+                lines += list(_text(check.output_tail))[-_TAIL:]
+        said = (kept.response.final_text or "").split("---RALPH_STATUS---")[0].strip().split("\n")
+        lines += _field("last words", said[-_TAIL:])
+        lines += _field("changed", f"{_diff(record)} in iteration {record.n}")
+    lines += _field("bring back", look.bring_back)
+    if not records:
+        lines += [line((one_line(text, 500), Tone.QUIET)) for text in look.story.criteria[:_TAIL]]
+    return Page(look.story.id, lines)
 
 
 def iteration_pages(project: Project, run: str, n: int) -> tuple[Page, ...]:
@@ -139,7 +169,7 @@ def iteration_row(record: IterationRecord) -> Line:
     return line(
         (f"{record.n:>5}  ", Tone.STRONG),
         f"{one_line(record.story or 'the prompt', 13):<14}",
-        (f"{record.outcome or 'running':<13}", tone),
+        (f"{ended_words(record) or 'running':<14}", tone),
         (f"{took:>7} {short_cost(record.cost_usd, record.unpriced):>8}  ", Tone.QUIET),
         (one_line(verdict, 200), tone),
     )
@@ -150,9 +180,9 @@ def run_row(run: RunRecord) -> Line:
     totals = run.totals
     spent = short_cost(totals.cost_usd, totals.unpriced)
     return line(
-        (f"{_moment(run.started_at)[:16]}  ", Tone.STRONG),
-        f"{run.decision or run.status:<17}{totals.tasks_completed:>3} passed",
-        f"{totals.iterations:>5} iterations",
+        (f"{clock(run.started_at)}  ", Tone.STRONG),
+        f"{decided(run.decision or run.status, run.reason)[:24]:<25}",
+        f"{totals.tasks_completed:>3} passed in {counted(totals.iterations, 'iteration'):<14}",
         (f"{format_duration(totals.active_s):>8}{spent:>7}  ", Tone.QUIET),
         (one_line(run.reason, 200), Tone.QUIET),
     )
@@ -174,7 +204,7 @@ def _what_is_known(look: StoryLook) -> Iterator[Line]:
     state, standing = look.state, look.standing.replace("_", " ")
     yield from _field("standing", f"{standing} ({look.grade})" if look.grade else standing)
     yield from _field("why", state.reason)
-    yield from _field("attempts", f"{look.failed} failed")
+    yield from _field("attempts", f"{look.failed} failed" if look.failed else "")
     yield from _field("cost", cost_words(state.cost_usd, state.unpriced))
     yield from _field("to answer", state.findings, Tone.WARN)
     yield from _field("bring back", look.bring_back)
@@ -185,11 +215,12 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
     where = f" on {one_line(record.story or 'the prompt', 80)}, attempt {record.attempt}"
     took = short_duration(end - record.started_at) if end else "not finished"
     yield line((f"Iteration {record.n}", Tone.STRONG), where)
-    yield from _field("when", f"{_moment(record.started_at)}, {took}")
-    yield from _field("outcome", record.outcome or "running", _tone(record))
+    yield from _field("when", f"{clock(record.started_at)}, {took}")
+    yield from _field("outcome", ended_words(record) or "running", _tone(record))
     yield from _field("", kept.why_it_ended)
     yield from _heading("Decision")
-    yield from _field("decision", record.decision)
+    goes_on = record.decision == ExitDecision.CONTINUE
+    yield from _field("decision", "the run goes on" if goes_on else decided(record.decision))
     yield from _field("because", kept.decision.reasons)
     yield from _field("story", "passed" if kept.verdict.passed else "not passed")
     yield from _field("because", kept.verdict.reasons)
@@ -198,7 +229,8 @@ def _overview(record: IterationRecord) -> Iterator[Line]:
     yield from _field("", kept.evidence.work_files or (), Tone.QUIET)
     yield from _field("commits", kept.changed.subjects)
     for check in record.checks:
-        yield from _field("check", f"{check.status}: {check.name}", _check_tone(check))
+        told = f"{check.status.replace('_', ' ')}: {check.name}"
+        yield from _field("check", told, _check_tone(check))
     yield from _field("tampering", kept.findings, Tone.WARN)
     yield from _field("tolerated", kept.tolerated, Tone.WARN)
     yield from _field("left behind", kept.leftovers, Tone.WARN)
@@ -235,12 +267,13 @@ def _diff(record: IterationRecord) -> str:
     changed = record.record.changed
     if not changed.count:
         return "nothing changed" if record.finished_at else "not measured yet"
-    return f"{changed.count} files, +{changed.insertions} −{changed.deletions}"
+    return f"{counted(changed.count, 'file')}, +{changed.insertions} −{changed.deletions}"
 
 
 def _check_output(record: IterationRecord) -> Iterator[Line]:
     for check in record.checks:
-        yield line((f"{one_line(check.name, 300)}: {check.status}", _check_tone(check)))
+        words = f"{one_line(check.name, 300)}: {check.status.replace('_', ' ')}"
+        yield line((words, _check_tone(check)))
         yield from _text(check.output_tail)
 
 
@@ -275,10 +308,6 @@ def _text(text: object) -> Iterator[Line]:
         yield line(f"  {row[:_LONGEST_LINE]}")
 
 
-def _moment(at: float) -> str:
-    return told_iso(at).replace("T", " ").replace("Z", " UTC")
-
-
 def _lines(path: Path) -> Iterator[str]:
     try:
         with open_regular(path) as file:
@@ -302,7 +331,8 @@ def _transcript(project: Project, record: IterationRecord) -> Iterator[str]:
             while piece := file.read(_PIECE):
                 for event in reader.feed(piece):
                     mark = "✗ " if event.ok is False else ""
-                    steps.append(f"{event.kind:>12}  {mark}{one_line(event.summary, 2_000)}")
+                    kind = {"tool_result": "result"}.get(event.kind, event.kind)
+                    steps.append(f"{kind:>8}  {mark}{one_line(event.summary, 2_000)}")
     except OSError as error:
         steps.append(f"cannot be read: {error.strerror or error}")
     yield from steps or _lines(path)

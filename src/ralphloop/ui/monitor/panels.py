@@ -6,24 +6,24 @@ told with its basis, because a number alone would be believed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cached_property
+from textwrap import wrap
 from typing import NamedTuple
 
 from msgspec import UNSET
 
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.core.planning import ending_of
 from ralphloop.core.quota import quota_words, valid
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import cost_words, money, spent_words
 from ralphloop.journal.records import RunStatus
-from ralphloop.night.values import Night
+from ralphloop.night.values import Advice, Night, next_steps
 from ralphloop.text.durations import elapsed, format_duration
-from ralphloop.text.plain import counted, one_line
+from ralphloop.text.plain import against, counted, one_line
 from ralphloop.ui import clock, number
 from ralphloop.ui.monitor import paint
 from ralphloop.ui.monitor.moments import Facts, LogLine, StoryRow
@@ -83,16 +83,27 @@ class Screen:
             reason = "the checks run once before the first story"
             return Headline(paint.CLOCK, "STARTING", Tone.BUSY, reason)
         if run is None:
-            return Headline(paint.OPEN, "NO RUN YET", Tone.QUIET, "", "start one with: ralph run")
+            return Headline(paint.OPEN, "NO RUN YET", Tone.QUIET)
         reason = one_line(run.reason, 300)
         if run.status is RunStatus.RUNNING:
             return _running(night, run.last_activity)
         if run.status in (RunStatus.SUPERSEDED, RunStatus.EXPIRED):
             return Headline(paint.STOPPED, str(run.status).upper(), Tone.QUIET, reason)
         name, tone = _ENDINGS.get(run.decision, (run.decision.upper(), Tone.PLAIN))
-        ending = ending_of(run.decision, run.reason)
         mark = {Tone.GOOD: paint.PASSED, Tone.BAD: paint.FAILED}.get(tone, paint.STOPPED)
-        return Headline(mark, name, tone, reason, f"next: {ending.next_step}" if ending else "")
+        return Headline(mark, name, tone, reason)
+
+    @cached_property
+    def steps(self) -> tuple[Advice, ...]:
+        """What there is to do where no run goes on."""
+        is_over = self.night.holder is None and not self.facts.trouble
+        return tuple(next_steps(self.night)) if is_over else ()
+
+    def todo(self) -> Iterator[Line]:
+        """The same as lines, what needs a person first."""
+        for step in self.steps:
+            tone = Tone.WARN if step.kind in ("answer", "review") else Tone.PLAIN
+            yield line((f"{step.words} ", tone), (step.command, Tone.STRONG))
 
     # --- header ------------------------------------------------------------------------------
 
@@ -109,7 +120,8 @@ class Screen:
             of = f" of {format_duration(longest)}" if longest else ""
             right = f"  {format_duration(night.active_s)}{of} "
             done = f"{run.totals.iterations} of {most}" if most else str(run.totals.iterations)
-            left.append((f"  {done} iterations", Tone.PLAIN))
+            noun = counted(most or run.totals.iterations, "iteration").partition(" ")[2]
+            left.append((f"  {done} {noun}", Tone.PLAIN))
         asked = ", ".join(dict.fromkeys(one_line(request.kind, 20) for request in night.pending))
         left.append((f"  asked: {asked}" if asked else "", Tone.WARN))
         yield paint.beside(tuple(left), line(right), width)
@@ -190,7 +202,8 @@ class Screen:
         made, before = facts.usage.output_tokens, night.session.story(newest.story)
         tokens = f"{number(facts.usage.total_tokens - made)} in, {number(made)} out"
         spent = spent_words(before.cost_usd, before.unpriced)
-        yield line((f"{tokens} · {spent} before", Tone.QUIET))
+        spent = f" · {spent} on it before" if before.iterations else ""
+        yield line((f"{tokens}{spent}", Tone.QUIET))
 
     def _sign_of_life(self) -> Line:
         if self.facts.answered:
@@ -207,14 +220,17 @@ class Screen:
     def _instead(self) -> Iterator[Line]:
         night, state, newest = self.night, self.state, self.night.newest
         words = [text for text in (state.reason, state.advice) if text]
+        if self.steps:  # which stand above, as the reason does
+            words = ["no run goes on"]
         for place, text in enumerate(words or ["between two iterations"]):
-            yield line((text, state.tone if place == 0 else Tone.PLAIN))
+            yield line((text, state.tone if place == 0 and not self.steps else Tone.PLAIN))
         if night.run is not None and newest is not None:
             on = f" on {one_line(newest.story, 60)}" if newest.story else ""
             yield line((f"last: iteration {newest.n}{on}", Tone.QUIET))
             totals = night.totals
-            spent = f"{totals.starts} starts, {number(totals.total_tokens)} tokens"
-            yield line((f"{spent}, {format_duration(totals.waited_s)} waited", Tone.QUIET))
+            spent = f"{counted(totals.starts, 'start')}, {number(totals.total_tokens)} tokens"
+            waited = f", {format_duration(totals.waited_s)} waited" if totals.waited_s >= 1 else ""
+            yield line((f"{spent}{waited}", Tone.QUIET))
 
     def actions(self) -> Iterator[Line]:
         """What the agent did last, with the results, newest last."""
@@ -243,13 +259,13 @@ class Screen:
         """State, both counters against their thresholds, the output's trend, the last change."""
         state, policy = self.night.circuit, self.night.policy
         since = f" for {_roughly(elapsed(state.since, self.at))}" if state.since else ""
-        opened = f", opened {state.opened_count} times" if state.opened_count else ""
+        opened = f", opened {counted(state.opened_count, 'time')}" if state.opened_count else ""
         yield line((str(state.circuit), CIRCUIT_TONES[state.circuit]), f"{since}{opened}")
         for label, count, most in (
             ("no progress", state.no_progress, policy.no_progress_threshold),
             ("same error", state.same_error, policy.same_error_threshold),
         ):
-            pips, words = paint.pips(count, most), (f" {count} of {most}", Tone.PLAIN)
+            pips, words = paint.pips(count, most), (f" {against(count, most)}", Tone.PLAIN)
             yield (_label(label), *pips, words)
         lengths = self.night.session.state.lengths
         if trend := paint.spark(lengths):
@@ -273,7 +289,7 @@ class Screen:
             tone = Tone.WARN if window.used >= 0.8 else Tone.PLAIN
             yield line((quota_words((window,), self.at, resets=True), tone))
         if self.facts.limit_words:
-            yield line((f"newest word: {self.facts.limit_words}", Tone.QUIET))
+            yield line((self.facts.limit_words, Tone.QUIET))
 
     @property
     def _countdown(self) -> Span | None:
@@ -286,7 +302,7 @@ class Screen:
     @property
     def _starts(self) -> str:
         most, calls = self.night.config.limits.calls_per_hour, self.night.calls
-        return f"{calls} of {most} starts" if most else f"{calls} starts"
+        return f"{calls} of {counted(most, 'start')}" if most else counted(calls, "start")
 
     def learned(self) -> Iterator[Line]:
         """What was captured, by category, the skills made of it, and when the next are made."""
@@ -334,8 +350,10 @@ class Screen:
         """The whole screen as plain lines, for terminals that cannot draw."""
         facts = self.facts
         yield from (plain(row).rstrip() for row in self.header(width))
+        if todo := [f"  {words}" for row in self.todo() for words in wrap(plain(row), width - 2)]:
+            yield from ("\nWhat to do:", *todo)
         for title, rows in (
-            ("Stories", [story_line(row, width - 2) for row in facts.stories[:200]]),
+            ("Stories", list(story_lines(facts.stories[:200], width - 2))),
             ("Now", [*self.now(), *list(self.actions())[-5:]]),
             ("Checks", self.checks()),
             ("Circuit", self.circuit()),
@@ -347,13 +365,19 @@ class Screen:
             yield from (cut(f"  {plain(row)}".rstrip(), width) for row in rows)
 
 
-def story_line(row: StoryRow, width: int) -> Line:
+def story_lines(rows: Sequence[StoryRow], width: int) -> Iterator[Line]:
+    """The stories; titles have what room they need, and why they stand so what is left."""
+    longest = max((paint.width_of(row.title) for row in rows), default=0)
+    return (story_line(row, width, longest) for row in rows)
+
+
+def story_line(row: StoryRow, width: int, longest: int) -> Line:
     """One story: its mark, name, failed attempts, standing, and where there is room, why."""
     wide = width >= _WIDE_ROW
     standing = row.standing if wide else _SHORT.get(row.standing, row.standing)
     name, size = min(12 if wide else 8, max(6, len(row.id))), 15 if wide else 9
     rest = width - name - size - 7
-    why = rest // 2 if wide else 0
+    why = max(0, rest - longest) if wide else 0
     return (
         (f"{row.mark} ", row.tone),
         (fit(row.id, name) + " ", Tone.STRONG),

@@ -70,6 +70,13 @@ class Panel(Static):
 class Rows(OptionList):
     """Many lines, one of which is marked and may be chosen."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "cursor_down", show=False),
+        Binding("k", "cursor_up", show=False),
+        Binding("g", "first", show=False),
+        Binding("G", "last", show=False),
+    ]
+
     def __init__(self, name: str | None = None, title: str = "") -> None:
         super().__init__(id=name, markup=False)
         self.border_title = title
@@ -100,12 +107,12 @@ class Paper(Rows):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll_up", show=False),
-        Binding("down", "scroll_down", show=False),
+        Binding("up,k", "scroll_up", show=False),
+        Binding("down,j", "scroll_down", show=False),
         Binding("pageup", "leaf(-1)", show=False),
         Binding("pagedown", "leaf(1)", show=False),
-        Binding("home", "scroll_home", show=False),
-        Binding("end", "scroll_end", show=False),
+        Binding("home,g", "scroll_home", show=False),
+        Binding("end,G", "scroll_end", show=False),
     ]
 
     class Scrolled(Message):
@@ -150,9 +157,11 @@ class Search(Field):
         super().__init__(placeholder, name="find")
         self._rows, self._step = rows, step
         self.found = 0
-        self.display = False
+        self.display = self._followed = False
 
     def begin(self) -> None:
+        rows = self._rows()
+        self._followed = isinstance(rows, Paper) and rows.is_at_end
         self.display = True
         self.focus()
 
@@ -163,6 +172,8 @@ class Search(Field):
             rows = self._rows()
             if isinstance(rows, Paper):
                 rows.highlighted = None
+                if self._followed and self._step < 0:  # a log, that grows
+                    rows.follow()
             rows.focus()
         return searched
 
@@ -195,6 +206,7 @@ class Reading(Screen[None]):
         self._pages: tuple[Page, ...] = ()
 
     def compose(self) -> ComposeResult:
+        yield Static("reading…", id="reading")
         yield TabbedContent()
         yield Search("search; Enter: next, Esc: back", rows=self._rows, step=1)
         yield Footer()
@@ -213,6 +225,7 @@ class Reading(Screen[None]):
     @on(Loaded)
     async def _loaded(self, event: Loaded) -> None:
         self._pages, tabs = event.pages, self.query_one(TabbedContent)
+        await self.query_one("#reading").remove()
         in_ascii = self.app.has_class("-ascii")
         for number, page in enumerate(event.pages):
             rows = Rows() if page.links else Paper()
@@ -224,6 +237,11 @@ class Reading(Screen[None]):
             rows.highlighted = 0 if first and first > self.size.height - 6 else first
         self.query_one(Tabs).display = len(event.pages) > 1
         self._rows().focus()
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """One page alone is not turned."""
+        return action not in ("turn", "page") or len(self._pages) > 1
 
     def _rows(self) -> Rows:
         """Those of the page that is open."""
@@ -258,16 +276,26 @@ class Reading(Screen[None]):
 
 
 class Dialog(ModalScreen[str | None]):
-    """A question above the screen: a line of text is asked for, or a yes where there is no hint."""
+    """A question above the screen: a line of text is asked for, or a yes where there is no hint.
+
+    What `check` refuses with a ValueError stays there to be corrected.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [  # a line that is typed into takes letters before them
         Binding("y", "dismiss('yes')", "Yes"),
         Binding("n,escape", "dismiss(None)", "No"),
     ]
 
-    def __init__(self, question: str, *, hint: str = "", yes: str = "") -> None:
+    def __init__(
+        self,
+        question: str,
+        *,
+        hint: str = "",
+        yes: str = "",
+        check: Callable[[str], object] = str,
+    ) -> None:
         super().__init__()
-        self._question, self._hint, self._yes = question, hint, yes
+        self._question, self._hint, self._yes, self._check = question, hint, yes, check
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -282,7 +310,14 @@ class Dialog(ModalScreen[str | None]):
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip() or None)
+        text = event.value.strip()
+        try:
+            if text:
+                self._check(text)
+        except ValueError as error:
+            self.query_one(".hint", Static).update(Content(f"Not so: {error}"))
+            return
+        self.dismiss(text or None)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:

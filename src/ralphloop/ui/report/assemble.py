@@ -18,7 +18,7 @@ from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
 from ralphloop.night.look import Record
 from ralphloop.night.own_commits import OwnCommits
-from ralphloop.night.values import Night, StoryLook
+from ralphloop.night.values import Night, StoryLook, next_steps
 from ralphloop.text.plain import counted
 from ralphloop.ui.report.tally import Account, Tally
 from ralphloop.ui.report.values import (
@@ -100,7 +100,7 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
         passed=night.passed,
         total=night.total,
         groups=groups,
-        next_steps=tuple(_next_steps(groups, run)),
+        next_steps=tuple(_next_steps(groups, night, say)),
         spending=_spending(night, len(tally.passes)),
         rungs=tuple(_rungs(night, tally)),
         times=_times(night, tally),
@@ -191,13 +191,11 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
     )
 
 
-def _next_steps(groups: Iterable[Group], run: RunRecord) -> Iterator[NextStep]:
+def _next_steps(groups: Iterable[Group], night: Night, say: Teller) -> Iterator[NextStep]:
     """What a person should do now, most urgent first."""
-    by_key = {group.key: group for group in groups}
-    for line in by_key["waiting"].stories[:_MOST_STEPS]:
-        yield NextStep(
-            f"Answer {line.id}: {line.reason}", f'ralph answer {shlex.quote(line.id)} "…"'
-        )
+    by_key, steps = {group.key: group for group in groups}, list(next_steps(night))
+    told = [(step.kind, NextStep(say(step.words), say(step.command))) for step in steps]
+    yield from (step for kind, step in told if kind == "answer")
     for line in by_key["review"].stories[:_MOST_STEPS]:
         yield NextStep(f"Review {line.id}: {line.reason}", line.look)
     for line in by_key["failed"].stories[:_MOST_STEPS]:
@@ -209,8 +207,7 @@ def _next_steps(groups: Iterable[Group], run: RunRecord) -> Iterator[NextStep]:
     if claimed := by_key["claimed"].count:
         words = f"{counted(claimed, 'story')} {'is' if claimed == 1 else 'are'} only claimed"
         yield NextStep(f"{words}: look at the change, and set checks.commands in ralph.toml.")
-    if ending := ending_of(run.decision, run.reason):
-        yield NextStep(ending.advice, ending.command)
+    yield from (step for kind, step in told if kind not in ("answer", "review"))
 
 
 def _proof(groups: Iterable[Group]) -> ProofCounts:
