@@ -59,7 +59,7 @@ def test_an_empty_directory_is_sent_to_init(tmp_path: Path, run_ralph: RunRalph)
 def test_a_question_is_a_next_step_whatever_ended_the_run(
     tmp_path: Path, run_ralph: RunRalph
 ) -> None:
-    """What waits for a person is said before the way on; once is enough where it ended the run."""
+    """What waits for a person is said with its command before the way on."""
     night = Night(tmp_path).begin().iterate()
     night.story("S-2", standing=Standing.BLOCKED, reason="Which key?")
     night.end("budget_exhausted", "$5.00 of $5.00 is spent")
@@ -67,7 +67,8 @@ def test_a_question_is_a_next_step_whatever_ended_the_run(
     assert asks == 'Answer S-2: Which key? `ralph answer S-2 "…"`'
     assert "--max-cost" in on
     night.end("blocked", "S-2 waits for a person: Which key?")
-    assert len(data(run_ralph, tmp_path)["next"]) == 1
+    asks, on = data(run_ralph, tmp_path)["next"]
+    assert (asks[:10], on) == ("Answer S-2", "Once it is answered: `ralph run --continue`")
 
 
 def test_bare_ralph_is_status_and_the_way_to_help(tmp_path: Path, run_ralph: RunRalph) -> None:

@@ -174,7 +174,7 @@ def test_the_status_names_commands_as_they_are_typed(tmp_path: Path) -> None:
     assert "`/ralph:cancel-ralph` ends it" in made.command("ralph-status").reason
     made.command("cancel-ralph")
     status = made.command("ralph-status").reason
-    assert "`/ralph:ralph --continue` goes on" in status
+    assert "To go on where it stopped: `/ralph:ralph --continue`" in " ".join(status.split())
     assert "ralph run" not in status
 
 

@@ -85,7 +85,7 @@ def test_a_run_whose_process_is_gone_has_died(tmp_path: Path) -> None:
     """A run that says it runs while nobody carries it is not shown as running."""
     screen = screen_of(nights.running(tmp_path), live=False)
     assert "DIED" in head(screen)
-    assert "ralph run --continue" in said(screen.now())
+    assert "ralph run --continue" in said(screen.todo())
     assert not screen.facts.night.is_live
 
 
