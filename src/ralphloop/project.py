@@ -96,7 +96,6 @@ def tree_top(root: Path) -> Path:
 
 
 def agent_directories(root: Path) -> tuple[Path, ...]:
-    """Where a project keeps agents of its own, as TOML files."""
     return (root / "agents.d", root / RALPH_DIR / "agents")
 
 

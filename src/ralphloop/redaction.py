@@ -356,7 +356,6 @@ def _unfinished_key(data: bytes) -> int | None:
 
 @cache
 def _alike() -> dict[tuple[bytes, bool], list[_Rule]]:
-    """The rules by where they look."""
     groups: dict[tuple[bytes, bool], list[_Rule]] = {}
     for rule in _RULES:
         groups.setdefault((rule.start, rule.any_case), []).append(rule)
@@ -439,7 +438,6 @@ class Redactor:
         return self._pass_on(self._held + chunk, everything=False)
 
     def finish(self) -> bytes:
-        """What was still held back, redacted."""
         return self._pass_on(self._held, everything=True) if self._held else b""
 
     def _pass_on(self, pending: bytes, *, everything: bool) -> bytes:

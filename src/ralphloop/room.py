@@ -99,7 +99,6 @@ def _below_room(path: Path) -> tuple[str, ...]:
 
 
 def new_file(path: Path) -> BinaryIO:
-    """The file, emptied, for unbuffered writing."""
     return os.fdopen(own_opener(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb", 0)
 
 

@@ -55,7 +55,6 @@ class Grant(msgspec.Struct, frozen=True):
         return hashlib.sha256(repr((origin, self.name, self.shown)).encode()).hexdigest()
 
     def runs(self, argv: Sequence[str]) -> bool:
-        """True for the story's command that these words are."""
         return self.name == _VERIFY and self.shown == _verify_line(argv)
 
 
@@ -66,7 +65,6 @@ class TrustRecord(msgspec.Struct, frozen=True):
     grants: dict[str, Grant] = {}  # by digest, the oldest first
 
     def new(self, grants: Iterable[Grant]) -> list[Grant]:
-        """Those nobody has agreed to."""
         return [grant for grant in grants if grant.digest not in self.grants]
 
     def before(self, grant: Grant) -> str:
@@ -80,7 +78,6 @@ class TrustRecord(msgspec.Struct, frozen=True):
 
     @property
     def runs_tree(self) -> bool:
-        """Something that runs code of the work tree was agreed to."""
         return any(grant.tree for grant in self.grants.values())
 
 

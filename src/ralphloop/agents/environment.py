@@ -130,7 +130,6 @@ def find_program(program: str, env: Mapping[str, str], cwd: Path) -> str | None:
 
 
 def missing_program(program: str, install: str, cwd: Path) -> Finding:
-    """Why a program cannot be started, and what to do."""
     path = cwd / program
     if "/" in program and path.is_file() and not os.access(path, os.X_OK):
         return Finding(Level.ERROR, f"{program} is not executable", f"chmod +x {program}")

@@ -64,7 +64,6 @@ def our_prices() -> PriceList:
 
 
 def own_file() -> Path | None:
-    """Where a person's own prices are looked for."""
     settings = user_file(os.environ)
     return settings.with_name("prices.toml") if settings else None
 

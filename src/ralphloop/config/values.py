@@ -202,7 +202,6 @@ def toml_line(setting: Setting, value: object) -> str:
 
 
 def toml_value(value: object) -> str:
-    """One value in TOML, on one line."""
     if isinstance(value, str):
         return _toml_string(value)
     if isinstance(value, Mapping):

@@ -81,7 +81,6 @@ def reset(
 def open_now(
     state: BreakerState, reason: str, *, iteration: int, at: float | None = None
 ) -> BreakerState:
-    """OPEN for a reason found outside the counts."""
     if state.circuit is Circuit.OPEN:
         return state
     return _move(state, Circuit.OPEN, reason, iteration=iteration, at=at)

@@ -141,7 +141,6 @@ def time_left(limits: Limits, totals: Totals, at: float) -> tuple[float, str] | 
 
 
 def backoff(outages: int, first: float) -> float:
-    """Exponential, with a ceiling."""
     return float(min(BACKOFF_CEILING_S, first * 2 ** min(max(0, outages - 1), 20)))
 
 

@@ -80,7 +80,6 @@ def treading_water(trail: Sequence[Footprint], evidence: Evidence, policy: Polic
 
 
 def assess(evidence: Evidence, claim: StatusBlock | None, memory: Memory) -> Progress:
-    """Whether an iteration moved the work forward, and how we know."""
     green = _turned_green(evidence, memory)
     passed = evidence.stories_passed or 0
     reasons = [f"{counted(passed, 'story')} passed"] if passed > 0 else []

@@ -82,7 +82,6 @@ class Step(Value, kw_only=True):
 
 
 def step(state: RunState, start: Start, result: Result, evidence: Evidence, policy: Policy) -> Step:
-    """Fold one start into the run."""
     before, key = state.breaker, evidence.stories.current or ""
     cooled = breaker.cool_down(before, iteration=state.starts, at=evidence.at, policy=policy)
     one = _weighed(state, start, result, evidence, policy)
@@ -325,7 +324,6 @@ def _refused_for_good(state: RunState, story: StoryState, one: Weighed, runnable
 
 
 def _others(state: RunState, evidence: Evidence) -> bool:
-    """Another story can run."""
     facts = evidence.stories
     if facts.others is not None:
         return facts.others > 0

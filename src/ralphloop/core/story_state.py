@@ -28,8 +28,6 @@ class Standing(StrEnum):
 
 
 class VerifySeen(Value, kw_only=True):
-    """What a story's own command showed before the story was begun."""
-
     argv: tuple[str, ...]
     status: CheckStatus
 

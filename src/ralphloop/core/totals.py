@@ -78,7 +78,6 @@ class Totals(Amounts, frozen=True, kw_only=True):
 
 
 def money(dollars: float) -> str:
-    """Dollars with as many digits as matter."""
     return f"${dollars:.2f}" if dollars >= 0.01 or dollars == 0 else f"${dollars:.4f}"
 
 

@@ -48,7 +48,6 @@ def read_input() -> dict[str, object]:
 
 
 def write_answer(answer: dict[str, object] | None) -> None:
-    """Print the one object a hook may print."""
     import json
 
     if answer:

@@ -68,7 +68,6 @@ class Turn(msgspec.Struct):
     over: bool = False  # the loop does not go on after it
 
     def note(self, **changes: Any) -> None:
-        """Remember something for the next hook."""
         self.ledger = msgspec.structs.replace(self.ledger, **changes)
 
     def save(self) -> None:

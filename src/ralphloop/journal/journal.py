@@ -82,7 +82,6 @@ class Journal(Queries):
         insist(self._db.belief, self.path)
 
     def adopt(self) -> None:
-        """Believe all of it from now on, as a person said."""
         self._db.adopt()
 
     def put_back_if_deleted(self) -> bool:
@@ -234,7 +233,6 @@ class Journal(Queries):
             _keep(db, run, after, state, stories)
 
     def set_meta(self, key: str, value: object) -> None:
-        """Remember a value that outlives runs."""
         with self._db.write("set_meta") as db:
             _set_meta(db, key, value)
 

@@ -123,7 +123,6 @@ class Queries:
         return ResumeCandidate(run=run, wait=wait, expired=expired)
 
     def runs(self, limit: int = 20) -> list[RunRecord]:
-        """The newest runs, newest first."""
         return self._all(RunRecord, "SELECT * FROM runs ORDER BY seq DESC LIMIT ?", limit)
 
     def totals(self, run: str) -> Totals:
@@ -241,7 +240,6 @@ class Queries:
         return self._all(Wait, sql, run, limit)
 
     def pending_requests(self, run: str) -> list[Request]:
-        """Requests nobody has answered yet, oldest first."""
         sql = "SELECT * FROM requests WHERE run = ? AND status = 'pending' ORDER BY id"
         return self._all(Request, sql, run)
 
@@ -251,14 +249,12 @@ class Queries:
     def events_since(
         self, seq: int, limit: int = 500, *, run: str | None = None
     ) -> list[LoopEvent]:
-        """Events after that number, oldest first."""
         where = "seq > ?" if run is None else "seq > ? AND run = ?"
         sql = f"SELECT * FROM events WHERE {where} ORDER BY seq LIMIT ?"  # noqa: S608
         parameters = (seq, limit) if run is None else (seq, run, limit)
         return [self._event(row) for row in self._db.rows(sql, parameters)]
 
     def last_events(self, run: str, limit: int) -> list[LoopEvent]:
-        """The newest events of a run, oldest first."""
         sql = "SELECT * FROM events WHERE run = ? ORDER BY seq DESC LIMIT ?"
         return [self._event(row) for row in self._db.rows(sql, (run, limit))][::-1]
 

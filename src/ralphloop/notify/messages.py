@@ -55,7 +55,6 @@ class Decider:
         self._is_open = False
 
     def on_event(self, event: LoopEvent) -> Message | None:
-        """The message this event is worth, if it is worth one."""
         match event.what:
             case events.RunStarted() as what:
                 self._project = what.project or "ralph"

@@ -35,8 +35,6 @@ class _Refused(Exception):
 
 
 class Webhook:
-    """One address that wants to be told."""
-
     def __init__(
         self,
         url: str,

@@ -94,7 +94,6 @@ class Child:
             self._popen.wait(1.0)
 
     def close(self) -> None:
-        """Close what is still open; whoever holds the other end keeps it."""
         for name in tuple(self._fds):
             self._close(name)
 

@@ -116,7 +116,6 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
         return ["--cap-add", "CAP_NET_BIND_SERVICE", "--ro-bind", self.relay, self.relay, *hosts]
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """What a program in the box gets of an environment."""
         kept = {k: v for k, v in env.items() if k not in self.withheld and k not in _SESSION}
         if "TMPDIR" in kept:
             kept["TMPDIR"] = _OWN[0]

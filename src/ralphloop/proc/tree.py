@@ -88,7 +88,6 @@ def children_now() -> frozenset[int]:
 
 
 def with_descendants(seeds: Iterable[Proc], table: Mapping[int, Proc]) -> dict[int, Proc]:
-    """The processes and everybody below them."""
     below: defaultdict[int, list[Proc]] = defaultdict(list)
     for proc in table.values():
         below[proc.parent].append(proc)
@@ -254,7 +253,6 @@ def stopping(
 
 
 async def run_stopping(steps: Iterator[float]) -> None:
-    """Drive `stopping` beside other work."""
     import asyncio
 
     for pause in steps:
@@ -262,7 +260,6 @@ async def run_stopping(steps: Iterator[float]) -> None:
 
 
 def run_stopping_blocking(steps: Iterator[float]) -> None:
-    """Drive `stopping` where nothing else runs."""
     for pause in steps:
         time.sleep(pause)
 

@@ -72,7 +72,6 @@ class ReplayedNight(Value, kw_only=True):
 
     @property
     def saved_usd(self) -> float:
-        """What the starts cost that would not have been made."""
         return sum(one.record.cost_usd for one in self.starts if one.taken is None)
 
 

@@ -67,8 +67,6 @@ class CommitStatus(StrEnum):
 
 
 class CommitResult(Value, frozen=True, kw_only=True):
-    """What became of a commit."""
-
     status: CommitStatus
     head: str | None = None  # afterwards
     rewritten: bool = False  # a hook changed what is committed: check again
@@ -346,8 +344,6 @@ def _changed_since_staging(repo: Repository, ours: _Staged) -> bool:
 
 
 class _Tried(NamedTuple):
-    """How one `git commit` ended."""
-
     ended_well: bool
     said: str  # both outputs, their end, without secrets
     failed_hook: str  # name of the hook that said no, or hung
@@ -428,7 +424,6 @@ def story_message(story_id: str, title: str, *, run: str, iteration: int, grade:
 
 
 def with_trailers(subject: str, trailers: dict[str, str]) -> str:
-    """A message of one line and trailers."""
     lines = [f"{name}: {_plain(value, _MAX_TRAILER)}" for name, value in trailers.items()]
     return f"{_plain(subject, MAX_SUBJECT) or 'work'}\n\n" + "\n".join(lines) + "\n"
 

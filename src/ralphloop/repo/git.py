@@ -142,7 +142,6 @@ class Git:
         return sorted({str(Path(path).parent.resolve()) for path in named})
 
     def line(self, *args: str, ok: Collection[int] = (0,)) -> str:
-        """The one line a command prints, without its line end."""
         return os.fsdecode(self.run(*args, ok=ok)).removesuffix("\n")
 
     def _environment(self) -> dict[str, str]:

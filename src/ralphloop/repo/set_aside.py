@@ -53,8 +53,6 @@ _NOT_IN_REFS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class SetAside(Value, frozen=True, kw_only=True):
-    """What became of a story's leftovers."""
-
     ref: str = ""  # empty: there were none
     files: tuple[str, ...] = ()  # what went from the work tree, new files first
     left: tuple[str, ...] = ()  # paths that were not saved and stay, with the reason

@@ -53,8 +53,6 @@ class Snapshot(Value, frozen=True, kw_only=True):
 
 
 class Change(Value, frozen=True, kw_only=True):
-    """One path that differs between two snapshots."""
-
     path: str  # bytes that are no UTF-8 are surrogates, as `os.fsencode` wants them
     status: str  # A added, M modified, D deleted
     before: str | None = None  # name of the content, for `contents`
@@ -62,8 +60,6 @@ class Change(Value, frozen=True, kw_only=True):
 
 
 class Changed(Value, frozen=True, kw_only=True):
-    """What differs between two snapshots."""
-
     count: int = 0
     changes: tuple[Change, ...] = ()  # the first MAX_CHANGES of them
     insertions: int | None = None  # None: too many to count, or no git
@@ -80,8 +76,6 @@ class Changed(Value, frozen=True, kw_only=True):
 
 
 class Commits(Value, frozen=True, kw_only=True):
-    """Commits that one head has and another has not."""
-
     count: int = 0
     subjects: tuple[str, ...] = ()  # newest first, bounded
 
@@ -113,7 +107,6 @@ class Snapshotter:
         self._index.discard()
 
     def tree(self) -> Snapshot:
-        """The content as it is now."""
         try:
             private_git.prepare(self._store)
             try:
@@ -135,7 +128,6 @@ class Snapshotter:
             ) from error
 
     def diff(self, before: Snapshot, after: Snapshot) -> Changed:
-        """What differs between two moments."""
         if before.tree == after.tree:
             return Changed(insertions=0, deletions=0)
         changes, counts = self._compared(before, after)
@@ -280,7 +272,6 @@ class PlainSnapshotter(Snapshotter):
         super().__init__(repo, store, own, kept=kept)
 
     def close(self) -> None:
-        """Leave nothing behind that only this process needs."""
         self._index.discard()
 
     def tree(self) -> Snapshot:

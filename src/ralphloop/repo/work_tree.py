@@ -136,7 +136,6 @@ class Repository(Value):
         return self.git.line("rev-parse", "--verify", "--quiet", name, ok=(0, 1))
 
     def empty_tree(self) -> str:
-        """The tree of nothing, to compare a first commit with."""
         return self.git.line("hash-object", "-t", "tree", os.devnull)
 
     def paths_between(self, base: str | None, other: str, *wanted: str) -> list[str]:
@@ -186,7 +185,6 @@ class Repository(Value):
         return None
 
     def signs_commits(self) -> bool:
-        """True where the user wants every commit signed."""
         wanted = self.git.line("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1))
         return wanted == "true"
 
@@ -221,7 +219,6 @@ class Repository(Value):
         return how
 
     def how_to_be_on(self, name: str) -> str:
-        """What `switch_or_create_branch` would do."""
         return self._way_to(name)[0]
 
     def _way_to(self, name: str) -> tuple[str, tuple[str, ...]]:
@@ -305,15 +302,12 @@ _LISTED = 3
 
 
 class Lost(Value, frozen=True, kw_only=True):
-    """What left the branch."""
-
     count: int
     named: tuple[str, ...]  # the newest, as people know them
     kept: bool  # False: git has them no more
 
 
 def contains(repo: Repository, head: str | None, base: str) -> bool:
-    """Whether everything of `base` is part of `head`."""
     if head is None:
         return False
     return repo.git.attempt("merge-base", "--is-ancestor", base, head).returncode == 0

@@ -52,7 +52,6 @@ class StoryFile:
         self._within = within
 
     def mark(self, story_id: str, passes: bool) -> None:
-        """Set one story's mark in the file, and nothing else."""
         self.mark_all({story_id: passes})
 
     def mark_all(self, wanted: Mapping[str, bool]) -> tuple[bytes, bytes]:
@@ -116,7 +115,6 @@ class StoryText(NamedTuple):
 
 
 def story_text(path: Path, data: bytes) -> StoryText:
-    """The text of a story file, parsed."""
     text, bom, codec = _decoded(data, path)
     return StoryText(_document(path, text, Problems(path)), bom, codec)
 

@@ -111,7 +111,6 @@ class Fence(NamedTuple):
 
 
 def scan(text: str) -> Iterator[Line]:
-    """Every line of a clean text, in order, with what it is."""
     lines = text.split("\n")
     may_be_marked, block_end = "STATUS" in text.upper(), 0
     fence: Fence | None = None
