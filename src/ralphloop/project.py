@@ -22,10 +22,11 @@ class Project(NamedTuple):
     """The paths of one project; nothing here touches the disk."""
 
     root: Path
+    home: Path | None = None  # whose directory of ours it uses; None: its own (a lane has none)
 
     @property
     def directory(self) -> Path:
-        return self.root / RALPH_DIR
+        return (self.home or self.root) / RALPH_DIR
 
     @property
     def journal(self) -> Path:

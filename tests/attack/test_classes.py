@@ -29,6 +29,7 @@ STARTS = {
     "cli/tmux.py": "tmux of the user's PATH, ourselves, after a yes",
     "ui/monitor/wishes.py": "ourselves, or git as our own advice says, at a person's key",
     "ui/steering.py": "ourselves, with a person's words behind --",
+    "lanes/worktrees.py": "cp on the user's PATH; lanes.setup, a grant",
     "loop/confine.py": "bubblewrap, to see whether it works",
     "loop/doubting.py": "checks.doubt, a grant",
     "loop/ending.py": "session.on_end, a grant",

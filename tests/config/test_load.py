@@ -66,6 +66,11 @@ gate = "dual"
 [git]
 commit = "story"
 scope = "repository"
+[lanes]
+count = 0
+setup = []
+copy = []
+where = ""
 [sandbox]
 mode = "off"
 network = "open"

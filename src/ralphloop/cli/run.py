@@ -28,6 +28,8 @@ from ralphloop.project import find_project
 if TYPE_CHECKING:
     from ralphloop.core.events import LoopEvent
     from ralphloop.loop.ending import EndedRun
+    from ralphloop.loop.runner import Sink
+    from ralphloop.proc.steps import StopSignal
     from ralphloop.prompts import Prompt
 
 _SETTINGS = {
@@ -37,6 +39,7 @@ _SETTINGS = {
     "max_time": "limits.max_time",
     "until": "limits.until",
     "calls": "limits.calls_per_hour",
+    "lanes": "lanes.count",
     "agent": "agent.name",
     "model": "agent.model",
 }
@@ -81,6 +84,7 @@ def common_options(command: _Command) -> _Command:
 @click.option("--detach", is_flag=True, help="Run in the background; log in .ralph/ralph.log.")
 @click.option("--monitor", is_flag=True, help="In tmux: the loop left, the monitor right.")
 @click.option("--calls", type=COUNT, help="Starts an hour; 0: no limit.")
+@click.option("--lanes", type=COUNT, help="So many stories at once, beside the checkout; 0: in it.")
 @click.option("--story", "only", metavar="ID", help="Work on this story only.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and the first prompt; run nothing.")
 @click.option(
@@ -246,7 +250,6 @@ def _plan_data(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Json
 
 
 async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
-    from ralphloop.loop.open import run_session
     from ralphloop.loop.signals import kept_awake, signals_to
     from ralphloop.notify.notifier import Notifier
     from ralphloop.proc.steps import StopSignal
@@ -275,12 +278,25 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
         signals_to(stop, setup.project.log, output.note) as codes,
         kept_awake(wanted=setup.config.session.keep_awake),
     ):
-        ended = await run_session(setup, stop=stop, sink=sink, tell=output.note)
+        ended = await _carried(setup, stop=stop, sink=sink)
     for problem in notifier.close():
         output.warn(problem)
     _finish(setup, ended, as_json=as_json)
     code = ExitCode(ended.told.exit_code)
     return codes[0] if codes and code is ExitCode.INTERRUPTED else code
+
+
+async def _carried(setup: Setup, *, stop: StopSignal, sink: Sink) -> EndedRun:
+    """The run in the checkout, or in lanes where that is asked for or goes on."""
+    from ralphloop.lanes import opening
+    from ralphloop.loop.open import run_session
+
+    if not opening.wanted(setup):
+        return await run_session(setup, stop=stop, sink=sink, tell=output.note)
+    if setup.config.lanes.count or setup.options.resume:
+        return await opening.run_in_lanes(setup, stop=stop, sink=sink, tell=output.note)
+    await opening.settle_lanes(setup, stop=stop, sink=sink, tell=output.note)
+    return await run_session(setup, stop=stop, sink=sink, tell=output.note)
 
 
 def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:

@@ -232,6 +232,13 @@ class GitSection(Section):
     scope: Scope = Scope.REPOSITORY  # what is measured, committed and cleaned up
 
 
+class LanesSection(Section):
+    count: Limit = 0  # stories at once, each in a work tree of its own; 0: in the checkout
+    setup: Commands = ()  # what makes a fresh work tree ready, such as npm ci
+    copy: Words = ()  # ignored paths that are brought along, such as .env
+    where: str = ""  # the directory of the lanes; empty: beside the repository
+
+
 class SandboxSection(Section):
     mode: SandboxMode = SandboxMode.OFF
     network: Network = ("open",)  # open, none, or the addresses that can be reached: "host:port"
@@ -275,6 +282,7 @@ class Config(Section):
     circuit: CircuitSection = CircuitSection()
     exit: ExitSection = ExitSection()
     git: GitSection = GitSection()
+    lanes: LanesSection = LanesSection()
     sandbox: SandboxSection = SandboxSection()
     stories: StoriesSection = StoriesSection()
     session: SessionSection = SessionSection()

@@ -68,6 +68,7 @@ class IterationStarted(Event, kw_only=True):
     story: str | None = None
     title: str = ""
     attempt: int = 1
+    lane: int = 0  # the one it is worked on in; 0: the checkout
     by: str = ""  # agent and model, where there are several
     passed: int = 0
     total: int = 0
@@ -184,6 +185,31 @@ class StoryBlocked(StoryHeldBack):
 
 class StoryReopened(StoryHeldBack):
     """What passed its checks could not be committed, or nothing upholds it any more."""
+
+
+class Landing(Event, kw_only=True):
+    """A story is in the queue, or its turn has come."""
+
+    story: str = ""
+    lane: int = 0
+    ahead: int = 0  # others before it; 0: it is tried now
+
+
+class LaneLeft(Event, kw_only=True):
+    """An agent worked outside of its lane."""
+
+    story: str = ""
+    lane: int = 0
+    reason: str = ""
+
+
+class StoryReturned(Event, kw_only=True):
+    """What was green in its lane could not land: it goes back there."""
+
+    story: str = ""
+    lane: int = 0
+    reason: str = ""
+    returns: int = 0
 
 
 class LeftoversKept(Event, kw_only=True):

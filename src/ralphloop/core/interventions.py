@@ -128,6 +128,14 @@ class CommitRefused(Intervention, kw_only=True, tag="commit_refused"):
     at: float | None = None
 
 
+class TakenIntoLane(Intervention, kw_only=True, tag="taken_into_lane"):
+    """A story is worked on in a fresh work tree: what it began with elsewhere is not there."""
+
+    story: str
+    tree: str = ""  # where it begins now; empty: with its next start
+    head: str = ""
+
+
 class LeftoversSaved(Intervention, kw_only=True, tag="leftovers_saved"):
     story: str
     ref: str
@@ -151,6 +159,7 @@ AnyIntervention = (
     | Vouched
     | CommitRefused
     | LeftoversSaved
+    | TakenIntoLane
 )
 
 
@@ -206,6 +215,9 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
                 )
                 for story, why in reasons.items()
             }
+        case TakenIntoLane(story=story):
+            anew = {"start_tree": change.tree, "start_head": change.head, "trail": ()}
+            return {story: replace(state.story(story), **anew)}
         case VerifyRan(story=story, seen=seen):
             return {story: replace(state.story(story), verify_before=seen)}
         case Committed(story=story):

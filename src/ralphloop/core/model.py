@@ -214,6 +214,14 @@ class StoryFacts(Value, kw_only=True):
     others_if_passed: int = 0  # the same once this one has passed
 
 
+class Returned(Value, kw_only=True):
+    """Why work that was green in its lane could not land as it is."""
+
+    words: str = ""
+    told: str = ""  # to the agent: what landed meanwhile, and what is in the way
+    others: tuple[str, ...] = ()  # the stories that landed since it began
+
+
 class Evidence(Value, kw_only=True):
     """What we measured after an iteration; None means nobody could measure it, or has yet."""
 
@@ -234,6 +242,7 @@ class Evidence(Value, kw_only=True):
     opinions: tuple[str, ...] | None = None  # what commands that may only doubt have said
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran
     unfinished: str = ""  # why nothing can be judged: a merge half done, work that is elsewhere
+    returned: Returned | None = None  # it goes back to its lane
     passes_set: bool = False  # the agent flipped this story's `passes` itself
     asked: tuple[Story, ...] = ()  # stories as they were before an agent asked for less
     lost: dict[str, str] = msgspec.field(default_factory=dict)  # heads that left the branch

@@ -43,7 +43,7 @@ def needs(
         return Need.STATUS
     claim = claim_of(result.heard, passes_set=evidence.passes_set)
     outcome = settle(result.heard, result.end, evidence)
-    if outcome.is_infrastructure or is_refused(result.heard, outcome):
+    if outcome.is_infrastructure or is_refused(result.heard, outcome) or evidence.returned:
         return None
     every = policy.interim_checks  # without a claim, so that the agent hears how things stand
     is_due = every > 0 and (start.state.unclaimed + 1) % every == 0

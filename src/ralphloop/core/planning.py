@@ -9,13 +9,15 @@ without a number last, then file order.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from ralphloop.core.model import Decision, ExitDecision, StoryFacts, Value
+from ralphloop.core.policy import Limits
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, StoryState
+from ralphloop.core.totals import Totals
 from ralphloop.text.plain import counted
 from ralphloop.text.status_block import StatusBlock
 
@@ -62,6 +64,97 @@ def choose(stories: StoryList, states: States, *, only: str | None = None) -> Ch
         return Choice(story=min(fresh, key=lambda story: not _state(states, story.id).lost))
     again = (story for story in can_run if not _state(states, story.id).second_chance)
     return next((Choice(story=story, second_chance=True) for story in again), None)
+
+
+# --- several at once -------------------------------------------------------------------------
+
+MOST_RETURNS = 2  # from landing; then a story waits until it is alone
+
+
+class Plan(Value, kw_only=True):
+    """What starts now beside what is in flight, and what waits, each with the reason."""
+
+    starts: tuple[Choice, ...] = ()
+    waits: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def assign(
+    stories: StoryList,
+    states: States,
+    *,
+    flying: Collection[str],
+    room: int,
+    only: str | None = None,
+) -> Plan:
+    """Who starts in which order where `room` more can; a story is never in two lanes.
+
+    What may collide with a story in flight comes after all that cannot; one that came back twice
+    waits until nothing else is in flight, and then nothing else starts.
+    """
+    can_run = [s for s in _not_blocked(stories, states) if only in (None, s.id)]
+    waiting = [s for s in can_run if s.id not in flying]
+    fresh = [s for s in waiting if _state(states, s.id).standing is not Standing.SET_ASIDE]
+    starts, waits = list[Choice](), dict[str, str]()
+    there = [story for name in flying if (story := stories.get(name)) is not None]
+    again = False
+    if not fresh and not flying:
+        fresh = [s for s in waiting if not _state(states, s.id).second_chance][:1]
+        again = bool(fresh)
+    while len(starts) < room:
+        free = [one for one in fresh if not _must_wait(one, there, states)]
+        if not free:
+            break
+        story = min(free, key=lambda one: bool(collides(one, there, states)))
+        fresh.remove(story)
+        there.append(story)
+        starts.append(Choice(story=story, second_chance=again))
+    for story in fresh:
+        other = collides(story, there, states)
+        busy = f"it may collide with {other}" if other else "every lane is busy"
+        waits[story.id] = _must_wait(story, there, states) or busy
+    return Plan(starts=tuple(starts), waits=waits)
+
+
+def _must_wait(story: Story, there: list[Story], states: States) -> str:
+    """Why a story waits although a lane may be free; empty where it need not."""
+    alone = next((s.id for s in there if _state(states, s.id).returns >= MOST_RETURNS), "")
+    if alone:
+        return f"{alone} is worked on alone, after it came back from landing twice"
+    if there and _state(states, story.id).returns >= MOST_RETURNS:
+        return "it came back from landing twice: it waits until it is alone"
+    return ""
+
+
+def collides(story: Story, others: Iterable[Story], states: States) -> str:
+    """The first of the others that is expected to change the same files; empty: none."""
+    met = _state(states, story.id).collided
+    for one in others:
+        known = one.id in met or story.id in _state(states, one.id).collided
+        if known or any(_overlap(a, b) for a in story.touches for b in one.touches):
+            return one.id
+    return ""
+
+
+def _overlap(a: str, b: str) -> bool:
+    """Whether two path patterns may name the same file, as far as their plain beginnings tell."""
+    ends = [min((p.find(c) for c in "*?[" if c in p), default=-1) for p in (a, b)]
+    a, b = (
+        p.removeprefix("./") if end < 0 else p[:end].removeprefix("./")
+        for p, end in zip((a, b), ends, strict=True)
+    )
+    return a.startswith(b) or b.startswith(a)
+
+
+def room_for(limits: Limits, totals: Totals, *, lanes: int, flying: int) -> int:
+    """How many more may start so that no limit of the whole run is overrun by those in flight."""
+    room = lanes - flying
+    if limits.max_iterations:
+        room = min(room, limits.max_iterations - totals.iterations - flying)
+    usual = totals.cost_usd / totals.iterations if totals.iterations else 0.0
+    if limits.max_cost_usd and usual:
+        paid = int((limits.max_cost_usd - totals.cost_usd) / usual)
+        room = min(room, max(paid, 1) - flying)
+    return max(0, room)
 
 
 def rungs_in_order(failed: int, count: int) -> list[int]:

@@ -37,6 +37,11 @@ class Limits(Value, kw_only=True):
     reserve: float = 0.0  # the part of each usage window that is left for the person
     ends_at: float = 0.0  # when `until` is, for the session
 
+    @property
+    def of_time(self) -> Self:
+        """Those alone that may end an agent at work: what others spend beside it does not."""
+        return msgspec.structs.replace(self, max_iterations=0, max_cost_usd=0.0, max_tokens=0)
+
 
 class Extra(Value, kw_only=True):
     """What a person added to the budgets while the run went on."""

@@ -89,8 +89,6 @@ class Session(msgspec.Struct):
     quota: dict[str, float] = msgspec.field(
         default_factory=dict
     )  # agent -> when it may start again
-    expected_head: str = ""  # where we left HEAD; empty: not known yet
-    left_open: str = ""  # a merge or the like that the agent began and did not end
 
     @property
     def stories(self) -> dict[str, StoryState]:

@@ -162,6 +162,8 @@ def _verdict(
         return StoryVerdict(reasons=(f"the start came to nothing ({outcome.words})",))
     if evidence.unfinished and claim.story:
         return StoryVerdict(reasons=(evidence.unfinished,))
+    if evidence.returned is not None:
+        return StoryVerdict(reasons=(evidence.returned.words,))
     if evidence.stories_passed is not None:  # somebody else judged it
         proof = proof_of(start, replace(claim, story=True), evidence, policy)
         return judge_story(proof) if evidence.stories_passed else StoryVerdict()

@@ -32,6 +32,7 @@ class Story(Value, frozen=True, kw_only=True):
     verify: tuple[str, ...] | None = None  # argv, never run by a shell
     exit_signal: bool = False  # tasks files: passing this one may end the run
     about_tests: bool = False
+    touches: tuple[str, ...] = ()  # path patterns it is expected to change
 
 
 class StoryList(Value, frozen=True, kw_only=True):

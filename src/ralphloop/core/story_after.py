@@ -32,6 +32,7 @@ from ralphloop.text.plain import clean, one_line, some
 from ralphloop.text.status_block import StatusBlock
 
 _KEPT_CHALLENGES = 20
+_KEPT_COLLISIONS = 20
 
 
 def story_after(now: StoryState, one: Weighed) -> StoryState:
@@ -51,6 +52,11 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
         words = f"The story was claimed, but {UNCHANGED}; files that git ignores do not count."
         told.append(words)
     told += _looked(unclaimed, one)
+    back = evidence.returned
+    if back is not None:
+        told.insert(0, back.told)
+        met = tuple(dict.fromkeys((*state.collided, *back.others)))[-_KEPT_COLLISIONS:]
+        state = replace(state, returns=state.returns + 1, collided=met)
     row = state.test_row + 1 if analysis.test_only and not passed else 0
     saturated = 0 < one.policy.test_saturation <= row
     state = replace(
@@ -70,7 +76,8 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
         return replace(state, **proven, failure="", findings=(), lost={}, commitless=False)
     if now.standing is Standing.SET_ASIDE:
         return replace(state, reason=now.reason)
-    waits, failed = analysis.is_blocked, is_failed_attempt(analysis, passed=False)
+    waits = analysis.is_blocked
+    failed = back is None and is_failed_attempt(analysis, passed=False)
     if waits and analysis.status is not None:
         reason = analysis.status.recommendation or "the agent gave no reason"
         state = replace(state, standing=Standing.BLOCKED, reason=reason)

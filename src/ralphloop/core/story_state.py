@@ -65,6 +65,8 @@ class StoryState(Value, kw_only=True):
     session_id: str = ""  # of the agent's own conversation
     session_agent: str = ""  # whose conversation that is
     session_usage: Usage = Usage()  # what that conversation reported so far
+    returns: int = 0  # times it came back from landing; these are no attempts
+    collided: tuple[str, ...] = ()  # what had landed meanwhile when it did
     lost: dict[str, str] = msgspec.field(
         default_factory=dict
     )  # heads that left the branch while it was worked on, each in words

@@ -185,7 +185,7 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
         checker=patience,
         time_left=patience.left,
     )
-    restored(journal, setup.repo, runner.measure, call.project.directory)
+    restored(journal, setup.repo, runner.measure, call.project)
     return Turn(runner, ledger, patience)
 
 

@@ -120,6 +120,21 @@ class RunLock:
         holder = Holder(run, "script", pid, host, now, pid_started=began, project=project)
         return cls(_take_all(directory, holder, now=now, shared=shared), holder)
 
+    @classmethod
+    def of_tree(cls, root: Path, *, run: str, now: float) -> Self:
+        """Take a work tree alone, whose project is elsewhere: a lane."""
+        from ralphloop.proc.process_table import started_at
+
+        pid, room = os.getpid(), git_directory(root)
+        host, began = os.uname().nodename, started_at(pid) or 0.0
+        holder = Holder(run, "script", pid, host, now, pid_started=began, project=str(root))
+        if room is None:
+            return cls({}, holder)
+        place = room / _TREE_ROOM
+        held = {place: _take(place, holder, now=now)}
+        _write_holder(place, holder)
+        return cls(held, holder)
+
     @property
     def places(self) -> tuple[Path, ...]:
         return tuple(self._held)

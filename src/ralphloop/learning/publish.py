@@ -109,6 +109,7 @@ def at_end(
     run: str,
     commit: bool,
     now: float,
+    on_branch: bool = True,
 ) -> list[str]:
     """Aggregate, publish and commit at the end of a run; returns what was done, never raises."""
     if not config.enabled or not store.directory(project).is_dir():
@@ -122,6 +123,8 @@ def at_end(
         ]
         if not commit or repo is None:
             done = publish(project, index, there, now=now)
+        elif problems := [it for it in repo.problems() if on_branch or it.code != "detached"]:
+            done = [f"what was learned was not published: {problems[0].message}"]
         else:
             done = _publish_and_commit(project, index, there, repo, run, now)
         return [*done, *(hint if waiting else [])]
@@ -257,8 +260,6 @@ def _hunk(root: Path, pattern: Pattern) -> str:
 def _publish_and_commit(
     project: Project, index: Index, there: Goal, repo: Repository, run: str, now: float
 ) -> list[str]:
-    if problems := tuple(repo.problems()):
-        return [f"what was learned was not published: {problems[0].message}"]
     prefix, dirty = project_prefix(repo.root, project.root), []
     target = there.memory
     if target is not None and f"{prefix}{target.name}" in repo.dirty_paths():

@@ -29,7 +29,7 @@ from ralphloop.core.events import AgentStep, StatusAsked
 from ralphloop.core.iteration import Carried, Result
 from ralphloop.core.model import AgentEvent, Evidence, Outcome, Response, Usage, Value
 from ralphloop.core.needs import Need, needs
-from ralphloop.core.policy import HOUR, money_left, reached
+from ralphloop.core.policy import HOUR, reached
 from ralphloop.core.story_after import used
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord
@@ -46,7 +46,7 @@ _COMMIT_S = 30.0  # a commit may take so long when the time is over
 
 async def run_agent(runner: Runner, begun: Begun) -> Result:
     """Start the agent, ask for the status block where it is missing, and keep how it ended."""
-    limits, left = runner.config.limits, money_left(runner.limits, runner.totals())
+    limits, left = runner.config.limits, runner.money_left
     resume = begun.state.session_id
     request = AgentRequest(
         config=begun.member.config,
@@ -121,7 +121,7 @@ class _TimeIsUp:
         """Which time is over, and why; empty while it is not."""
         runner, now, over = self._runner, self._runner.clock(), None
         with suppress(RalphError):  # the loop meets it too, and says so
-            over = reached(runner.limits, runner.totals(), now)
+            over = reached(runner.limits.of_time, runner.totals(), now)
         if over is None:
             return ""
         self._since = self._since or now
@@ -182,7 +182,7 @@ async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Re
     now = runner.clock()
     runner.journal.count_asking(now=now, since=now - HOUR)
     runner.emit(StatusAsked(), begun.number)
-    left = money_left(runner.limits, runner.totals())
+    left = runner.money_left
     if left is not None:
         left = max(0.0, left - used(result.response, begun.state).dollars)
     question = msgspec.structs.replace(
@@ -231,13 +231,17 @@ def _write_end(runner: Runner, begun: Begun, result: Result, *, asking: bool = F
         carried=begun.carried,
         asking=asking,
     )
-    runner.journal.keep_agent_end(f"agent_end:{runner.run}", end)
+    runner.journal.keep_agent_end(_end_key(runner), end)
+
+
+def _end_key(runner: Runner) -> str:
+    return f"agent_end:{runner.run}" + (f":{runner.lane}" if runner.lane else "")
 
 
 def read_end(runner: Runner, cut: IterationRecord) -> AgentEnd | None:
     """How the agent of an unfinished iteration ended; None: it was still at work."""
     try:
-        end = msgspec.convert(runner.journal.meta(f"agent_end:{cut.run}"), AgentEnd)
+        end = msgspec.convert(runner.journal.meta(_end_key(runner)), AgentEnd)
     except msgspec.ValidationError:
         return None  # there is none, or another version wrote it
     return end if end.n == cut.n else None

@@ -89,6 +89,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
             story=story.id if story else None,
             title=story.title if story else "",
             attempt=state.attempts + 1,
+            lane=runner.lane,
             by=member.by if len(crew) > 1 else "",
             passed=stories.passed if stories else 0,
             total=stories.total if stories else 0,
@@ -107,7 +108,7 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
             head=before.head or "",
             tree=before.tree,
             prompt_digest=prompt.digest,
-            prompt_path=str(prompt_path.relative_to(root)),
+            prompt_path=str(prompt_path.relative_to(runner.setup.project.directory.parent)),
         ),
         [started],
     )

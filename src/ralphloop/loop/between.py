@@ -164,7 +164,7 @@ def _restore(journal: Journal, project: Project) -> None:
     if journal.meta(SWAP_KEY) is None:
         return
     repo, objects = Repository.open(project.root), project.directory / "objects"
-    restored(journal, repo, Snapshotter(repo, objects), project.directory)
+    restored(journal, repo, Snapshotter(repo, objects), project)
 
 
 @contextmanager

@@ -32,13 +32,14 @@ from ralphloop.core.iteration import AddProgress, AnyEffect, CommitStory, MarkSt
 from ralphloop.core.planning import facts_of
 from ralphloop.core.story_after import failure_text
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
-from ralphloop.errors import InputError
+from ralphloop.errors import InputError, RepositoryError
 from ralphloop.journal.records import Passing
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.own_files import never_committed, project_prefix
 from ralphloop.repo.snapshot import Snapshot
+from ralphloop.repo.work_tree import contains
 from ralphloop.stories.source import load
 from ralphloop.text.plain import some
 
@@ -71,7 +72,9 @@ def apply_effects(
         runner.settle()
     if any(isinstance(effect, CommitStory | SaveLeftovers) for effect in effects):
         runner.seen, repo = None, runner.setup.repo
-        runner.session.expected_head = (repo.head() if repo else None) or ""
+        runner.expected_head = (repo.head() if repo else None) or ""
+        if runner.lane or runner.setup.lands_on:
+            return  # what other lanes have measured is needed as well
         # Only trees that open stories may still be compared with or restored to are kept.
         states = runner.session.stories.values()
         still_open = [one for one in states if one.standing is not Standing.PASSED]
@@ -95,7 +98,7 @@ def _set_aside(runner: Runner, number: int, effect: SaveLeftovers) -> Steps[None
         run=runner.run,
         number=number,
         story_id=story,
-        start=Snapshot(tree=effect.tree, head=effect.head or None, branch=frozen.branch or None),
+        start=Snapshot(tree=effect.tree, head=effect.head or None, branch=runner.branch or None),
         dirty_at_start=bool(frozen.dirty),
     )
     saved = yield from aside(lambda _: work())
@@ -138,6 +141,7 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
         return
     if found := find_commit(repo, run=runner.run, iteration=number):
         _compare(runner, effect, found, effect.tree)
+        land(runner)
         return
     prefix = project_prefix(repo.root, runner.setup.project.root)
     own = never_committed(prefix, within=repo.scope)
@@ -162,11 +166,33 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
     checked = runner.measure.tree().tree if result.rewritten else effect.tree
     _compare(runner, effect, result.head or "HEAD", checked)
     if not result.rewritten:
+        land(runner)
         return
     results = yield from runner.run_checks(runner.session.frozen.checks, to_the_end=True)
     if failure := failure_text(results, MAX_FAILURE_CHARS):
         said = f"a commit hook changed files; then:\n{failure}"
         yield from _reopen(runner, number, effect.story, said)
+    else:
+        land(runner)
+
+
+def land(runner: Runner) -> None:
+    """Move the run's branch to what was committed in the landing tree, if nobody else moved it."""
+    repo, branch = runner.setup.repo, runner.setup.lands_on
+    if repo is None or not branch:
+        return
+    ref, head = f"refs/heads/{branch}", repo.head() or ""
+    tip = repo.commit_of(ref)
+    if contains(repo, tip or None, head):
+        return  # an earlier process came this far
+    if tip and not contains(repo, head, tip):
+        raise RepositoryError(
+            f"{branch} was moved by somebody else to {tip[:12]}; nothing was landed on it",
+            f"Put it back with `git branch -f {branch} {head[:12]}~`, then: ralph run --continue",
+        )
+    kill_point("landing.committed")
+    repo.git.writing().run("update-ref", "-m", "ralph: landed", ref, head, tip or "0" * len(head))
+    kill_point("landing.landed")
 
 
 def _compare(runner: Runner, effect: CommitStory, commit: str, checked: str) -> None:

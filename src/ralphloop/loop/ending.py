@@ -15,6 +15,7 @@ from ralphloop.core.quota import valid
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import ExitCode
 from ralphloop.journal.records import RunStatus
+from ralphloop.loop.effects import land
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.run import run_in_front
@@ -46,6 +47,7 @@ def end_run(runner: Runner, decision: Decision, tell: Callable[[str], None] | No
     """Publish what was learned where it can be told, write down how it ended, tell everybody."""
     if tell is not None and not runner.stop.requested and runner.session.number:
         _publish_learned(runner, tell)
+        land(runner)
     runner.settle()
     complete = decision.word is ExitDecision.PROJECT_COMPLETE
     runner.journal.end_run(
@@ -92,6 +94,7 @@ def _publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
         run=runner.run,
         commit=runner.config.git.commit is CommitPolicy.STORY,
         now=runner.clock(),
+        on_branch=not runner.setup.lands_on,
     ):
         tell(line)
 

@@ -7,7 +7,8 @@ learning makes of it decides nothing and ends no run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -59,6 +60,7 @@ class Judged(Value, kw_only=True):
     result: Result
     after: Snapshot
     evidence: Evidence
+    doubts: tuple[str, ...] = ()  # what was measured beside the evidence
     before: RunState  # the state the step was taken from
     step: Step
 
@@ -68,9 +70,12 @@ class Judged(Value, kw_only=True):
         return self.step.iteration.evidence.checks_cut
 
 
-def judge(runner: Runner, begun: Begun, result: Result) -> Steps[Judged]:
+def judge(
+    runner: Runner, begun: Begun, result: Result, look: Callable[[], Measured] | None = None
+) -> Steps[Judged]:
     """Measure, find out all that is needed, weigh everything, decide."""
-    measured, start, policy = _measured(runner, begun), begun.start, runner.policy
+    look = look or partial(_measured, runner, begun)
+    measured, start, policy = look(), begun.start, runner.policy
     evidence, state, disturbed = measured.evidence, runner.session.state, ""
     while need := needs(state, start, result, evidence, policy):
         if need is Need.CHECKS:
@@ -87,14 +92,14 @@ def judge(runner: Runner, begun: Begun, result: Result) -> Steps[Judged]:
             evidence, disturbed = came
             if disturbed:  # what was checked is there no more: look at everything once again
                 runner.remarks = (*measured.evidence.remarks, disturbed)
-                measured = _measured(runner, begun)
+                measured = look()
                 evidence = measured.evidence
     now, mine = runner.clock(), begun.member.clocks[result.response.outcome is Outcome.FATAL]
     others = [one for one in runner.setup.crew if mine not in one.clocks]
     only, states = runner.setup.options.only, runner.session.stories
     evidence = msgspec.structs.replace(
         evidence,
-        stories=facts_of(measured.stories, states, begun.story, only=only),
+        stories=facts_of(runner.as_known(measured.stories), states, begun.story, only=only),
         used=runner.totals(),
         fallback=at_work(others, runner.session.quota, now) is not None,
         at=now,
@@ -105,6 +110,7 @@ def judge(runner: Runner, begun: Begun, result: Result) -> Steps[Judged]:
         result=result,
         after=measured.after,
         evidence=evidence,
+        doubts=measured.doubts,
         before=state,
         step=step(state, start, result, evidence, policy),
     )
@@ -119,11 +125,11 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
     listed = read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
     runner.seen = None
     after = runner.tree()
-    runner.session.expected_head = after.head or ""  # if it moves, somebody else moved it
+    runner.expected_head = after.head or ""  # if it moves, somebody else moved it
     lost = lost_heads(runner, number, begun.state, before, after)
-    gone = take_back(runner) if lost else {}
+    gone = take_back(runner) if lost and not runner.lane else {}  # a lane holds no landed work
     tell_taken_back(runner, number, gone)
-    unfinished = left_open(runner) or elsewhere
+    unfinished = left_open(runner) or elsewhere or (runner.left_lane() if runner.left_lane else "")
     remarks, runner.remarks = runner.remarks, ()
     changed = runner.measure.diff(before, after)
     commits = runner.measure.commits(before.head, after.head)
@@ -147,6 +153,8 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
         asked=listed.asked,
         lost=lost,
     )
+    if runner.lane:  # what costs more is found out where it lands
+        evidence = msgspec.structs.replace(evidence, doubts=(), trial=Trial(), opinions=())
     stories = listed.stories.with_passes(dict.fromkeys(gone, False)) if listed.stories else None
     doubts = (*lost.values(), *meddled, *listed.doubts)
     return Measured(after=after, evidence=evidence, stories=stories, doubts=doubts)
@@ -296,7 +304,7 @@ def learn_from(runner: Runner, judged: Judged) -> None:
     from ralphloop.redaction import secret_values
 
     project, state = runner.setup.project, runner.session.story(story.id)
-    head = runner.session.expected_head  # of the commit made for the story, or the agent's last one
+    head = runner.expected_head  # of the commit made for the story, or the agent's last one
     has_commit = state.standing is Standing.PASSED and head != state.start_head
     capture(
         project,

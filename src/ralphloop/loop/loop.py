@@ -66,12 +66,12 @@ async def _before(runner: Runner) -> Decision | None:
             return decision
         if runner.stop.requested:
             return interrupted(runner)  # that is what ended the wait
-        now, expected = runner.tree(), runner.session.expected_head
+        now, expected = runner.tree(), runner.expected_head
         if reason := trouble(runner, now):
             if decision := await hold(runner, reason):
                 return decision
         elif expected and head_moved(runner, expected, now.head):
-            runner.session.expected_head = now.head or ""  # meant, once a person resumes
+            runner.expected_head = now.head or ""  # meant, once a person resumes
             moved = f"HEAD moved to {(now.head or 'nothing')[:12]} while no agent ran"
             pause(runner, f"{moved}; `ralph resume` goes on from there")
         else:
@@ -88,7 +88,7 @@ def not_again(runner: Runner) -> Decision | None:
     if circuit.circuit is Circuit.OPEN:  # still: its cool-down is not over
         return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(circuit.reason,))
     decision = reached(runner.limits, runner.totals(), runner.clock())
-    return _ending(runner, decision) if decision else None
+    return by_name(runner, decision) if decision else None
 
 
 def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decision:
@@ -102,7 +102,7 @@ def choose_next(runner: Runner) -> tuple[Story | None, StoryList | None] | Decis
     if choice is None:
         last = runner.last_block()
         decision = nothing_to_run(stories, runner.session.stories, only=only, last=last)
-        return choose_next(runner) if _not_upheld(runner, decision) else decision
+        return choose_next(runner) if not_upheld(runner, decision) else decision
     if choice.second_chance:
         runner.intervene(second_chance(runner, choice.story.id))
     return choice.story, stories
@@ -151,16 +151,16 @@ def concluded(runner: Runner, judged: Judged, *, settle: bool = True) -> Steps[D
     learn_from(runner, judged)
     decision = step.decision
     runner.publish(every_s=_VIEWS_S)
-    if step.verdict.passed and not _has_passed(runner, begun.story, begun.number):
+    if step.verdict.passed and not has_passed(runner, begun.story, begun.number):
         return None if decision.word in _DECIDED_BY_STORIES else decision
     if decision.word is ExitDecision.INTERRUPTED and runner.stop.requested:
         return interrupted(runner)  # only we know whether it was a person or a signal
-    if decision.word is ExitDecision.CONTINUE or _not_upheld(runner, decision):
+    if decision.word is ExitDecision.CONTINUE or not_upheld(runner, decision):
         return None
-    return _ending(runner, decision)
+    return by_name(runner, decision)
 
 
-def _not_upheld(runner: Runner, decision: Decision) -> bool:
+def not_upheld(runner: Runner, decision: Decision) -> bool:
     """The last look before all is called done: a story may be open again."""
     if decision.word is not ExitDecision.PROJECT_COMPLETE:
         return False
@@ -169,7 +169,7 @@ def _not_upheld(runner: Runner, decision: Decision) -> bool:
     return bool(gone)
 
 
-def _has_passed(runner: Runner, story: Story | None, number: int) -> bool:
+def has_passed(runner: Runner, story: Story | None, number: int) -> bool:
     """Said once the work is safe; a commit that was refused took the pass back."""
     if story is None:
         return True
@@ -190,9 +190,9 @@ def interrupted(runner: Runner) -> Decision:
     return Decision(word=ExitDecision.INTERRUPTED, reasons=(runner.stop.reason or "stopped",))
 
 
-def _ending(runner: Runner, decision: Decision) -> Decision:
+def by_name(runner: Runner, decision: Decision) -> Decision:
     """The same decision with the stories by name, unless the last look shows them open again."""
     stories, states = runner.story_list(), runner.session.stories
     only, last = runner.setup.options.only, runner.last_block()
     named = ending(decision, stories, states, only=only, last=last)
-    return decision if named != decision and _not_upheld(runner, named) else named
+    return decision if named != decision and not_upheld(runner, named) else named

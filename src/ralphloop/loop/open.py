@@ -1,54 +1,42 @@
 """Beginning or continuing a session, and ending it: everything around the loop itself.
 
-What can fail at 01:00 fails at 22:00: everything is looked at before the first start (`preflight`);
-errors end the command with their fix, warnings are said.  The checks run once, so that what is red
-already is known before an agent touches anything.
+What can fail later is looked at before the first start (`readiness`).
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.base import Inquiry
-from ralphloop.agents.environment import find_program
-from ralphloop.agents.prices import cost_problems
 from ralphloop.atomic import clean_leftovers
-from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.config.values import storable
 from ralphloop.core import breaker
-from ralphloop.core.events import Preflight, RunStarted
+from ralphloop.core.events import RunStarted
 from ralphloop.core.interventions import CircuitReset, Reopened
-from ralphloop.core.model import CheckResult, CheckStatus, Circuit, Decision, ExitDecision
+from ralphloop.core.model import Circuit, Decision, ExitDecision
 from ralphloop.core.planning import ENDINGS, choose, unless_taken_away
 from ralphloop.core.policy import named
-from ralphloop.core.run_state import Frozen, Session, first_state
+from ralphloop.core.run_state import Session, first_state
 from ralphloop.core.story_state import load_states
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import (
-    AgentUnavailable,
     CircuitOpen,
-    Finding,
-    Level,
-    LockedError,
     RalphError,
     RepositoryError,
 )
 from ralphloop.journal.journal import Journal, new_run_id
-from ralphloop.journal.lock import RunLock, neighbours
+from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
 from ralphloop.journal.session import (
     NOTES_KEY,
     load_circuit,
     load_session,
-    reports_key,
     save_part,
 )
 from ralphloop.journal.views import PROGRESS_VIEW, archive_progress
@@ -57,17 +45,15 @@ from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import EndedRun, end_run
 from ralphloop.loop.loop import run_loop
 from ralphloop.loop.prepare import Setup
+from ralphloop.loop.readiness import PreflightReport, look_at_agents, preflight
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Checker, Runner, Sink, measure_of, nobody, restored
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.steps import Steps, StopSignal, beside
-from ralphloop.repo.checks import cannot_start, check_of, last_lines, why_red
-from ralphloop.repo.named import CANARY, sweep
-from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.repo.private_git import make_directory
 from ralphloop.text.durations import format_duration, next_clock
-from ralphloop.text.plain import counted, on_screen
+from ralphloop.text.plain import counted
 
 _A_PERSON_WENT_ON = (ExitDecision.BLOCKED, ExitDecision.ERROR, ExitDecision.TEST_SATURATION)
 _ATTENTION_S = 1.0
@@ -77,8 +63,16 @@ async def run_session(
     setup: Setup, *, stop: StopSignal, sink: Sink, tell: Callable[[str], None]
 ) -> EndedRun:
     """Hold the project, begin or continue, loop, and end it properly."""
-    import asyncio
+    with held(setup, tell) as (ready, journal, lock, run):
+        opening = open_runner(ready, journal, run, stop=stop, sink=sink, tell=tell)
+        return await carried(await beside(opening), lock, run_loop, tell)
 
+
+@contextmanager
+def held(
+    setup: Setup, tell: Callable[[str], None]
+) -> Iterator[tuple[Setup, Journal, RunLock, str]]:
+    """The project for one run: its confined setup, its journal, its lock and the run's name."""
     directory, now = setup.project.directory, time.time()
     setup.insist_on_trust()
     make_directory(directory)
@@ -96,20 +90,31 @@ async def run_session(
         places = {setup.project.root, *lock.places, *filter(Path.is_dir, directory.iterdir())}
         for place in places | ({setup.stories.path.parent} if setup.stories else set()):
             clean_leftovers(place, now=now)
-        runner = await beside(open_runner(setup, journal, run, stop=stop, sink=sink, tell=tell))
-        runner.lock = lock
-        attending = asyncio.create_task(_attend(runner))
-        try:
-            decision = await run_loop(runner)
-            decision = unless_taken_away(decision, runner.story_list(), runner.session.stories)
-        except RalphError as error:
-            end_run(runner, Decision(word=ExitDecision.ERROR, reasons=(error.message,)), None)
-            raise
-        finally:
-            attending.cancel()
-        ended = end_run(runner, decision, tell)
-        runner.measure.close()
-        return ended
+        yield setup, journal, lock, run
+
+
+async def carried(
+    runner: Runner,
+    lock: RunLock,
+    loop: Callable[[Runner], Awaitable[Decision]],
+    tell: Callable[[str], None],
+) -> EndedRun:
+    """Carry an open run to its end, and answer what is asked of it meanwhile."""
+    import asyncio
+
+    runner.lock = lock
+    attending = asyncio.create_task(_attend(runner))
+    try:
+        decision = await loop(runner)
+        decision = unless_taken_away(decision, runner.story_list(), runner.session.stories)
+    except RalphError as error:
+        end_run(runner, Decision(word=ExitDecision.ERROR, reasons=(error.message,)), None)
+        raise
+    finally:
+        attending.cancel()
+    ended = end_run(runner, decision, tell)
+    runner.measure.close()
+    return ended
 
 
 async def _attend(runner: Runner) -> None:
@@ -145,7 +150,7 @@ def open_runner(
 ) -> Steps[Runner]:
     """Recover what a crash left, then continue or begin."""
     measure, now = measure_of(setup), time.time()
-    if done := restored(journal, setup.repo, measure, setup.project.directory):
+    if done := restored(journal, setup.repo, measure, setup.project):
         tell(f"Recovered: {done}.")
     candidate = journal.resume_candidate(now, errand=setup.is_errand)
 
@@ -271,7 +276,7 @@ def _put_progress_away(
 ) -> None:
     """A new branch, or a list of other stories, is another feature: it begins its own progress."""
     stories, project = runner.story_list(), runner.setup.project
-    if stories is None or runner.setup.is_errand:
+    if stories is None or runner.setup.is_errand or runner.setup.lands_on:
         return
     wanted = stories.branch_name
     is_new = bool(wanted and latest and latest.branch and wanted != latest.branch)
@@ -329,153 +334,3 @@ def _started(runner: Runner, *, continued: bool) -> None:
     )
     runner.emit(msgspec.structs.replace(started, **named(limits)))
     runner.publish()
-
-
-# --- before the first start -------------------------------------------------------------------
-
-
-class PreflightReport(msgspec.Struct):
-    """What was found, in words."""
-
-    said: list[str] = msgspec.field(default_factory=list)
-    warnings: list[str] = msgspec.field(default_factory=list)
-
-    def heed(self, findings: Iterable[Finding], failure: type[RalphError] | None = None) -> None:
-        """Errors end the command where they are to, the rest is said."""
-        for finding in findings:
-            if finding.level is Level.ERROR and failure is not None:
-                raise failure(finding.message, finding.fix)
-            words = f"{finding.message} ({finding.fix})" if finding.fix else finding.message
-            (self.said if finding.level is Level.INFO else self.warnings).append(words)
-
-
-def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]:
-    """Check everything and fix the checks of the run; raises where the run must not begin.
-
-    `ours` are trees we left ourselves: dirt that is in one of them is not dirt.
-    """
-    report, commands = PreflightReport(), runner.config.checks.commands
-    sweep(runner.setup.project.root, runner.setup.project.directory / CANARY)
-    dirty = _repository(runner, report, ours)
-    look_at_agents(runner, report)
-    _insist_on_commands(runner)
-    baseline = yield from runner.run_checks(commands)
-    report.said += [f"check {it.name}: {it.status} in {it.duration_s:.1f} s" for it in baseline]
-    if not commands and not runner.setup.is_errand:
-        words = "no checks are configured: stories can only be `claimed` (set checks.commands)"
-        report.warnings.append(words)
-    stories = runner.setup.stories
-    if stories and any(it.id == "SAMPLE-1" and not it.passes for it in stories.list.stories):
-        report.warnings.append("these stories are the sample of `ralph init`, not yours")
-    baseline = yield from runner.with_our_test(baseline)
-    snapshot = runner.measure.tree()
-    # What cannot be measured is said once.
-    (report.said if runner.setup.repo else report.warnings).extend(snapshot.notes)
-    runner.session.frozen = Frozen(
-        checks=commands,
-        baseline=tuple(msgspec.structs.replace(it, output_tail="", report=None) for it in baseline),
-        dirty=dirty,
-        start_head=snapshot.head or "",
-        start_tree=snapshot.tree,
-        branch=snapshot.branch or "",
-    )
-    _insist_on_green(runner, baseline)
-    named = {result.name: result.report for result in baseline if result.report is not None}
-    runner.journal.set_meta(reports_key(runner.run), named)
-    runner.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
-    return report
-
-
-def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -> tuple[str, ...]:
-    """The paths that were dirty before us; raises where a run must not begin."""
-    setup, repo, stories = runner.setup, runner.setup.repo, runner.setup.stories
-    if repo is None:
-        report.heed(disk_space(setup.project.root), RepositoryError)
-        return ()
-    is_ours = runner.measure.tree().tree in ours
-    wanted = stories.list.branch_name if stories else None
-    if wanted and not repo.unfinished_operation():
-        _insist_on_branch(runner, repo.branch(), wanted)
-        how = repo.switch_or_create_branch(wanted)
-        report.said += [f"branch {wanted} was {how}"] if how != "already" else []
-    findings = inspect(
-        repo,
-        store=setup.project.directory / "objects",
-        own=setup.own,
-        commits=setup.config.git.commit is CommitPolicy.STORY,
-        allow_dirty=setup.options.allow_dirty or is_ours,
-        story_files=[setup.source_name] if setup.source_name and not setup.is_errand else (),
-    )
-    report.heed(findings, RepositoryError)
-    return () if is_ours else repo.dirty_paths(setup.own)
-
-
-def _insist_on_branch(runner: Runner, branch: str | None, wanted: str) -> None:
-    """The files of those who work beside us are not to be switched away."""
-    directory = runner.setup.project.directory
-    beside = next(neighbours(directory, runner.clock()), None) if branch != wanted else None
-    if beside is not None:
-        raise LockedError(
-            f"run {beside.run} in {beside.project} works on branch {branch} in this work tree,"
-            f" and the stories here want {wanted}",
-            "Wait for it, use the same branch, or give one a work tree of its own:"
-            " git worktree add.",
-        )
-
-
-def look_at_agents(runner: Runner, report: PreflightReport) -> None:
-    """The first agent must be there; one that may take over or comes later is only said."""
-    setup, limited = runner.setup, runner.limits.max_cost_usd > 0
-    env, seen = setup.options.env, set[str]()
-    for member in setup.crew:
-        if member.name not in seen:
-            inquiry = Inquiry(member.config, setup.project.root, setup.env_for(member))
-            report.heed(member.agent.check(inquiry), None if seen else AgentUnavailable)
-        seen.add(member.name)
-        report.heed(cost_problems(member.name, member.config, env, limited=limited))
-
-
-def _insist_on_commands(runner: Runner) -> None:
-    """A check that can never start is no question of red or green."""
-    options, root = runner.setup.options, runner.setup.project.root
-    for argv in runner.config.checks.commands:
-        found = find_program(argv[0], options.env, root)
-        makeable = options.allow_red and "/" in argv[0]  # by a story
-        if trouble := cannot_start(argv, found=bool(found) or makeable):
-            words = f"check {check_of(argv).name}: {trouble.words}"
-            raise RepositoryError(words, _sentences(trouble.fix))
-
-
-def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:
-    """A red baseline asks on a terminal and ends the command without one."""
-    commands, tolerant = runner.config.checks.commands, runner.config.checks.baseline
-    red = {
-        argv: result
-        for argv, result in zip(commands, baseline, strict=False)
-        if result.status is CheckStatus.FAILED
-    }
-    if not red or runner.setup.options.allow_red or tolerant is Baseline.TOLERATE:
-        return
-    names = ", ".join(result.name for result in red.values())
-    words, fixes = [f"{names} fails before any work was done"], []
-    for argv, result in red.items():
-        trouble = why_red(argv, result.output_tail)
-        words.append(f"  {result.name}: {trouble.words}" if trouble else f"  {result.name}:")
-        words += [f"    {line}" for line in last_lines(result.output_tail)]
-        fixes += [trouble.fix] if trouble else []
-    if len(fixes) < len(red):
-        fixes.append("fix it, or run with --allow-red if the stories are to make it green")
-    if not _confirmed("\n".join([*words, "Go on? [y/N] "])):
-        raise RepositoryError("\n".join(words), _sentences(*dict.fromkeys(fixes)))
-
-
-def _sentences(*fixes: str) -> str:
-    return " ".join(f"{fix[0].upper()}{fix[1:]}." for fix in fixes)
-
-
-def _confirmed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    sys.stderr.write(on_screen(question, colours=False))
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -92,6 +92,7 @@ class Setup(Value, kw_only=True):
     agent_boxes: Mapping[str, Box] = msgspec.field(default_factory=dict)  # by the agent's name
     check_box: Box | None = None
     confined: str = ""  # what is confined and what is not, in words
+    lands_on: str = ""  # the branch that stories of lanes land on; this is the landing tree
 
     def env_for(self, member: Member) -> Mapping[str, str]:
         """What an agent inherits, and whether it is told of a sandbox around it."""

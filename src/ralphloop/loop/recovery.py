@@ -7,6 +7,8 @@ interrupted, its cost included.  Effects that were owed are done.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -20,7 +22,7 @@ from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.agent import AgentEnd, asking_transcript, read_end, with_price
 from ralphloop.loop.begin import Begun, begun_again
 from ralphloop.loop.effects import apply_effects, take_back
-from ralphloop.loop.judging import judge, record
+from ralphloop.loop.judging import Judged, judge, record
 from ralphloop.loop.loop import concluded
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps
@@ -42,11 +44,15 @@ def recover(runner: Runner) -> Steps[list[str]]:
     gone = take_back(runner) if cuts else {}  # an agent may have written what the journal says
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
     for cut in cuts:
-        done.append((yield from _recover_iteration(runner, cut)))
+        conclude = partial(concluded, runner)
+        done.append((yield from recover_iteration(runner, cut, conclude)))
     return done
 
 
-def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
+def recover_iteration(
+    runner: Runner, cut: IterationRecord, conclude: Callable[[Judged], Steps[object]]
+) -> Steps[str]:
+    """One iteration that another process began, to the end it can have."""
     stopped = stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
     stories, states = runner.story_list(), runner.session.stories
     if stories is not None:  # as it was before the agent: only what we know to have passed has
@@ -57,7 +63,7 @@ def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
         # A journal from elsewhere knows commits that are not here.
         begun = msgspec.structs.replace(begun, before=runner.measure.tree())
     if (ended := read_end(runner, cut)) is not None:
-        return (yield from _judge_now(runner, begun, ended))
+        return (yield from _judge_now(runner, begun, ended, conclude))
     reader = reader_name(begun.member.name, begun.member.config.format)
     result = Result(
         end=ProcessEnd(exit_code=None, interrupted=True),
@@ -71,7 +77,9 @@ def _recover_iteration(runner: Runner, cut: IterationRecord) -> Steps[str]:
     return f"recorded iteration {cut.n} as interrupted{still}"
 
 
-def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
+def _judge_now(
+    runner: Runner, begun: Begun, ended: AgentEnd, conclude: Callable[[Judged], Steps[object]]
+) -> Steps[str]:
     """Go on where the checks were to begin."""
     crew = (begun.member, *runner.setup.crew)
     named = next((member for member in crew if member.name == ended.agent), begun.member)
@@ -83,7 +91,7 @@ def _judge_now(runner: Runner, begun: Begun, ended: AgentEnd) -> Steps[str]:
     judged = yield from judge(runner, begun, result)
     if judged.cut_short:
         return f"the checks of iteration {begun.number} are still to be run"
-    yield from concluded(runner, judged)
+    yield from conclude(judged)
     return f"judged iteration {begun.number}, whose agent had ended before its checks did"
 
 

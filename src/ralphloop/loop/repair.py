@@ -66,7 +66,7 @@ def put_back_own_files(runner: Runner) -> None:
 
 def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: bytes) -> str:
     """Be on the branch of the run again; words where what the agent did elsewhere stays there."""
-    repo, branch = runner.setup.repo, runner.session.frozen.branch
+    repo, branch = runner.setup.repo, runner.branch
     if repo is None or not branch or runner.setup.options.session:
         return ""
     from ralphloop.repo.set_aside import bring_back, is_on, ref_name, return_to_branch
@@ -97,7 +97,7 @@ def left_open(runner: Runner) -> str:
     """The operation the agent left git in the middle of, in words with the way out."""
     repo = runner.setup.repo
     problem = repo.unfinished() if repo is not None else None
-    runner.session.left_open = problem.message if problem else ""
+    runner.left_open = problem.message if problem else ""
     return f"{problem.message}: {problem.fix}" if problem else ""
 
 
@@ -105,7 +105,7 @@ def lost_heads(
     runner: Runner, number: int, state: StoryState, before: Snapshot, after: Snapshot
 ) -> dict[str, str]:
     """What left the branch while agents worked on the story: the old heads, each with its words."""
-    repo, branch = runner.setup.repo, runner.session.frozen.branch
+    repo, branch = runner.setup.repo, runner.branch
     if repo is None or (after.branch or "") != branch:
         return state.lost
     still = {h: words for h, words in state.lost.items() if not has_again(repo, after.head, h)}
@@ -156,12 +156,12 @@ def trouble(runner: Runner, now: Snapshot) -> str:
     for finding in disk_space(runner.setup.project.root):
         if finding.level is Level.ERROR:
             return finding.message
-    repo, branch = runner.setup.repo, runner.session.frozen.branch
+    repo, branch = runner.setup.repo, runner.branch
     if repo is None or not branch:
         return ""
     if problem := repo.unfinished():
         # One that the agent left is for the agent to end, as often as it has attempts.
-        theirs = problem.message == runner.session.left_open
+        theirs = problem.message == runner.left_open
         return "" if theirs else f"{problem.message}: {problem.fix}"
     if now.branch != branch:
         there = now.branch or "detached"

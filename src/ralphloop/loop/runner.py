@@ -18,7 +18,7 @@ from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.needs import VERIFY
-from ralphloop.core.policy import HOUR, Experiments, Limits, Policy, raised
+from ralphloop.core.policy import HOUR, Experiments, Limits, Policy, money_left, raised
 from ralphloop.core.run_state import Desk, Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
@@ -38,6 +38,7 @@ from ralphloop.journal.views import (
 )
 from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
+from ralphloop.project import Project
 from ralphloop.repo.snapshot import PlainSnapshotter, Snapshot, Snapshotter
 from ralphloop.stories.source import StoryFile, load, read
 from ralphloop.text.durations import iso
@@ -98,6 +99,11 @@ class Runner(msgspec.Struct, kw_only=True):
     owed_usd: float = 0.0  # what an agent cost whose checks are still to be run
     stands_in: tuple[str, str] = ("", "")  # the agent that is away, and who works instead
     held_for: str = ""  # what the run is held for, said once
+    expected_head: str = ""  # where we left HEAD; empty: not known yet
+    left_open: str = ""  # a merge or the like that the agent began and did not end
+    lane: int = 0  # the lane whose work tree this is; 0: the run's own
+    left_lane: Callable[[], str] | None = None  # what the agent did outside of its lane, in words
+    share: Callable[[float], float] | None = None  # of the money left, where others start beside us
     remarks: tuple[str, ...] = ()  # what was put right while the agent ran, for its record
 
     @property
@@ -117,6 +123,19 @@ class Runner(msgspec.Struct, kw_only=True):
     def policy(self) -> Policy:
         """The thresholds, with the limits in force."""
         return msgspec.structs.replace(self.setup.policy, limits=self.limits)
+
+    @property
+    def branch(self) -> str:
+        """The branch the agent is to stay on; empty where none has to be kept."""
+        if self.lane:
+            return lane_branch(self.lane)
+        return "" if self.setup.lands_on else self.session.frozen.branch
+
+    @property
+    def money_left(self) -> float | None:
+        """Dollars that the next start may use, or None without a limit."""
+        left = money_left(self.limits, self.totals())
+        return left if left is None or self.share is None else self.share(left)
 
     def made(self, what: Event, iteration: int | None = None) -> LoopEvent:
         """An event of now, for a caller that writes it with something else."""
@@ -218,6 +237,10 @@ class Runner(msgspec.Struct, kw_only=True):
             self.seen = (self.clock(), snapshot)
         return self.seen[1]
 
+    def forget(self) -> None:
+        """Look at everything anew: somebody changed the files."""
+        self.seen = self.read = None
+
     def settle(self) -> None:
         """Make sure of the last iteration's effects, and say that nothing is owed any more."""
         number, self.unsettled = self.unsettled, None
@@ -277,6 +300,15 @@ class Runner(msgspec.Struct, kw_only=True):
         is_known = self.read is not None and self.read[0] == before
         self.read = (after, file.list) if is_known else None
 
+    def as_known(self, stories: StoryList | None) -> StoryList | None:
+        """The list with the marks the journal knows: a lane's own file is as old as its start."""
+        if not self.lane or stories is None:
+            return stories
+        states = self.session.stories.items()
+        return stories.with_passes(
+            {s: True for s, one in states if one.standing is Standing.PASSED}
+        )
+
     def last_block(self) -> StatusBlock | None:
         """What the agent said of itself last."""
         newest = self.journal.latest_iterations(self.run, 1)
@@ -290,7 +322,7 @@ class Runner(msgspec.Struct, kw_only=True):
         record, stories = self.journal.find_run(self.run), self.story_list()
         if record is None:
             return
-        root, state = self.setup.project.root, self.session.state
+        root, state = self.setup.project.directory.parent, self.session.state
         failed = (Standing.SET_ASIDE, Standing.BLOCKED)
         view = session_view(
             record,
@@ -312,14 +344,19 @@ def _until(try_it: Callable[..., bool], gone: Callable[[], bool]) -> bool:
 
 
 def restored(
-    journal: Journal, repo: Repository | None, measure: Snapshotter, directory: Path
+    journal: Journal, repo: Repository | None, measure: Snapshotter, project: Project
 ) -> str:
     """Put back what an experiment that was cut off left exchanged; what was done, in words."""
-    if journal.meta(SWAP_KEY) is None and not (directory / "canary").exists():
+    if journal.meta(SWAP_KEY) is None and not (project.directory / "canary").exists():
         return ""
     from ralphloop.loop.trying import restore
 
-    return restore(journal, repo, measure, directory)
+    return restore(journal, repo, measure, project)
+
+
+def lane_branch(number: int) -> str:
+    """The branch that the agent of a lane sees; its commits never leave it."""
+    return f"ralph/lane-{number}"
 
 
 def measure_of(setup: Setup) -> Snapshotter:

@@ -40,6 +40,7 @@ from ralphloop.journal.session import load_reports
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
+from ralphloop.project import Project
 from ralphloop.repo.checks import check_of, run_named
 from ralphloop.repo.experiment import Sides, Swap, obstacle, put_back, split, swap_of, undo
 from ralphloop.repo.named import CANARY, PlacedTest, canary, file_of, placed, sweep
@@ -394,9 +395,12 @@ def begun_swap(journal: Journal) -> Swap | None:
     return msgspec.convert(found, type=Swap) if found else None
 
 
-def restore(journal: Journal, repo: Repository | None, measure: Snapshotter, room: Path) -> str:
+def restore(
+    journal: Journal, repo: Repository | None, measure: Snapshotter, project: Project
+) -> str:
     """Put back what an experiment that was cut off had exchanged; what was done, in words."""
-    sweep(room.parent, room / CANARY)
+    room = project.directory
+    sweep(project.root, room / CANARY)
     swap = begun_swap(journal)
     if swap is None or repo is None:
         return ""

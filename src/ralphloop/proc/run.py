@@ -16,6 +16,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -30,6 +31,11 @@ _CHUNK = 1024 * 1024
 _POLL_S = 0.5
 _LOOK_S = 0.02
 _GENTLE_S = 3.0
+
+# Commands of ours that run now, and which of them are checks: agents beside them are looked at by
+# other threads, and must not take them, or their exit codes, for their own.
+commands: dict[int, bool] = {}
+guard = threading.RLock()
 
 
 class Output(Enum):
@@ -94,18 +100,22 @@ def run_command(
     """Run a command to its end, its deadline or its output limit, whichever comes first."""
     silent = output is Output.NOTHING
     errors = subprocess.PIPE if output is Output.ANSWER else subprocess.STDOUT
-    process = spawn(
-        argv,
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL if silent else subprocess.PIPE,
-        stderr=errors,
-        own_session=not silent,
-    )
+    with guard:
+        process = spawn(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if silent else subprocess.PIPE,
+            stderr=errors,
+            own_session=not silent,
+        )
+        commands[process.pid] = output is Output.TAIL
     try:
         return _Conversation(process, timeout_s, keep, stdin, output, stop).ended()
     finally:
+        with guard:
+            commands.pop(process.pid, None)
         if output is Output.TAIL:
             _kill_group(process.pid)  # what stayed behind after a normal exit
 

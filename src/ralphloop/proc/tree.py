@@ -35,6 +35,7 @@ from ralphloop.proc.process_table import (
     reap,
     send_signal,
 )
+from ralphloop.proc.run import commands, guard
 
 Stages = Sequence[tuple[signal.Signals, float]]
 
@@ -147,6 +148,10 @@ class ProcessTree:
 
     def members(self, *, thorough: bool = False) -> list[Proc]:
         """Everybody of the tree who lives; `thorough` also looks for the mark."""
+        with guard:
+            return self._members(thorough=thorough)
+
+    def _members(self, *, thorough: bool) -> list[Proc]:
         table = process_table()
         root = table.get(self._root)
         if root is not None and not self._is_known(root):
@@ -190,8 +195,8 @@ class ProcessTree:
         if self.adopting:
             if proc.parent != self._me or not self._may_be_ours(proc.pid):
                 return False
-            # With several agents at once an unmarked orphan is left to the last one that ends.
-            alone = _running_roots <= {self._root}
+            # With several agents, or checks, at once an unmarked orphan is left to the last one.
+            alone = _running_roots <= {self._root} and not any(commands.values())
             return alone or proc.pid == self._root or mark_on(proc.pid) == self._mark
         if proc.started < self.started - _START_TIME_TOLERANCE_S:
             return False  # older than the root: whatever it is, the root did not start it
@@ -199,7 +204,9 @@ class ProcessTree:
         return proc.session in self._sessions or marked
 
     def _may_be_ours(self, pid: int) -> bool:
-        if pid in self._strangers or (pid in _running_roots and pid != self._root):
+        if pid in self._strangers or pid in commands:
+            return False
+        if pid in _running_roots and pid != self._root:
             return False
         try:
             return os.getsid(pid) != self._session

@@ -211,6 +211,7 @@ def _story(raw: Raw, fields: _Fields, index: int, kind: Kind) -> Story:
         verify=fields.argv("verify"),
         exit_signal=kind == "tasks" and fields.flag("exit_signal"),
         about_tests=is_about_tests(title, criteria),
+        touches=fields.lines("touches"),
     )
 
 

@@ -1,0 +1,1 @@
+"""Several stories at once: work trees beside the checkout, one queue for landing."""

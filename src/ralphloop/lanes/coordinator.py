@@ -1,0 +1,247 @@
+"""Who works where: the loop of a run with lanes.
+
+One task carries one iteration of one lane; what is decided between two starts (limits, waits, a
+person's wishes, the next stories) is decided here, once for all.  Lanes share the run's session, so
+what one of them finds out (a usage limit, an open circuit) the others know with their next start.
+
+A decision to end lets those in flight come to the end of their iteration, and land.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from ralphloop.core.events import Landing, LaneLeft
+from ralphloop.core.interventions import MarkedByHand
+from ralphloop.core.model import Decision, ExitDecision, Outcome
+from ralphloop.core.planning import Choice, Plan, assign, marked_by_hand, nothing_to_run, room_for
+from ralphloop.core.policy import HOUR
+from ralphloop.core.story import StoryList
+from ralphloop.core.story_state import Standing
+from ralphloop.errors import InputError, Level
+from ralphloop.lanes.escape import left_lane, watch
+from ralphloop.lanes.landing import concluded, stopped
+from ralphloop.lanes.yard import Lane, Yard, take_up
+from ralphloop.loop.agent import run_agent
+from ralphloop.loop.begin import Begun, begin
+from ralphloop.loop.judging import Judged, judge
+from ralphloop.loop.loop import by_name, interrupted, not_again, not_upheld, saw_verify
+from ralphloop.loop.requests import handle_requests
+from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
+from ralphloop.proc.steps import beside
+from ralphloop.repo.preflight import disk_space
+from ralphloop.repo.snapshot import Snapshotter
+
+_VIEWS_S = 0.25
+Outage = tuple[Outcome, float | None]
+
+
+class Coordinator:
+    """The lanes at work."""
+
+    def __init__(self, yard: Yard, measure: Snapshotter) -> None:
+        self.yard, self.runner = yard, yard.runner
+        self._checkout = measure
+        self._queue = asyncio.Lock()  # the landing tree: first come, first landed
+        self._queued = 0
+        self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
+        self._outage: Outage | None = None
+        self._shares: dict[int, float] = {}  # dollars that those in flight may still use
+        self._stories: StoryList | None = None
+
+    async def run(self) -> Decision:
+        """Work until the project is done or going on would make no sense."""
+        end: Decision | None = None
+        try:
+            while True:
+                if end is None:
+                    end = await self._before()
+                if end is None:
+                    end = await self._start()
+                if self._tasks:
+                    end = await self._next_end() or end
+                elif decision := self._over(end):
+                    return decision
+        finally:
+            await self._give_up()
+
+    async def _before(self) -> Decision | None:
+        """What stops or delays the next start, for all lanes alike."""
+        runner = self.runner
+        handle_requests(runner)
+        while True:
+            if decision := not_again(runner) or await wait_if_needed(runner):
+                return decision
+            if runner.stop.requested:
+                return interrupted(runner)
+            outage, self._outage = self._outage, None
+            if outage and (decision := await wait_after(runner, *outage)):
+                return decision
+            if (until := all_away(runner)) is not None:
+                if decision := await wait_for_agent(runner, until):
+                    return decision
+                continue
+            low = [it for it in disk_space(self.yard.landing.root) if it.level is Level.ERROR]
+            if not low:
+                return None
+            if decision := await hold(runner, low[0].message):
+                return decision
+
+    # --- who starts ---
+
+    async def _start(self) -> Decision | None:
+        """Give free lanes to stories that can run now."""
+        while (stories := self._listed()) is None:
+            if decision := await hold(self.runner, "the story file cannot be read"):
+                return decision
+        for choice in self.plan(stories).starts:
+            lane = await asyncio.to_thread(self._free_lane, choice.story.id)
+            lane.busy = choice.story.id
+            self._tasks[asyncio.create_task(self._work(lane, choice))] = lane
+        return None
+
+    def _listed(self) -> StoryList | None:
+        """The stories as the landing tree has them; while something lands, as they were before."""
+        runner = self.runner
+        with suppress(InputError):
+            if not self._queue.locked():
+                self._stories = runner.story_list()
+                if self._stories is not None:
+                    marks = marked_by_hand(self._stories, runner.session.stories)
+                    runner.intervene(MarkedByHand(marks=marks))
+        if self._stories is None:
+            return None
+        states = runner.session.stories.items()
+        passed = {name: True for name, one in states if one.standing is Standing.PASSED}
+        return self._stories.with_passes(passed)
+
+    def plan(self, stories: StoryList) -> Plan:
+        """Which stories start now, and why others wait."""
+        runner, flying = self.runner, [lane.busy for lane in self._tasks.values()]
+        count, most = self.yard.book.count, runner.config.limits.calls_per_hour
+        room = room_for(runner.limits, runner.totals(), lanes=count, flying=len(flying))
+        if most:
+            room = min(room, most - runner.journal.starts_since(runner.clock() - HOUR))
+        only = runner.setup.options.only
+        return assign(stories, runner.session.stories, flying=flying, room=room, only=only)
+
+    def _free_lane(self, story: str) -> Lane:
+        """The lane that holds the story's work, else an idle one, one without work first."""
+        yard, busy = self.yard, {lane.number for lane in self._tasks.values()}
+        held = yard.lane_of(story)
+        if held is not None and held not in busy:
+            return yard.lane(held)
+        idle = [n for n in range(1, max(yard.book.count, 1) + 1) if n not in busy]
+        return yard.lane(min(idle, key=lambda n: (bool(yard.note(n).story), n)))
+
+    def share(self, number: int, left: float) -> float:
+        """What a lane may spend so that all together never spend more than is left."""
+        others = sum(held for lane, held in self._shares.items() if lane != number)
+        free = self.yard.book.count - sum(lane != number for lane in self._shares)
+        mine = max(0.0, left - others) / max(1, free)
+        self._shares[number] = mine
+        return mine
+
+    # --- one iteration ---
+
+    async def _work(self, lane: Lane, choice: Choice) -> Decision | None:
+        """One start of the agent in a lane, to its landing; a decision where it ends the run."""
+        runner = lane.runner
+        runner.share = lambda left: self.share(lane.number, left)
+        try:
+            await beside(take_up(self.yard, lane, choice))
+            await beside(saw_verify(runner, choice.story))
+            if runner.stop.requested:
+                return interrupted(runner)
+            begun = begin(runner, choice.story, runner.as_known(runner.story_list()))
+            judged = await self._judged(lane, begun)
+            self._shares.pop(lane.number, None)
+            decision = await self._concluded(lane, judged)
+        finally:
+            self._shares.pop(lane.number, None)
+        outcome = judged.step.analysis.outcome
+        if outcome.is_infrastructure and not runner.stop.requested:
+            quota = judged.result.response.rate_limit
+            self._outage = (outcome, quota.resets_at if quota else None)
+        return decision
+
+    async def _judged(self, lane: Lane, begun: Begun) -> Judged:
+        runner = lane.runner
+        before = watch(self.yard, self._checkout)
+
+        def left() -> str:
+            words = left_lane(self.yard, lane, self._checkout, before, begun.transcript)
+            if words:
+                story = begun.story.id if begun.story else ""
+                runner.emit(LaneLeft(story=story, lane=lane.number, reason=words), begun.number)
+            return words
+
+        runner.left_lane = left
+        return await beside(judge(runner, begun, await run_agent(runner, begun)))
+
+    async def _concluded(self, lane: Lane, judged: Judged) -> Decision | None:
+        """Write it down; where it would pass, in its turn and where it lands."""
+        runner, begun = self.runner, judged.begun
+        if judged.cut_short:
+            return stopped(self.yard, judged, interrupted(runner).reasons[0])
+        if not judged.step.verdict.passed:
+            return self._decided(await beside(concluded(self.yard, lane, judged)))
+        story = begun.story.id if begun.story else ""
+        runner.emit(Landing(story=story, lane=lane.number, ahead=self._queued), begun.number)
+        self._queued += 1
+        try:
+            async with self._queue:
+                if runner.stop.requested:
+                    return stopped(self.yard, judged, interrupted(runner).reasons[0])
+                decision = await beside(concluded(self.yard, lane, judged))
+                runner.read = None
+                runner.publish(every_s=_VIEWS_S)
+                self._stories = runner.story_list()
+        finally:
+            self._queued -= 1
+        if decision is None:
+            return stopped(self.yard, judged, interrupted(runner).reasons[0])
+        return self._decided(decision)
+
+    def _decided(self, decision: Decision | None) -> Decision | None:
+        """What ends the run; that nothing is left to do is found out when nobody works."""
+        if decision is None or decision.word is ExitDecision.CONTINUE:
+            return None
+        if decision.word is ExitDecision.INTERRUPTED:
+            return interrupted(self.runner) if self.runner.stop.requested else None
+        by_stories = (ExitDecision.BLOCKED, ExitDecision.NO_RUNNABLE_STORY)
+        return None if decision.word in by_stories else decision
+
+    # --- the end ---
+
+    async def _next_end(self) -> Decision | None:
+        """Wait for the next lane to be through; what it decided for all."""
+        wait = asyncio.FIRST_COMPLETED
+        done, _ = await asyncio.wait(self._tasks, return_when=wait)
+        found: Decision | None = None
+        for task in done:
+            self._tasks.pop(task).busy = ""
+            found = found or task.result()
+        return found
+
+    async def _give_up(self) -> None:
+        """Nobody is left at work: what an error of one lane leaves is ended with its iteration."""
+        if not self._tasks:
+            return
+        self.runner.stop.request("another lane met an error")
+        await asyncio.wait(self._tasks)
+        self._tasks.clear()
+
+    def _over(self, end: Decision | None) -> Decision | None:
+        """How the run ends now that nobody works; None where a story turns out to be open."""
+        runner = self.runner
+        runner.read = None
+        if end is not None:
+            return by_name(runner, end)
+        stories, only = runner.story_list(), runner.setup.options.only
+        if stories is None:
+            return Decision(word=ExitDecision.ERROR, reasons=("there is no story list",))
+        states, last = runner.session.stories, runner.last_block()
+        decision = nothing_to_run(stories, states, only=only, last=last)
+        return None if not_upheld(runner, decision) else decision

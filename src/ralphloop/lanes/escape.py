@@ -1,0 +1,118 @@
+"""Who left its lane: an agent that moved another branch or worked in another work tree.
+
+Git commands of a lane's agent sign the reflogs with the lane's name (the committer's name in its
+environment), so what moved is known to be the agent's, also while a person works in the checkout.
+Files that changed there are the agent's only if its transcript names that place: a person may have
+saved them.  In the sandbox none of this can happen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.lanes.yard import SIGNATURE, Lane, Yard
+from ralphloop.loop.runner import lane_branch
+from ralphloop.repo.git import printable
+from ralphloop.repo.snapshot import Snapshot, Snapshotter
+from ralphloop.room import open_regular
+from ralphloop.text.plain import one_line, some
+
+_MOST_READ = 4 << 20
+_CHUNK = 1 << 20
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """Everything outside of a lane before its agent starts."""
+
+    logs: dict[Path, int]
+    checkout: Snapshot
+
+
+def watch(yard: Yard, measure: Snapshotter) -> Surroundings:
+    """Remember how long every reflog is, and what the checkout holds."""
+    return Surroundings({path: _size(path) for path in _logs(yard)}, measure.tree())
+
+
+def left_lane(
+    yard: Yard, lane: Lane, measure: Snapshotter, before: Surroundings, transcript: Path
+) -> str:
+    """What the agent did outside of its lane, in words; empty where it stayed."""
+    found = [*_moved(yard, lane, before), *_changed(yard, measure, before, transcript)]
+    if not found:
+        return ""
+    return f"the agent left its lane {lane.place.root}: {'; '.join(found[:5])}"
+
+
+def _logs(yard: Yard) -> Iterator[Path]:
+    common = yard.checkout.common_dir
+    yield common / "logs" / "HEAD"
+    yield from sorted(common.glob("worktrees/*/logs/HEAD"))
+    for folder, _, names in os.walk(common / "logs" / "refs" / "heads"):
+        yield from (Path(folder, name) for name in names)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _moved(yard: Yard, lane: Lane, before: Surroundings) -> Iterator[str]:
+    """Branches that were there and HEADs of other work trees that it moved."""
+    common, sign = yard.checkout.common_dir, SIGNATURE.format(lane.number).encode()
+    branches = common / "logs" / "refs" / "heads"
+    mine = {lane.place.repo.git_dir / "logs" / "HEAD", branches / lane_branch(lane.number)}
+    for path in _logs(yard):
+        is_branch = path.is_relative_to(branches)
+        if path in mine or (is_branch and path not in before.logs):
+            continue  # a branch of its own is no harm
+        for line in _since(path, before.logs.get(path, 0)):
+            who, _, what = line.partition(b"\t")
+            if sign in who:
+                said = one_line(what.decode("utf-8", "replace"), 80)
+                name = path.relative_to(branches).as_posix() if is_branch else ""
+                place = f"moved the branch {name}" if name else "worked in another work tree"
+                yield f"it {place} ({said})"
+                break
+
+
+def _since(path: Path, size: int) -> list[bytes]:
+    try:
+        with open_regular(path) as file:
+            file.seek(size)
+            return file.read(_MOST_READ).splitlines()
+    except OSError:
+        return []
+
+
+def _changed(
+    yard: Yard, measure: Snapshotter, before: Surroundings, transcript: Path
+) -> Iterator[str]:
+    """Files of the checkout that changed meanwhile, if its words name that place."""
+    after = measure.tree()
+    if after.tree == before.checkout.tree or not _names(transcript, yard.checkout.root):
+        return
+    paths = [printable(path) for path in measure.diff(before.checkout, after).paths]
+    yield f"it changed files of your checkout ({some(paths, 5)})"
+
+
+def _names(transcript: Path, root: Path) -> bool:
+    """Whether the transcript holds the path, as it is or from the lanes' directory."""
+    plain, name = re.escape(os.fsencode(root)), re.escape(os.fsencode(root.name))
+    pattern = re.compile(rb"(?:" + plain + rb"|\.\./" + name + rb")(?![\w.-])")
+    try:
+        with open_regular(transcript) as file:
+            rest = b""
+            while chunk := file.read(_CHUNK):
+                if pattern.search(rest + chunk):
+                    return True
+                rest = chunk[-len(os.fsencode(root)) - 8 :]
+    except OSError:
+        return False
+    return False

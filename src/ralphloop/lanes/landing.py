@@ -1,0 +1,245 @@
+"""Landing: one story at a time, judged in the very state that is committed.
+
+What passed in a lane is one commit.  It is put onto the newest landed commit in the landing tree,
+and there the ordinary judgement begins anew: checks, doubts, experiments, opinions.  What passes
+owes mark, progress entry and commit; the last step of the commit moves the run's branch.
+
+A conflict, or red where it was green alone and something landed meanwhile, is nobody's failed
+attempt: it goes back to its lane with the words of both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from ralphloop.atomic import kill_point
+from ralphloop.core.events import StoryReturned
+from ralphloop.core.iteration import AddProgress, CommitStory
+from ralphloop.core.model import CheckStatus, Decision, ExitDecision, Returned, Value
+from ralphloop.core.step import step
+from ralphloop.core.story_state import Standing
+from ralphloop.journal.records import IterationRecord
+from ralphloop.journal.views import PROGRESS_VIEW, add_progress
+from ralphloop.lanes.worktrees import put_onto, stand, work_of
+from ralphloop.lanes.yard import Lane, LaneNote, Yard, ready
+from ralphloop.loop.begin import Begun
+from ralphloop.loop.effects import apply_effects
+from ralphloop.loop.judging import Judged, Measured, judge, learn_from, record
+from ralphloop.loop.loop import has_passed
+from ralphloop.loop.runner import Runner
+from ralphloop.proc.steps import Steps, aside
+from ralphloop.repo.commit import find_commit
+from ralphloop.repo.git import printable
+from ralphloop.repo.set_aside import ref_name
+from ralphloop.repo.work_tree import Repository
+from ralphloop.text.plain import one_line, some
+
+_MOST_LANDED = 200
+_NAMED = 5
+
+
+class Landed(Value, kw_only=True):
+    """A story that landed since a lane began."""
+
+    story: str
+    subject: str
+    paths: tuple[str, ...]
+
+    def words(self) -> str:
+        return f"{one_line(self.subject, 100)} (it changed {some(self.paths, _NAMED)})"
+
+
+def landed_since(repo: Repository, base: str, tip: str) -> list[Landed]:
+    """What came onto the branch, oldest first."""
+    form = "--format=%x00%(trailers:key=Ralph-Story,valueonly,separator=%x20)%n%s"
+    args = ("log", "--reverse", f"--max-count={_MOST_LANDED}", "--name-only", "--no-renames", form)
+    said = repo.git.run(*args, f"{base}..{tip}", "--").decode("utf-8", "replace")
+    found = []
+    for entry in said.split("\0")[1:]:
+        story, subject, *paths = entry.split("\n")
+        named = tuple(printable(path) for path in paths if path)
+        found.append(Landed(story=story.strip(), subject=subject, paths=named))
+    return found
+
+
+def concluded(yard: Yard, lane: Lane, judged: Judged) -> Steps[Decision | None]:
+    """Write an iteration of a lane down, land it where it would pass, do what it owes.
+
+    None where the landing's own checks were cut short: nothing may be written down then.
+    """
+    runner, begun = lane.runner, judged.begun
+    if judged.step.verdict.passed:
+        judged = yield from tried_to_land(yard, lane, judged)
+        if judged.cut_short:
+            return None
+        begun = judged.begun
+    done = record(runner, judged)
+    if done.verdict.passed:
+        runner = yard.runner
+        add_earlier(runner, begun.number, done.story)
+    kill_point("landing.recorded")
+    yield from apply_effects(runner, begun.number, done.effects)
+    learn_from(runner, judged)
+    if done.verdict.passed:
+        has_passed(runner, begun.story, begun.number)
+    back = judged.evidence.returned
+    if back is not None:
+        returns = runner.session.story(done.story).returns
+        told = StoryReturned(story=done.story, lane=lane.number, reason=back.words, returns=returns)
+        runner.emit(told, begun.number)
+    settle(yard, lane.number, done.story, begun.number)
+    return done.decision
+
+
+def settle(yard: Yard, number: int, story: str, iteration: int) -> None:
+    """A story that is done with its lane gives it back; landed work needs no ref any more."""
+    standing = yard.runner.session.story(story).standing
+    if standing is Standing.PASSED:
+        ref = ref_name(yard.runner.run, iteration, "lanes")
+        yard.landing.git.attempt("update-ref", "-d", ref)
+    if standing in (Standing.PASSED, Standing.SET_ASIDE) and yard.note(number).story == story:
+        kept = LaneNote(base=yard.note(number).base, work=yard.note(number).work)
+        yard.keep(lanes={**yard.book.lanes, number: kept})
+
+
+def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
+    """The same iteration, judged on top of everything that has landed."""
+    landing, note, number = yard.runner, yard.note(lane.number), judged.begun.number
+    tip, leave = yard.tip(), yard.leave
+    ref, words = ref_name(landing.run, number, "lanes"), f"{note.story}: work of lane {lane.number}"
+    work = yield from aside(lambda _: work_of(lane.place, note.base, leave, words, ref))
+    yard.write(lane.number, work=work)
+    yield from aside(lambda _: stand(yard.landing, tip))
+    begun = _at_the_tip(landing, judged.begun, tip)
+    landed = landed_since(yard.landing.repo, note.base, tip)
+    conflicts = yield from aside(lambda _: _picked(yard, work))
+    kill_point("landing.put")
+    if conflicts:
+        back = _conflict(landed, conflicts)
+        return _decided(landing, judged, begun, back)
+    problem = yield from aside(lambda gone: ready(yard, yard.landing, gone))
+    look = _looking(landing, begun, judged, problem)
+    done = yield from judge(landing, begun, judged.result, look)
+    kill_point("landing.judged")
+    red = [it.name for it in done.evidence.checks or () if it.status is CheckStatus.FAILED]
+    if done.cut_short or done.step.verdict.passed or not landed or not (red or problem):
+        return done
+    return _decided(landing, done, begun, _red(landed, red or ["setup"]))
+
+
+def _picked(yard: Yard, work: str) -> tuple[str, ...]:
+    """The lane's work brought into the landing tree; what is in conflict."""
+    return put_onto(yard.landing, work) if work else ()
+
+
+def _at_the_tip(landing: Runner, begun: Begun, tip: str) -> Begun:
+    """The iteration as if its story had begun with what has landed."""
+    landing.forget()
+    before, stories = landing.tree(), landing.story_list()
+    state = replace(begun.state, start_tree=before.tree, start_head=tip)
+    content = landing.read[0] if landing.read else b""
+    return replace(begun, before=before, state=state, stories=stories, list_bytes=content)
+
+
+def _looking(landing: Runner, begun: Begun, judged: Judged, problem: str) -> Callable[[], Measured]:
+    """What is measured where it lands: the tree there, all else as the lane showed it."""
+
+    def look() -> Measured:
+        landing.seen = None
+        after, remarks = landing.tree(), landing.remarks
+        landing.remarks = ()
+        evidence = replace(
+            judged.evidence,
+            tree=after.tree,
+            head=begun.before.head or "",
+            checks=None,
+            doubts=None,
+            trial=None,
+            opinions=None,
+            remarks=(*judged.evidence.remarks, *remarks, *((problem,) if problem else ())),
+            unfinished=problem or judged.evidence.unfinished,
+        )
+        return Measured(after=after, evidence=evidence, stories=begun.stories, doubts=judged.doubts)
+
+    return look
+
+
+def _decided(landing: Runner, judged: Judged, begun: Begun, back: Returned) -> Judged:
+    """The same iteration as one that goes back to its lane."""
+    evidence = replace(judged.evidence, returned=back)
+    state = landing.session.state
+    done = step(state, begun.start, judged.result, evidence, landing.policy)
+    return replace(judged, begun=begun, evidence=evidence, before=state, step=done)
+
+
+def _conflict(landed: Sequence[Landed], paths: Sequence[str]) -> Returned:
+    others = tuple(dict.fromkeys(it.story for it in landed if it.story))
+    files = some(paths, _NAMED)
+    told = (
+        f"{_meanwhile(landed)}\nYour work was put on top of that. Both sides stand between conflict"
+        f" markers in: {files}. Solve them so that what landed keeps working and your story is"
+        " done as well; leave no marker behind."
+    )
+    words = f"conflict with {some(others, _NAMED) or 'what landed meanwhile'} in {files}"
+    return Returned(words=words, told=told, others=others)
+
+
+def _red(landed: Sequence[Landed], red: Sequence[str]) -> Returned:
+    others = tuple(dict.fromkeys(it.story for it in landed if it.story))
+    told = (
+        f"{_meanwhile(landed)}\nYour work was green alone and is red on top of that:"
+        f" {some(red, _NAMED)}. It is on top of it now. Make both work together; what landed must"
+        " keep working."
+    )
+    words = f"{some(red, _NAMED)} fails together with {some(others, _NAMED) or 'what landed'}"
+    return Returned(words=words, told=told, others=others)
+
+
+def _meanwhile(landed: Sequence[Landed]) -> str:
+    lines = [f"- {it.words()}" for it in landed[-_NAMED:]]
+    return "\n".join(["While you worked, this landed on the branch:", *lines])
+
+
+# --- what is owed ----------------------------------------------------------------------------
+
+
+def add_earlier(landing: Runner, number: int, story: str) -> None:
+    """The entries of the story's earlier starts, before the one that landed."""
+    root = landing.setup.project.root
+    for done in landing.journal.story_iterations(landing.run, story):
+        for effect in done.effects if done.n < number else ():
+            if isinstance(effect, AddProgress):
+                add_progress(root / PROGRESS_VIEW, landing.run, done.n, effect, root=root)
+
+
+def again(yard: Yard, owing: IterationRecord) -> Steps[None]:
+    """Do what a landed iteration owes, in the state that was checked, wherever a crash cut it."""
+    landing, place = yard.runner, yard.landing
+    made = find_commit(place.repo, run=landing.run, iteration=owing.n)
+    if not made and landing.tree().tree != owing.end_tree:
+        work = place.repo.commit_of(ref_name(landing.run, owing.n, "lanes"))
+        tip = yard.tip()
+        yield from aside(lambda _: stand(place, tip))
+        if work:
+            yield from aside(lambda _: put_onto(place, work))
+        landing.seen = None
+    if not made:
+        add_earlier(landing, owing.n, owing.story or "")
+    yield from apply_effects(landing, owing.n, owing.effects)
+
+
+def lands(owing: IterationRecord) -> bool:
+    """Whether its effects belong to the landing tree."""
+    return owing.owes(CommitStory)
+
+
+def stopped(yard: Yard, judged: Judged, reason: str) -> Decision:
+    """The run ended among the checks: they are run again, the agent is not."""
+    yard.runner.owed_usd += judged.step.spent.cost_usd
+    words = (
+        f"the checks of iteration {judged.begun.number} are still to be run:"
+        " `ralph run --continue` runs them, and not the agent"
+    )
+    return Decision(word=ExitDecision.INTERRUPTED, reasons=(reason, words))

@@ -1,0 +1,303 @@
+"""A run with lanes from its beginning to its end: opened, recovered, and brought home.
+
+The run's branch is the stories' `branchName` where nobody stands on it, else `ralph/<run>`.  At the
+end the branch of the checkout is moved forward to it, but only if its tree is clean and nobody
+moved it; otherwise the one command that does it is said.
+
+After a crash: what was about to be moved is moved, what was owed is done where it is owed, and an
+iteration whose agent had ended is judged again from its lane, on to its landing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+
+import msgspec
+
+from ralphloop.config.model import CommitPolicy
+from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.run_state import Session
+from ralphloop.errors import RepositoryError, UsageError
+from ralphloop.journal.journal import Journal
+from ralphloop.journal.lock import RunLock
+from ralphloop.journal.queries import JournalReader
+from ralphloop.journal.session import load_session
+from ralphloop.lanes.coordinator import Coordinator
+from ralphloop.lanes.landing import again, concluded, lands, settle
+from ralphloop.lanes.worktrees import directory_of, open_tree, read_mark, stand
+from ralphloop.lanes.yard import (
+    Book,
+    Yard,
+    finish_move,
+    load_book,
+    ready,
+    repository_of,
+    setup_in,
+)
+from ralphloop.loop.effects import apply_effects, take_back
+from ralphloop.loop.ending import EndedRun
+from ralphloop.loop.open import carried, held, open_runner
+from ralphloop.loop.prepare import Setup
+from ralphloop.loop.recovery import recover, recover_iteration
+from ralphloop.loop.runner import Runner, Sink, measure_of, restored
+from ralphloop.proc.steps import Steps, StopSignal, aside, beside
+from ralphloop.repo.git import printable
+from ralphloop.repo.snapshot import Snapshotter
+from ralphloop.repo.work_tree import Repository
+from ralphloop.text.plain import some
+
+_MERGE_S = 600.0
+Tell = Callable[[str], None]
+
+
+def wanted(setup: Setup) -> bool:
+    """Whether a run works in lanes: it is asked for, or the one to be settled first did."""
+    if setup.options.session:
+        return False
+    if setup.config.lanes.count:
+        return True
+    with JournalReader.open(setup.project.journal) as journal:
+        candidate = journal.resume_candidate(time.time())
+        return candidate is not None and load_book(journal, candidate.run.id) is not None
+
+
+async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
+    """Hold the project, open the lanes, work, end the run and bring its work home."""
+    with held(setup, tell) as (home, journal, lock, run), ExitStack() as locks:
+        yard = await beside(open_yard(home, journal, run, stop=stop, sink=sink, tell=tell))
+        hold = partial(RunLock.of_tree, run=run, now=time.time())
+        locks.enter_context(hold(yard.landing.root))
+        yard.hold = lambda place: locks.enter_context(hold(place.root))
+        measure = Snapshotter(yard.checkout, home.project.directory / "objects", home.own)
+        ended = await carried(yard.runner, lock, partial(_worked, yard, measure), tell)
+        bring_home(yard, ended.told.decision, tell)
+        return ended
+
+
+async def settle_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> None:
+    """Before a run in the checkout: what a run in lanes that was cut off left to do."""
+    with held(setup, tell) as (home, journal, _, _):
+        await beside(_settled(home, journal, stop=stop, sink=sink, tell=tell))
+
+
+async def _worked(yard: Yard, measure: Snapshotter, runner: Runner) -> Decision:
+    decision = await Coordinator(yard, measure).run()
+    for lane in yard.lanes.values():
+        lane.runner.measure.close()
+    measure.close()
+    runner.forget()
+    return decision
+
+
+# --- opening ---------------------------------------------------------------------------------
+
+
+def open_yard(
+    home: Setup, journal: Journal, run: str, *, stop: StopSignal, sink: Sink, tell: Tell
+) -> Steps[Yard]:
+    """Settle what a crash left, then the landing tree, then the run in it."""
+    checkout, now = repository_of(home), time.time()
+    _insist(home, checkout)
+    candidate = journal.resume_candidate(now)
+    resumes = bool(home.options.resume and candidate and not candidate.expired)
+    if candidate and resumes and load_book(journal, candidate.run.id) is None:
+        raise UsageError(
+            "the unfinished run works in the checkout, not in lanes",
+            "Go on with it: ralph run --continue --lanes 0; or begin anew: ralph run --lanes N",
+        )
+    before = yield from _settled(home, journal, stop=stop, sink=sink, tell=tell)
+    book = before if resumes and before else _new_book(home, checkout, run, before)
+    count = home.config.lanes.count or book.count
+    book = msgspec.structs.replace(book, count=count)
+    yard = _yard(home, journal, Session(run=run), book, stop=stop, sink=sink)
+    if dirty := checkout.dirty_paths(home.own):
+        names = some([printable(path) for path in dirty])
+        tell(f"warning: changes of your checkout stay there and are no part of the run: {names}")
+    tip = yard.tip()
+    yield from aside(lambda _: stand(yard.landing, tip))
+    if why := (yield from aside(lambda gone: ready(yard, yard.landing, gone))):
+        raise RepositoryError(f"the landing tree {yard.landing.root} is not ready: {why}")
+    setup = yard.runner.setup
+    yard.runner = yield from open_runner(setup, journal, run, stop=stop, sink=sink, tell=tell)
+    yard.keep()
+    where = f"{yard.directory}, landing on {book.branch}"
+    tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
+    if count > 1:
+        tell("Several agents at once reach a usage limit sooner; all of them wait for it together.")
+    return yard
+
+
+def _insist(home: Setup, checkout: Repository) -> None:
+    """What lanes cannot be without."""
+    if home.stories is None:
+        raise UsageError("lanes work on stories", "Leave out --prompt, or --lanes.")
+    if home.config.git.commit is not CommitPolicy.STORY:
+        raise UsageError("lanes land by commits", 'Set commit = "story" under [git].')
+    if home.shares:
+        raise UsageError(
+            "lanes have work trees of their own", 'Set scope = "repository" under [git].'
+        )
+    if read_mark(checkout.git_dir) is not None:
+        raise UsageError("this is a lane itself: a lane starts no lanes", "Go to the checkout.")
+    if problem := checkout.unfinished():
+        raise RepositoryError(problem.message, problem.fix)
+    if checkout.head() is None:
+        raise RepositoryError("there is no commit yet", "Commit what you have, then start again.")
+
+
+def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None) -> Book:
+    """A branch to land on; lanes that hold work of open stories keep it."""
+    head, origin = checkout.head() or "", checkout.branch() or ""
+    name = home.stories.list.branch_name if home.stories else None
+    listed = checkout.git.line("worktree", "list", "--porcelain").splitlines()
+    branch, tip = f"ralph/{run}", head
+    if name and name != origin:
+        tip = checkout.commit_of(f"refs/heads/{name}") or head
+        if f"branch refs/heads/{name}" not in listed:
+            branch = name
+    ref = f"refs/heads/{branch}"
+    if not checkout.commit_of(ref):
+        checkout.git.writing().run("update-ref", "-m", "ralph: a run in lanes", ref, tip, "")
+    return Book(
+        branch=branch,
+        origin=origin if branch != name else "",
+        origin_head=head,
+        lanes=before.lanes if before else {},
+        kept=before.kept if before else {},
+    )
+
+
+def _yard(
+    home: Setup, journal: Journal, session: Session, book: Book, *, stop: StopSignal, sink: Sink
+) -> Yard:
+    """The lanes of a book, with the runner of the landing tree."""
+    checkout = repository_of(home)
+    directory = directory_of(checkout, home.config.lanes.where)
+    tip = checkout.commit_of(f"refs/heads/{book.branch}") or checkout.head() or ""
+    landing = open_tree(checkout, directory, 0, tip)
+    own_list, listed = _own_list(home, checkout, tip)
+    setup = setup_in(home, landing, listed="" if own_list else listed, lands_on=book.branch)
+    runner = Runner(
+        setup=setup, session=session, journal=journal, measure=measure_of(setup), stop=stop,
+        sink=sink,
+    )  # fmt: skip
+    return Yard(
+        home=home, runner=runner, landing=landing, directory=directory, book=book,
+        own_list=own_list,
+    )  # fmt: skip
+
+
+def _own_list(home: Setup, checkout: Repository, tip: str) -> tuple[bool, str]:
+    """Whether the story file is the user's alone, and where it lies in the repository."""
+    known, root = home.stories, checkout.root.resolve()
+    real = known.path.resolve() if known else root
+    if not real.is_relative_to(root):
+        return True, ""
+    path = real.relative_to(root).as_posix()
+    theirs = checkout.git.attempt("hash-object", f"--path={path}", str(real)).stdout.strip()
+    committed = checkout.git.attempt("rev-parse", "--verify", "--quiet", f"HEAD:{path}")
+    there = checkout.git.attempt("cat-file", "-e", f"{tip}:{path}").returncode == 0
+    return not (there and committed.stdout.strip() == theirs), path
+
+
+# --- after a crash ---------------------------------------------------------------------------
+
+
+def _settled(
+    home: Setup, journal: Journal, *, stop: StopSignal, sink: Sink, tell: Tell
+) -> Steps[Book | None]:
+    """Bring the last unfinished run in line, wherever it worked; its book, if it had lanes."""
+    candidate = journal.resume_candidate(time.time())
+    latest = candidate.run.id if candidate else ""
+    newest = journal.latest_run()
+    book = load_book(journal, newest.id) if newest else None
+    if not latest:
+        return book
+    session = load_session(journal, latest)
+    if (book := load_book(journal, latest)) is None:
+        measure = measure_of(home)
+        runner = Runner(
+            setup=home, session=session, journal=journal, measure=measure, stop=stop, sink=sink
+        )
+        if done := restored(journal, home.repo, measure, home.project):
+            tell(f"Recovered: {done}.")
+        for words in (yield from recover(runner)):
+            tell(f"Recovered: {words}.")
+        return None
+    yard = _yard(home, journal, session, book, stop=stop, sink=sink)
+    landing = yard.runner.setup
+    if done := restored(journal, landing.repo, yard.runner.measure, landing.project):
+        tell(f"Recovered: {done}.")
+    for words in (yield from recover_lanes(yard)):
+        tell(f"Recovered: {words}.")
+    for lane in yard.lanes.values():
+        lane.runner.measure.close()
+    yard.runner.measure.close()
+    return yard.book
+
+
+def recover_lanes(yard: Yard) -> Steps[list[str]]:
+    """Do what was begun; returns what was done, in words."""
+    journal, run, done = yard.journal, yard.runner.run, list[str]()
+    for number, note in tuple(yard.book.lanes.items()):
+        if note.onto:
+            yield from finish_move(yard, yard.lane(number))
+            done.append(f"moved the work of {note.story} in lane {number}")
+    for owing in journal.owed_effects(run):
+        holding = yard.lane_of(owing.story)
+        if lands(owing):
+            yield from again(yard, owing)
+        else:
+            runner = yard.lane(holding).runner if holding else yard.runner
+            yield from apply_effects(runner, owing.n, owing.effects)
+        if holding:
+            settle(yard, holding, owing.story or "", owing.n)
+        done.append(f"finished what iteration {owing.n} had left to do")
+    cuts = journal.unfinished_iterations(run)
+    gone = take_back(yard.runner) if cuts else {}
+    done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
+    for cut in cuts:
+        lane = yard.lane(yard.lane_of(cut.story) or 1)
+        conclude = partial(concluded, yard, lane)
+        done.append((yield from recover_iteration(lane.runner, cut, conclude)))
+    return done
+
+
+# --- the end ---------------------------------------------------------------------------------
+
+
+def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
+    """Move the branch of the checkout forward if nobody is disturbed by it, or say how."""
+    checkout, book = yard.checkout, yard.book
+    tip, words = yard.tip(), ""
+    into = _forwarded(yard, tip) if book.origin else ""
+    if into:
+        words = f"{into} has what landed"
+        yard.keep(origin_head=tip)
+        if decision is ExitDecision.PROJECT_COMPLETE and book.branch.startswith("ralph/"):
+            ref = f"refs/heads/{book.branch}"
+            checkout.git.writing().attempt("update-ref", "-d", ref, tip)
+    elif tip == book.origin_head:
+        words = "nothing landed"
+    else:
+        command = f"git merge {book.branch}" if book.origin else f"git switch {book.branch}"
+        words = f"what landed is on {book.branch}; to have it: {command}"
+    yard.keep(ended=words)
+    tell(f"{words}.")
+
+
+def _forwarded(yard: Yard, tip: str) -> str:
+    """The branch of the checkout, moved forward; empty where that is not ours to do."""
+    checkout, book = yard.checkout, yard.book
+    unmoved = checkout.branch() == book.origin and checkout.head() == book.origin_head
+    if tip == book.origin_head or not unmoved or checkout.unfinished_operation():
+        return ""
+    if checkout.dirty_paths(yard.home.own):
+        return ""
+    git = checkout.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
+    ended = git.attempt("merge", "--ff-only", "--quiet", tip, timeout_s=_MERGE_S)
+    return book.origin if ended.returncode == 0 else ""

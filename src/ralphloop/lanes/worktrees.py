@@ -1,0 +1,326 @@
+"""The work trees of lanes: made, made ready, reused, and never cleaned before they are saved.
+
+They lie outside of the checkout (`<repository>.lanes/<n>`), so that no tool resolves upward into
+the user's files.  Number 0 is the landing tree, on no branch; a lane stands on `ralph/lane-<n>`,
+whose commits never leave it: what lands is one commit made of the lane's files.
+
+Ready: `copy` and `.worktreeinclude` bring ignored files along, then `setup` runs; again whenever a
+file that names dependencies changed.  What is ignored then was brought; in the landing tree nothing
+else that is ignored survives.  A copied virtual environment that installs the project from the
+user's checkout would test that one: it is refused.
+
+A mark in git's directory of the work tree says that it is ours and what it was made ready with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.atomic import kill_point, write_atomic
+from ralphloop.config.model import Config
+from ralphloop.core.model import Value
+from ralphloop.errors import InputError, RepositoryError
+from ralphloop.loop.runner import lane_branch
+from ralphloop.proc.run import Output, run_command
+from ralphloop.repo.commit import with_trailers
+from ralphloop.repo.git import Git, first_lines, printable
+from ralphloop.repo.own_files import project_prefix
+from ralphloop.repo.set_aside import scratch_index
+from ralphloop.repo.work_tree import Repository, wait_for_locks
+from ralphloop.room import read_regular
+
+MARK = "ralph-lane"
+INCLUDE = ".worktreeinclude"
+_LONG_S = 600.0
+_SETUP_S = 1800.0
+_KEPT_OUTPUT = 4_000
+_LARGEST_MANIFEST = 16 << 20
+_MANIFESTS = (
+    "package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lockb bun.lock"
+    " pyproject.toml setup.py setup.cfg poetry.lock uv.lock Pipfile.lock requirements.txt"
+    " requirements-dev.txt Cargo.toml Cargo.lock go.mod go.sum Gemfile.lock composer.lock"
+).split()
+
+
+class Ready(Value, kw_only=True):
+    """What a work tree of ours was made ready with."""
+
+    home: str = ""  # the checkout it belongs to
+    digest: str = ""
+    brought: tuple[str, ...] = ()  # what is ignored and is to stay
+
+
+class LaneTree(msgspec.Struct, frozen=True):
+    """One work tree of ours; 0 is the landing tree."""
+
+    number: int
+    repo: Repository
+
+    @property
+    def root(self) -> Path:
+        return self.repo.root
+
+    @property
+    def git(self) -> Git:
+        """Git that changes this work tree, without anybody's hooks."""
+        return self.repo.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
+
+    def mark(self) -> Ready:
+        return read_mark(self.repo.git_dir) or Ready()
+
+
+def read_mark(git_dir: Path) -> Ready | None:
+    """What is known of a work tree of ours; None where it is not."""
+    try:
+        return msgspec.json.decode(read_regular(git_dir / MARK, most=1 << 20), type=Ready)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def directory_of(home: Repository, where: str) -> Path:
+    """Where the lanes of a repository are."""
+    if where:
+        place = Path(os.path.normpath(home.root / Path(where).expanduser()))
+        if place == home.root or place.is_relative_to(home.root):
+            raise InputError(
+                f"{where} lies inside the repository",
+                "Name a directory beside it.",
+                place="lanes.where",
+            )
+        return place
+    return home.root.with_name(f"{home.root.name}.lanes")
+
+
+def name_of(number: int) -> str:
+    return str(number) if number else "landing"
+
+
+def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
+    """Every linked work tree of ours: its root, git's directory of it, its branch."""
+    for entry in home.git.line("worktree", "list", "--porcelain").split("\n\n"):
+        lines = dict(line.partition(" ")[::2] for line in entry.splitlines())
+        root = Path(lines.get("worktree", ""))
+        for git_dir in _git_dirs(home, root):
+            if read_mark(git_dir) is not None:
+                yield root, git_dir, lines.get("branch", "").removeprefix("refs/heads/")
+
+
+def _git_dirs(home: Repository, root: Path) -> Iterator[Path]:
+    for place in sorted((home.common_dir / "worktrees").glob("*")):
+        with suppress(OSError):
+            told = os.fsdecode(read_regular(place / "gitdir", most=1 << 16)).strip()
+            if Path(told).parent == root:
+                yield place
+
+
+def open_tree(home: Repository, directory: Path, number: int, commit: str) -> LaneTree:
+    """The work tree of that number: the one that is there, or a new one at this commit."""
+    root = directory / name_of(number)
+    known = {path: git_dir for path, git_dir, _ in listed(home)}
+    if root in known and not (root / ".git").exists():
+        home.git.writing().run("worktree", "remove", "--force", "--force", str(root))
+        known.pop(root)  # somebody deleted its files
+    if root not in known:
+        if root.exists() and any(root.iterdir()):
+            raise RepositoryError(
+                f"{root} is in the way: it is no lane of this repository",
+                "Move it away, or name another directory: lanes.where",
+            )
+        directory.mkdir(parents=True, exist_ok=True)
+        git = home.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
+        git.run("worktree", "prune")
+        args = ("worktree", "add", "--quiet", "--force", "--detach", str(root), commit)
+        ended = git.attempt(*args, timeout_s=_LONG_S)
+        if ended.returncode != 0:
+            raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
+        kill_point("lane.added")
+    place = LaneTree(number, Repository.open(root))
+    if root not in known:
+        _write_mark(place, Ready(home=str(home.root)))
+        stand(place, commit)
+    return place
+
+
+def stand(place: LaneTree, commit: str) -> None:
+    """Hold exactly this commit; whatever else was there must have been saved."""
+    wait_for_locks(place.repo)
+    git = place.git
+    if operation := place.repo.unfinished_operation():
+        git.attempt(operation, "reset" if operation == "bisect" else "--quit")
+    on = ("-B", lane_branch(place.number)) if place.number else ("--detach",)
+    git.run("checkout", "--quiet", "--force", *on, commit, timeout_s=_LONG_S)
+    git.run("clean", "-ffdq", timeout_s=_LONG_S)
+    if not place.number:
+        for path in set(_ignored(place)) - set(place.mark().brought):
+            remove(place.root / path)
+    kill_point("lane.stood")
+
+
+def remove(path: Path) -> None:
+    """Take a file or a directory away."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _ignored(place: LaneTree) -> list[str]:
+    args = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    return [
+        os.fsdecode(path).rstrip("/") for path in place.repo.git.run(*args).split(b"\0") if path
+    ]
+
+
+def work_of(place: LaneTree, base: str, leave: Iterable[str], words: str, ref: str) -> str:
+    """One commit on top of `base` with all that the lane holds, kept under a ref; its name.
+
+    Commits of the agent and forced additions are in it; what `leave` names is as in `base`.
+    """
+    wait_for_locks(place.repo)
+    head, paths = place.repo.head() or base, list(leave)
+    with scratch_index(place.repo, head) as git:
+        ended = git.attempt("add", "--all", "--ignore-errors", "--", ":/", timeout_s=_LONG_S)
+        if ended.returncode not in (0, 1):  # what cannot be read is left out, as by a commit
+            raise RepositoryError(
+                f"the work in {place.root} could not be saved: {first_lines(ended.stderr)}"
+            )
+        for path in paths:
+            _as_in(git, base, path)
+        tree = git.line("write-tree")
+        if tree == git.line("rev-parse", f"{base}^{{tree}}"):
+            return ""
+        message = with_trailers(words, {})
+        commit = git.line("commit-tree", tree, "-p", base, "-m", message)
+    place.git.run("update-ref", ref, commit)
+    kill_point("lane.saved")
+    return commit
+
+
+def _as_in(git: Git, base: str, path: str) -> None:
+    """The path in this index as the commit has it, or not at all."""
+    git.run("rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", f":(top,literal){path}")
+    listed = git.run("ls-tree", "-r", "-z", base, "--", path.rstrip("/"))
+    git.run("update-index", "-z", "--index-info", stdin=listed)
+
+
+def put_onto(place: LaneTree, commit: str) -> tuple[str, ...]:
+    """Bring the work of a lane's commit into this tree; the paths that are in conflict.
+
+    Of a conflict both sides are left in the files, and nothing of it in git's own.
+    """
+    ended = place.git.attempt("cherry-pick", "--no-commit", commit, timeout_s=_LONG_S)
+    if ended.returncode == 0:
+        return ()
+    found = place.repo.git.run("diff", "--name-only", "--diff-filter=U", "-z").split(b"\0")
+    paths = tuple(printable(os.fsdecode(path)) for path in found if path)
+    if not paths:
+        raise RepositoryError(
+            f"the work of the lane could not be put onto the landed commit:"
+            f" {first_lines(ended.stderr)}"
+        )
+    place.git.run("reset", "--quiet")
+    return paths
+
+
+# --- ready -----------------------------------------------------------------------------------
+
+
+def make_ready(
+    place: LaneTree, home: Repository, project: Path, config: Config, stop: Callable[[], bool]
+) -> str:
+    """Bring along and set up what is not committed; why that failed, in words."""
+    mark, section = place.mark(), config.lanes
+    lies_in = place.root / project_prefix(home.root, project)
+    digest = _digest(config, [place.root, lies_in])
+    if digest == mark.digest:
+        return ""
+    if not mark.digest:
+        _copy(_included(home, section.copy, project_prefix(home.root, project)), home, place)
+        if where := _installed_from(place, home):
+            return where
+    for argv in section.setup:
+        ended = run_command(
+            argv,
+            cwd=lies_in,
+            timeout_s=_SETUP_S,
+            output=Output.TAIL,
+            keep=_KEPT_OUTPUT,
+            stop=stop,
+        )
+        if ended.returncode != 0:
+            return f"setup failed: {' '.join(argv)}\n{ended.said[-_KEPT_OUTPUT:]}"
+    _write_mark(place, Ready(home=str(home.root), digest=digest, brought=tuple(_ignored(place))))
+    return ""
+
+
+def _digest(config: Config, places: Sequence[Path]) -> str:
+    """Of everything that says what has to be there."""
+    parts = hashlib.sha256(repr((config.lanes.setup, config.lanes.copy)).encode())
+    for place in dict.fromkeys(places) if config.lanes.setup else ():
+        for name in _MANIFESTS:
+            with suppress(OSError):
+                content = read_regular(place / name, most=_LARGEST_MANIFEST)
+                parts.update(name.encode() + b"\0" + content)
+    return parts.hexdigest()
+
+
+def _write_mark(place: LaneTree, mark: Ready) -> None:
+    write_atomic(place.repo.git_dir / MARK, msgspec.json.encode(mark), within=place.repo.git_dir)
+
+
+def _included(home: Repository, copy: Iterable[str], prefix: str) -> Iterator[str]:
+    """The paths to be copied, from the repository's root."""
+    for path in copy:
+        inside = os.path.normpath(f"{prefix}{path}")
+        if inside.startswith(("/", "..")) or inside in (".", ".git"):
+            raise InputError(
+                f"{path!r} is no path inside of the project",
+                "Name a file or directory in it.",
+                place="lanes.copy",
+            )
+        yield inside
+    if (home.root / INCLUDE).is_file():
+        args = ("ls-files", "--others", "--ignored", f"--exclude-from={INCLUDE}", "--directory")
+        found = home.git.run(*args, "-z").split(b"\0")
+        yield from (os.fsdecode(path).rstrip("/") for path in found if path)
+
+
+def _copy(paths: Iterable[str], home: Repository, place: LaneTree) -> None:
+    """Copy without what is missing or there; blocks are shared where the file system can."""
+    how = ("-c",) if sys.platform == "darwin" else ("--reflink=auto",)
+    for path in dict.fromkeys(paths):
+        source, target = home.root / path, place.root / path
+        if not os.path.lexists(source) or os.path.lexists(target):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        argv = ("cp", "-a", *how, str(source), str(target))
+        ended = run_command(argv, timeout_s=_SETUP_S, output=Output.TOGETHER)
+        if ended.returncode != 0:
+            remove(target)
+            raise RepositoryError(f"{path} could not be copied into a lane: {ended.said[:300]}")
+
+
+def _installed_from(place: LaneTree, home: Repository) -> str:
+    """Words where a copied environment takes the project from the user's checkout."""
+    own = os.fsencode(home.root) + b"/"
+    for settings in place.root.glob("*/pyvenv.cfg"):
+        site = settings.parent.glob("lib/python*/site-packages/*")
+        names = (p for p in site if p.suffix == ".pth" or p.name.startswith("__editable__"))
+        for path in names:
+            with suppress(OSError):
+                text = read_regular(path, most=_LARGEST_MANIFEST) + b"/"
+                if own in text.replace(b"\n", b"/\n"):
+                    return (
+                        f"{settings.parent.name} installs the project from {home.root}: in a lane"
+                        " it would test your checkout. Leave it out of lanes.copy and make it in"
+                        ' lanes.setup, such as ["uv", "sync"]'
+                    )
+    return ""

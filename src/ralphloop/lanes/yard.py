@@ -1,0 +1,328 @@
+"""The lanes of one run: which story is in which of them, and where each began.
+
+The book is written to the journal before a work tree is touched, so that a successor knows what
+every lane holds.  Three things happen to a lane, each can be done again after a crash:
+
+* **taken up** by a story: what it held is saved, then it stands on the newest landed commit;
+* **moved** under its story onto a newer commit: the work is a commit first, then it is put there;
+* **given back**: nothing is done; the next one that takes it up saves what is left.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from ralphloop.atomic import write_atomic
+from ralphloop.core.interventions import TakenIntoLane
+from ralphloop.core.model import Value
+from ralphloop.core.planning import Choice
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import Standing
+from ralphloop.errors import InputError, RepositoryError, UsageError
+from ralphloop.journal.journal import Journal
+from ralphloop.journal.queries import Queries
+from ralphloop.journal.views import PROGRESS_VIEW
+from ralphloop.lanes.worktrees import LaneTree, make_ready, open_tree, put_onto, stand, work_of
+from ralphloop.loop.confine import confine
+from ralphloop.loop.effects import second_chance
+from ralphloop.loop.prepare import Setup, spec_of
+from ralphloop.loop.runner import Runner, measure_of
+from ralphloop.proc.steps import Steps, aside
+from ralphloop.project import Project
+from ralphloop.repo.own_files import never_committed, project_prefix
+from ralphloop.repo.set_aside import ref_name
+from ralphloop.repo.work_tree import Repository
+from ralphloop.stories.source import StoryFile, read
+
+_LARGEST = 1 << 30  # loading the list knows a closer limit
+SIGNATURE = "(ralph lane {})"  # behind the committer's name in the reflogs of a lane's agent
+
+
+class LaneNote(Value, kw_only=True):
+    """What a lane holds."""
+
+    story: str = ""  # empty: nothing that anybody needs
+    base: str = ""  # the commit its work stands on
+    work: str = ""  # the commit its work was saved as last
+    onto: str = ""  # `work` is about to be put onto this
+
+
+class Book(Value, kw_only=True):
+    """What a successor has to know of the lanes of a run."""
+
+    branch: str = ""  # what stories land on
+    origin: str = ""  # the branch of the checkout, and where it was
+    origin_head: str = ""
+    count: int = 1
+    lanes: dict[int, LaneNote] = msgspec.field(default_factory=dict)
+    ended: str = ""  # where the work is, in words
+    kept: dict[str, str] = msgspec.field(default_factory=dict)  # story → work whose lane is gone
+
+
+def book_key(run: str) -> str:
+    return f"lanes:{run}"
+
+
+def load_book(journal: Queries, run: str) -> Book | None:
+    """The lanes of a run; None where it had none."""
+    saved = journal.meta(book_key(run))
+    return None if saved is None else msgspec.convert(saved, type=Book, strict=False)
+
+
+class Lane(msgspec.Struct):
+    """One lane while the run goes on."""
+
+    place: LaneTree
+    runner: Runner
+    busy: str = ""  # the story that is worked on now
+
+    @property
+    def number(self) -> int:
+        return self.place.number
+
+
+class Yard(msgspec.Struct):
+    """Everything the lanes of a run share."""
+
+    home: Setup  # as the person started it, in the checkout
+    runner: Runner  # of the landing tree, with the one session of the run
+    landing: LaneTree
+    directory: Path
+    book: Book
+    own_list: bool = False  # the story file is the user's, no commit has it as it is
+    lanes: dict[int, Lane] = msgspec.field(default_factory=dict)
+    hold: Callable[[LaneTree], object] = lambda _: None  # keeps others out of a work tree
+
+    @property
+    def journal(self) -> Journal:
+        return self.runner.journal
+
+    @property
+    def checkout(self) -> Repository:
+        return repository_of(self.home)
+
+    @property
+    def prefix(self) -> str:
+        return project_prefix(self.checkout.root, self.home.project.root)
+
+    def tip(self) -> str:
+        """The newest landed commit."""
+        tip = self.checkout.commit_of(f"refs/heads/{self.book.branch}")
+        if not tip:
+            raise RepositoryError(
+                f"the branch {self.book.branch}, which stories land on, is gone",
+                "Bring it back (git reflog), then: ralph run --continue",
+            )
+        return tip
+
+    def note(self, number: int) -> LaneNote:
+        return self.book.lanes.get(number, LaneNote())
+
+    def write(self, number: int, **changes: object) -> None:
+        """Change what is known of a lane, here and in the journal."""
+        note = msgspec.structs.replace(self.note(number), **changes)
+        self.keep(lanes={**self.book.lanes, number: note})
+
+    def keep(self, **changes: object) -> None:
+        self.book = msgspec.structs.replace(self.book, **changes)
+        self.journal.set_meta(book_key(self.runner.run), self.book)
+
+    @property
+    def leave(self) -> list[str]:
+        """What of a lane's files never lands: it is written once, where it lands."""
+        own = never_committed(self.prefix).patterns
+        listed = [self._listed] if self.own_list and self._listed else []
+        return [*own, f"{self.prefix}{PROGRESS_VIEW}", *listed]
+
+    @property
+    def _listed(self) -> str:
+        """The story file, from the repository's root; empty where it lies elsewhere."""
+        known, root = self.home.stories, self.checkout.root.resolve()
+        real = known.path.resolve() if known else root
+        return real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
+
+    def lane_of(self, story: str | None) -> int | None:
+        """The lane that holds the work of a story."""
+        return next((n for n, note in self.book.lanes.items() if note.story == story), None)
+
+    def lane(self, number: int) -> Lane:
+        """The lane of this number, opened or made where it has not been yet."""
+        if number not in self.lanes:
+            place = open_tree(self.checkout, self.directory, number, self.tip())
+            self.hold(place)
+            setup = setup_in(self.home, place, listed=self._listed)
+            runner = msgspec.structs.replace(
+                self.runner,
+                setup=setup,
+                measure=measure_of(setup),
+                lane=number,
+                lock=None,
+                seen=None,
+                read=None,
+                unsettled=None,
+            )
+            self.lanes[number] = Lane(place, runner)
+        return self.lanes[number]
+
+
+def repository_of(setup: Setup) -> Repository:
+    """The repository of the checkout: without one there are no lanes."""
+    if setup.repo is None:
+        raise UsageError("lanes are work trees of a git repository, and there is none", "git init")
+    return setup.repo
+
+
+def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -> Setup:
+    """The same settings for another work tree; what is ours stays with the checkout."""
+    checkout = repository_of(home)
+    prefix = project_prefix(checkout.root, home.project.root)
+    project, stories, within = Project(place.root / prefix, home.project.root), home.stories, None
+    if stories is not None and listed:
+        path = place.root / listed
+        if path.exists() or not lands_on:
+            stories = StoryFile(path, stories.list, within=place.root)
+            within = place.root
+    specs = home.specs_dir
+    if specs.is_relative_to(checkout.root):
+        specs = place.root / specs.relative_to(checkout.root)
+    env = dict(home.options.env)
+    if place.number:
+        name = env.get("GIT_COMMITTER_NAME") or checkout.git.line(
+            "config", "--get", "user.name", ok=(0, 1)
+        )
+        env["GIT_COMMITTER_NAME"] = f"{name or 'ralph'} {SIGNATURE.format(place.number)}"
+    return confine(
+        msgspec.structs.replace(
+            home,
+            options=msgspec.structs.replace(home.options, env=env),
+            project=project,
+            repo=place.repo,
+            stories=stories,
+            within=within or home.within,
+            specs_dir=specs,
+            lands_on=lands_on,
+        )
+    )
+
+
+# --- what happens to a lane ------------------------------------------------------------------
+
+
+def take_up(yard: Yard, lane: Lane, choice: Choice) -> Steps[None]:
+    """Make the lane hold the story's work on the commit where the story begins."""
+    story, number, runner = choice.story, lane.number, lane.runner
+    state = runner.session.story(story.id)
+    if yard.note(number).onto:
+        yield from finish_move(yard, lane)
+    if yard.note(number).story != story.id:
+        yield from _give_away(yard, lane)
+        tip = yard.tip()
+        yield from aside(lambda _: stand(lane.place, tip))
+        yield from _made_ready(yard, lane.place)
+        _bring_files(yard, lane, story)
+        runner.forget()
+        kept = yard.book.kept.get(story.id, "")
+        if kept or state.start_tree or state.start_head:
+            tree = runner.tree()
+            began = {"tree": tree.tree, "head": tree.head or ""} if kept else {}
+            runner.intervene(TakenIntoLane(story=story.id, **began))
+        yard.write(number, story=story.id, base=tip, work=kept, onto=tip if kept else "")
+        if kept:
+            yield from finish_move(yard, lane)
+            yard.keep(kept={name: it for name, it in yard.book.kept.items() if name != story.id})
+    elif state.start_head and state.start_head != yard.note(number).base:
+        yield from move(yard, lane, state.start_head)
+        yield from _made_ready(yard, lane.place)
+    _bring_files(yard, lane, story)
+    if choice.second_chance:
+        runner.intervene(second_chance(runner, story.id))
+
+
+def _give_away(yard: Yard, lane: Lane) -> Steps[None]:
+    """Save what the lane holds, for its story where that is still open, else under its ref."""
+    note, place = yard.note(lane.number), lane.place
+    head = place.repo.head() or yard.tip()
+    state = yard.runner.session.story(note.story)
+    ref = f"{ref_name(yard.runner.run, yard.runner.session.number, 'lanes')}-lane{lane.number}"
+    words = f"{note.story or 'a lane'}: left in lane {lane.number}"
+    leave = yard.leave
+    work = yield from aside(lambda _: work_of(place, note.base or head, leave, words, ref))
+    tree = "{}^{{tree}}"
+    saved = [place.repo.commit_of(tree.format(one)) for one in (work, note.work) if one]
+    if len(saved) == 2 and saved[0] == saved[1]:
+        place.git.run("update-ref", "-d", ref)  # it landed, or is kept, as it is
+        work = note.work
+    if not note.story:
+        return
+    kept = dict(yard.book.kept)
+    if work and state.standing in (Standing.OPEN, Standing.BLOCKED):
+        kept[note.story] = work
+    yard.keep(lanes={**yard.book.lanes, lane.number: LaneNote()}, kept=kept)
+
+
+def move(yard: Yard, lane: Lane, onto: str) -> Steps[None]:
+    """Put the work of a lane onto another commit; written ahead, so that it can be done again."""
+    note, number = yard.note(lane.number), lane.number
+    ref = ref_name(lane.runner.run, lane.runner.session.number, f"lanes-{number}")
+    words = f"{note.story}: work of lane {number}"
+    leave = yard.leave
+    work = yield from aside(lambda _: work_of(lane.place, note.base, leave, words, ref))
+    yard.write(number, work=work, onto=onto)
+    yield from finish_move(yard, lane)
+
+
+def finish_move(yard: Yard, lane: Lane) -> Steps[None]:
+    """Do what was written ahead; conflicts are left in the files for the agent to solve."""
+    note, place = yard.note(lane.number), lane.place
+    yield from aside(lambda _: stand(place, note.onto))
+    if note.work:
+        yield from aside(lambda _: put_onto(place, note.work))
+    lane.runner.forget()
+    yard.write(lane.number, base=note.onto, onto="")
+
+
+def _made_ready(yard: Yard, place: LaneTree) -> Steps[None]:
+    why = yield from aside(lambda gone: ready(yard, place, gone))
+    if why:
+        raise RepositoryError(
+            f"lane {place.number or 'landing'} ({place.root}) is not ready: {why}",
+            "See [lanes] setup and copy in ralph.toml: docs/guides/lanes.md",
+        )
+
+
+def ready(yard: Yard, place: LaneTree, stop: object) -> str:
+    """Why a work tree cannot be worked in, in words; empty where it can."""
+    home, config = yard.home, yard.home.config
+    requested = lambda: yard.runner.stop.requested or (callable(stop) and bool(stop()))  # noqa: E731
+    return make_ready(place, yard.checkout, home.project.root, config, requested)
+
+
+def _bring_files(yard: Yard, lane: Lane, story: Story) -> None:
+    """Story file and spec, where no commit has them as the person has."""
+    home, setup, root = yard.home, lane.runner.setup, yard.checkout.root
+    known, mine = home.stories, setup.stories
+    if known is not None and mine is not None and (yard.own_list or not mine.path.exists()):
+        mine.path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(mine.path, read(known.path, _LARGEST).data, within=lane.place.root)
+    try:
+        spec = spec_of(story, home)
+    except InputError:
+        return  # said where the prompt is made
+    if spec is not None and spec.is_relative_to(root):
+        target = lane.place.root / spec.relative_to(root)
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(spec, target)
+
+
+def saved_refs(repo: Repository) -> Iterator[tuple[str, str, str]]:
+    """What lanes left: its ref, its subject, its date."""
+    form = "--format=%(refname)%09%(contents:subject)%09%(committerdate:short)"
+    for line in repo.git.line("for-each-ref", form, "refs/ralph/").splitlines():
+        ref, subject, date = (*line.split("\t"), "", "")[:3]
+        if "/lanes" in ref:
+            yield ref, subject, date
