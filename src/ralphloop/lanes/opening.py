@@ -56,12 +56,12 @@ Tell = Callable[[str], None]
 
 def wanted(setup: Setup) -> bool:
     """Whether a run works in lanes: it is asked for, or the one to be settled first did."""
-    if setup.options.session:
+    if setup.options.session or setup.is_errand:
         return False
     if setup.config.lanes.count:
         return True
     with JournalReader.open(setup.project.journal) as journal:
-        candidate = journal.resume_candidate(time.time())
+        candidate = journal.resume_candidate(time.time(), errand=False)
         return candidate is not None and load_book(journal, candidate.run.id) is not None
 
 
@@ -102,7 +102,7 @@ def open_yard(
     """Settle what a crash left, then the landing tree, then the run in it."""
     checkout, now = repository_of(home), time.time()
     _insist(home, checkout)
-    candidate = journal.resume_candidate(now)
+    candidate = journal.resume_candidate(now, errand=False)
     resumes = bool(home.options.resume and candidate and not candidate.expired)
     if candidate and resumes and load_book(journal, candidate.run.id) is None:
         raise UsageError(
@@ -210,39 +210,40 @@ def _own_list(home: Setup, checkout: Repository, tip: str) -> tuple[bool, str]:
 def _settled(
     home: Setup, journal: Journal, *, stop: StopSignal, sink: Sink, tell: Tell
 ) -> Steps[Book | None]:
-    """Bring the last unfinished run in line, wherever it worked; its book, if it had lanes."""
-    candidate = journal.resume_candidate(time.time())
-    latest = candidate.run.id if candidate else ""
-    newest = journal.latest_run()
-    book = load_book(journal, newest.id) if newest else None
-    if not latest:
-        return book
-    session = load_session(journal, latest)
-    if (book := load_book(journal, latest)) is None:
-        measure = measure_of(home)
-        runner = Runner(
-            setup=home, session=session, journal=journal, measure=measure, stop=stop, sink=sink
-        )
-        if done := restored(journal, home.repo, measure, home.project):
-            tell(f"Recovered: {done}.")
-        for words in (yield from recover(runner)):
+    """Bring unfinished runs in line, wherever they worked; what the last lanes held."""
+    book: Book | None = None
+    for run in journal.unfinished_runs():
+        session = load_session(journal, run.id)
+        if (found := load_book(journal, run.id)) is not None:
+            yard = _yard(home, journal, session, found, stop=stop, sink=sink)
+            done = yield from recover_lanes(yard)
+            book = book or yard.book
+        else:
+            done = yield from _recovered(home, journal, session, run.prd_path, stop, sink)
+        for words in done:
             tell(f"Recovered: {words}.")
-        return None
-    yard = _yard(home, journal, session, book, stop=stop, sink=sink)
-    landing = yard.runner.setup
-    if done := restored(journal, landing.repo, yard.runner.measure, landing.project):
-        tell(f"Recovered: {done}.")
-    for words in (yield from recover_lanes(yard)):
-        tell(f"Recovered: {words}.")
-    for lane in yard.lanes.values():
-        lane.runner.measure.close()
-    yard.runner.measure.close()
-    return yard.book
+    newest = journal.latest_run()
+    return book or (load_book(journal, newest.id) if newest else None)
+
+
+def _recovered(
+    home: Setup, journal: Journal, session: Session, listed: str, stop: StopSignal, sink: Sink
+) -> Steps[list[str]]:
+    """A run that worked in the checkout."""
+    setup, measure = home.for_stories_of(listed), measure_of(home)
+    runner = Runner(
+        setup=setup, session=session, journal=journal, measure=measure, stop=stop, sink=sink
+    )
+    put_back = restored(journal, home.repo, measure, home.project)
+    done = yield from recover(runner)
+    measure.close()
+    return [*filter(None, [put_back]), *done]
 
 
 def recover_lanes(yard: Yard) -> Steps[list[str]]:
     """Do what was begun; returns what was done, in words."""
-    journal, run, done = yard.journal, yard.runner.run, list[str]()
+    journal, run, setup = yard.journal, yard.runner.run, yard.runner.setup
+    done = [*filter(None, [restored(journal, setup.repo, yard.runner.measure, setup.project)])]
     for number, note in tuple(yard.book.lanes.items()):
         if note.onto:
             yield from finish_move(yard, yard.lane(number))
@@ -264,6 +265,9 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
         lane = yard.lane(yard.lane_of(cut.story) or 1)
         conclude = partial(concluded, yard, lane)
         done.append((yield from recover_iteration(lane.runner, cut, conclude)))
+    for lane in yard.lanes.values():
+        lane.runner.measure.close()
+    yard.runner.measure.close()
     return done
 
 

@@ -27,7 +27,6 @@ from ralphloop.core.totals import spent_words
 from ralphloop.errors import (
     CircuitOpen,
     RalphError,
-    RepositoryError,
 )
 from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.lock import RunLock

@@ -37,6 +37,8 @@ _STDERR_TAIL = 8_000
 def recover(runner: Runner) -> Steps[list[str]]:
     """Bring the journal and the repository in line; returns what was done, in words."""
     done: list[str] = []
+    if runner.journal.meta(f"lanes:{runner.run}") is not None:
+        return done  # its work is in other trees: `lanes.opening` settles it
     for owing in runner.journal.owed_effects(runner.run):
         yield from apply_effects(runner, owing.n, owing.effects)
         done.append(f"finished what iteration {owing.n} had left to do")
