@@ -6,6 +6,7 @@
     ├── InputError         65  bad input file, with the place in it
     ├── RepositoryError    66  repository not ready
     ├── AgentUnavailable   69  agent missing, not logged in, or a fatal API answer
+    ├── GitHubUnavailable  69  gh missing, not logged in, offline, or not allowed
     ├── JournalError       70  unreadable journal: a run never goes on without its truth
     ├── LockedError        75  another run holds the project or its work tree
     └── NotTrusted         77  settings or a journal that no person has said yes to
@@ -70,6 +71,10 @@ class RepositoryError(RalphError):
 
 
 class AgentUnavailable(RalphError):
+    exit_code = ExitCode.AGENT_UNAVAILABLE
+
+
+class GitHubUnavailable(RalphError):
     exit_code = ExitCode.AGENT_UNAVAILABLE
 
 

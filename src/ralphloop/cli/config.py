@@ -175,7 +175,7 @@ def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) 
     if journal:
         return _accept_journal(project, show=show, yes=yes)
     if forget:
-        _insist_on_person()
+        insist_on_person()
         gone = revoke(project.root, os.environ)
         output.emit_lines(["Forgotten: the next run asks." if gone else "There was nothing."])
         return ExitCode.COMPLETE
@@ -185,7 +185,7 @@ def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) 
     if show or not lacking:
         output.emit_lines(_shown(grants, lacking))
         return ExitCode.COMPLETE
-    _insist_on_person()
+    insist_on_person()
     if yes:
         output.emit_lines(_question(lacking, record))
     elif not _agreed(lacking, record):
@@ -237,7 +237,7 @@ def _accept_journal(project: Project, *, show: bool, yes: bool) -> int:
     if show:
         output.emit_lines(_about_journal(project, belief))
         return ExitCode.COMPLETE
-    _insist_on_person()
+    insist_on_person()
     if yes:
         output.emit_lines(_about_journal(project, belief))
     elif not (_on_terminal() and _accepted(project, belief)):
@@ -346,9 +346,10 @@ def _marked() -> bool:
     return False
 
 
-def _insist_on_person() -> None:
+def insist_on_person(refusal: str = "an agent cannot agree to what a repository may run") -> None:
+    """End here below an agent of any run."""
     if _marked():
         raise UsageError(
-            "an agent cannot agree to what a repository may run",
+            refusal,
             "End your turn and say in RECOMMENDATION what a person should look at.",
         )

@@ -68,6 +68,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "monitor": Entry("ralphloop.cli.report:monitor", "Watch and steer the run on one screen"),
         "serve": Entry("ralphloop.cli.serve:serve", "Show the run as a live page in a browser"),
         "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
+        "pr": Entry(
+            "ralphloop.cli.pr:pr", "Push the run's branch, open or update its pull request"
+        ),
         "stats": Entry("ralphloop.cli.learnings:stats", "All numbers, and whether learning helps"),
     },
     "Answer": {

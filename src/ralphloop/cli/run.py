@@ -308,7 +308,8 @@ def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
     reports = write_report(setup.project, ended.run)
     with reading(setup.project) as journal:
         tidy(setup.project, journal)
-    after_run(setup, ended)
+    if said := after_run(setup, ended):
+        output.note(said)
     if as_json:
         return
     for report in reports[:1]:

@@ -252,7 +252,7 @@ class StoriesSection(Section):
 
 
 class SessionSection(Section):
-    on_end: Argv = ()  # a command that is told how a run ended, as JSON on its input
+    on_end: Argv = ()  # a command that is told how a run ended, as JSON; or "pr", `ralph pr`
     keep_awake: bool = True
 
 

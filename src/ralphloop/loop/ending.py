@@ -18,9 +18,9 @@ from ralphloop.journal.records import RunStatus
 from ralphloop.loop.effects import land
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.runner import Runner
-from ralphloop.proc.run import run_in_front
+from ralphloop.proc.run import Output, ourselves, run_command, run_in_front
 
-_ON_END_TIMEOUT_S = 60.0
+_ON_END_TIMEOUT_S, _PR_TIMEOUT_S = 60.0, 1_200.0
 _RUNS_WITH_EVENTS = 20
 EXIT_CODES = {
     ExitDecision.PROJECT_COMPLETE: ExitCode.COMPLETE,
@@ -99,12 +99,17 @@ def _publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
         tell(line)
 
 
-def after_run(setup: Setup, ended: EndedRun) -> None:
-    """Run the `on_end` command with the result on its input; its failure is only said."""
-    argv = setup.config.session.on_end
+def after_run(setup: Setup, ended: EndedRun) -> str:
+    """Run the `on_end` command with the result on its input, or `ralph pr`; what that said."""
+    argv, root = setup.config.session.on_end, setup.project.root
     if not argv:
-        return
-    result = msgspec.json.encode({"run": ended.run, **ended.told.published()})
-    # The run is over: a notification that fails changes nothing.
+        return ""
+    # The run is over: what fails now changes nothing.
     with suppress(OSError, ValueError):
-        run_in_front(argv, cwd=setup.project.root, given=result, timeout_s=_ON_END_TIMEOUT_S)
+        if argv[0] == "pr":
+            opening = (*ourselves(), "pr", ended.run, *argv[1:])
+            done = run_command(opening, cwd=root, timeout_s=_PR_TIMEOUT_S, output=Output.TOGETHER)
+            return done.said
+        result = msgspec.json.encode({"run": ended.run, **ended.told.published()})
+        run_in_front(argv, cwd=root, given=result, timeout_s=_ON_END_TIMEOUT_S)
+    return ""

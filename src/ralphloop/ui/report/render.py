@@ -2,7 +2,7 @@
 
 The templates only loop and format.  In HTML autoescape makes every word text, and the page's own
 policy forbids scripts and network.  In Markdown words are escaped so that they cannot become links,
-images, HTML or mentions; commands stand in code spans long enough to hold anything.
+images, HTML, mentions or references; commands stand in code spans long enough to hold anything.
 
 A picture is strips of boxes in percent: the browser stretches them to the room there is, and the
 words beside them stay as large as all others.  Nothing is told by colour alone: position, labels
@@ -32,7 +32,8 @@ from ralphloop.ui.report.values import MOST_SPANS, Cost, Report, Span
 _HERE = Path(__file__).parent
 # An underscore within a word is only itself.
 _ACTIVE = re.compile(r"[\\`*\[\]<>|~&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_MENTION = re.compile(r"@(?=\w)")
+# What GitHub makes a link of, or takes as a word to close an issue.
+_LINK = re.compile(r"[@#](?=\w)|\bGH-(?=\d)|:/(?=/)|\bwww(?=\.)", re.IGNORECASE)
 _LIST_SIGN = re.compile(r"^([#+\-=]|\d+[.)])")
 _TICKS = re.compile(r"`+")
 _GAPS = re.compile(r"\n{3,}")
@@ -46,14 +47,17 @@ def as_html(report: Report, zone: tzinfo | None = None) -> str:
     return _rendered("report.html.j2", report, zone, pictures=drawn, shares=_shares(report))
 
 
-def as_markdown(report: Report, zone: tzinfo | None = None) -> str:
-    """The same for a terminal or a pull request, without the pictures."""
-    return _GAPS.sub("\n\n", _rendered("report.md.j2", report, zone)).strip() + "\n"
+def as_markdown(
+    report: Report, zone: tzinfo | None = None, *, brief: bool = False, cost: bool = True
+) -> str:
+    """The same for a terminal, without the pictures; `brief` for who reviews the change."""
+    text = _rendered("report.md.j2", report, zone, brief=brief, cost=cost)
+    return _GAPS.sub("\n\n", text).strip() + "\n"
 
 
 def escaped(text: str) -> str:
     """Words that stay words in Markdown."""
-    text = _MENTION.sub("@\u200b", _ACTIVE.sub(r"\\\g<0>", text))
+    text = _LINK.sub("\\g<0>\u200b", _ACTIVE.sub(r"\\\g<0>", text))
     return _LIST_SIGN.sub(r"\\\1", text)
 
 
