@@ -39,6 +39,7 @@ STARTS = {
     "proc/relay.py": "ourselves, in the sandbox",
     "proc/run.py": "the one way to start",
     "repo/checks.py": "checks and verify, grants",
+    "repo/github.py": "gh of the user's PATH",
     "repo/git.py": "git, which runs no hook or filter where it only looks",
 }
 READS = {

@@ -19,7 +19,7 @@ COMMAND_LINES = [
     "docs", "docs first-night", "doctor",
     "eval cases.jsonl", "hook stop", "hook session-start", "init --yes", "learn --aggregate",
     "learnings list", "log", "monitor --once", "note x", "pause", "plan prd.json --yes --try", "plan idea --yes",
-    "plan --split US-1 --yes", "plugin path", "prices",
+    "plan --split US-1 --yes", "plugin path", "pr", "prices",
     "reject US-1 no", "replay", "report", "resume", "retry US-1", "review", "run", "run --dry-run",
     "run --detach", "simulate --scenario complete", "skip US-1", "stats", "status", "stop",
     "serve --revoke", "stories", "trust", "trust --show", "trust --journal", "trust --revoke",

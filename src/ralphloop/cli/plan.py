@@ -53,6 +53,9 @@ _FILE = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[FILE | - | IDEA…]")
+@click.option("--issue", "issues", type=int, multiple=True, metavar="N", help="An issue on GitHub.")
+@click.option("--label", "labels", multiple=True, metavar="L", help="Open issues with this label.")
+@click.option("--repo", metavar="OWNER/NAME", help="Whose issues, if not those of the remote.")
 @click.option("--split", metavar="ID", help="Make two to four smaller stories of this one.")
 @click.option("--prd", type=_FILE, help="The story file to extend.")
 @click.option("--replace", is_flag=True, help="Begin the list anew; the old one is kept.")
@@ -75,12 +78,18 @@ def plan(words: tuple[str, ...], split: str | None, **wanted: object) -> int:
     \b
     ralph plan "Let people export their notes as CSV"
     ralph plan docs/prd.md
+    ralph plan --issue 12 --issue 15
     ralph plan --split US-7
     """
-    if split and words:
-        raise UsageError("--split takes its words from the story", f"ralph plan --split {split}")
-    source = None if split else source_of(words)
+    foreign = bool(wanted["issues"] or wanted["labels"])
+    if bool(split) + bool(words) + foreign > 1:
+        raise UsageError(
+            "--split takes its words from the story and --issue from GitHub, each for itself",
+            "Leave out all but one.",
+        )
+    source = None if split or foreign else source_of(words)
     setup = _setup(wanted)
+    source = _issues(setup, wanted) if foreign else source
     desk = PlanDesk(setup, wanted, _shelf(setup, wanted["prd"]))
     return _plan(desk, wanted, source) if source else _split(desk, wanted, split or "")
 
@@ -114,6 +123,7 @@ class PlanText(NamedTuple):
 
     text: str
     path: Path | None = None
+    is_strangers: bool = False  # read by the agent that plans, and by no other
 
 
 def source_of(words: tuple[str, ...]) -> PlanText:
@@ -133,6 +143,21 @@ def source_of(words: tuple[str, ...]) -> PlanText:
     return PlanText(" ".join(words))
 
 
+def _issues(setup: Setup, wanted: Wanted) -> PlanText:
+    from ralphloop.repo.git import Git
+    from ralphloop.repo.github import issues_as_text
+
+    asked = msgspec.convert(wanted, _Issues)
+    text = issues_as_text(Git(setup.project.root), asked.issues, asked.labels, repo=asked.repo)
+    return PlanText(text, is_strangers=True)
+
+
+class _Issues(msgspec.Struct):
+    issues: tuple[int, ...]
+    labels: tuple[str, ...]
+    repo: str | None
+
+
 def _decoded(data: bytes, place: str) -> str:
     if len(data) > _MOST_TEXT:
         raise InputError("is larger than 2 MB", "Plan a part of it.", place=place)
@@ -148,7 +173,8 @@ def _decoded(data: bytes, place: str) -> str:
 def _plan(desk: PlanDesk, wanted: Wanted, source: PlanText) -> int:
     """Convert or ask, show, and write what is accepted."""
     name = source.path.name if source.path else ""
-    converted = None if wanted["must_ask"] else convert(source.text, name)
+    must_ask = wanted["must_ask"] or source.is_strangers
+    converted = None if must_ask else convert(source.text, name)
     if converted is None:
         return desk.settle(_proposed(desk, wanted, source), desk.write)
     draft = drafted(converted.entries, desk.base)
@@ -254,8 +280,9 @@ def _spec(root: Path, source: PlanText, answers: tuple[Question, ...]) -> tuple[
     real = source.path.resolve() if source.path else None
     if real and real.is_relative_to(root.resolve()) and not answers:
         return "", relative(real, root.resolve())
-    if answers or len(source.text) > _LONG:
-        return spec_text(source.text, answers), f"specs/{slug(one_line(source.text, 60))}.md"
+    text = "" if source.is_strangers else source.text
+    if answers or len(text) > _LONG:
+        return spec_text(text, answers), f"specs/{slug(one_line(source.text, 60))}.md"
     return "", ""
 
 

@@ -27,7 +27,7 @@ from ralphloop.project import Project, find_project
 from ralphloop.redaction import redact, secret_values
 from ralphloop.repo import github
 from ralphloop.repo.git import Git
-from ralphloop.repo.github import Place, call
+from ralphloop.repo.github import GitHubPlace, call
 from ralphloop.repo.pushing import Offer, offer, push
 from ralphloop.text.plain import one_line
 from ralphloop.ui.report import gather
@@ -134,7 +134,7 @@ def _report(project: Project, wanted: str | None) -> Report:
     return msgspec.json.decode(data, type=Report)
 
 
-def _places(git: Git, report: Report, wanted: _Wanted) -> tuple[Place, str, Offer]:
+def _places(git: Git, report: Report, wanted: _Wanted) -> tuple[GitHubPlace, str, Offer]:
     """Where it is opened, the name of its branch there, and what is pushed."""
     remote, pushed_to = github.remote_of(git, report.branch, wanted.remote)
     place = github.place_named(wanted.repo) if wanted.repo else pushed_to
@@ -148,7 +148,7 @@ def _places(git: Git, report: Report, wanted: _Wanted) -> tuple[Place, str, Offe
     return place, f"{(pushed_to or place).owner}:{what.branch}", what
 
 
-def _known(place: Place, head: str, *, anew: bool) -> _Pull | None:
+def _known(place: GitHubPlace, head: str, *, anew: bool) -> _Pull | None:
     """The open pull request of a branch; one that was closed or merged stays so."""
     from urllib.parse import urlencode
 
@@ -177,7 +177,12 @@ def _unproven(report: Report) -> list[str]:
 
 
 def _sent(
-    place: Place, known: _Pull | None, fields: dict[str, str], new: dict[str, str], *, draft: bool
+    place: GitHubPlace,
+    known: _Pull | None,
+    fields: dict[str, str],
+    new: dict[str, str],
+    *,
+    draft: bool,
 ) -> _Pull:
     """Open it, or bring it up to date."""
     if known is None:

@@ -49,7 +49,7 @@ _OFFLINE = re.compile(
 _T = TypeVar("_T")
 
 
-class Place(msgspec.Struct, frozen=True):
+class GitHubPlace(msgspec.Struct, frozen=True):
     """A repository on a GitHub."""
 
     host: str
@@ -73,23 +73,25 @@ class Hub(msgspec.Struct, frozen=True):
     archived: bool = False
 
 
-def place_of(address: str) -> Place | None:
+def place_of(address: str) -> GitHubPlace | None:
     """The repository a remote's address names; None where it is a path or something else."""
     found = next(filter(None, (form.fullmatch(address) for form in _ADDRESSES)), None)
     if found is None:
         return None
     host = found[1].lower().removeprefix("www.")
-    return Place("github.com" if host == "ssh.github.com" else host, found[2], found[3])
+    return GitHubPlace("github.com" if host == "ssh.github.com" else host, found[2], found[3])
 
 
-def place_named(words: str) -> Place:
+def place_named(words: str) -> GitHubPlace:
     """`owner/name` or `host/owner/name`, as gh takes it."""
     if not (found := _NAMED.fullmatch(words)):
         raise UsageError(f"{words[:100]!r} is no repository", "OWNER/NAME, or HOST/OWNER/NAME")
-    return Place(found[1] or "github.com", found[2], found[3])
+    return GitHubPlace(found[1] or "github.com", found[2], found[3])
 
 
-def remote_of(git: Git, branch: str = "", wanted: str | None = None) -> tuple[str, Place | None]:
+def remote_of(
+    git: Git, branch: str = "", wanted: str | None = None
+) -> tuple[str, GitHubPlace | None]:
     """The remote that a branch is pushed to, and what it is on GitHub."""
     names = git.line("remote").split()
     told = git.line("for-each-ref", "--format=%(push:remotename)", f"refs/heads/{branch}")
@@ -112,7 +114,7 @@ def not_github() -> RepositoryError:
     )
 
 
-def hub_of(place: Place) -> Hub:
+def hub_of(place: GitHubPlace) -> Hub:
     """The repository as this login sees it; a host of another name is a GitHub where gh says so."""
     if place.host != "github.com" and not place.host.endswith(".ghe.com"):
         ended = _gh("auth", "status", "--hostname", place.host)
@@ -125,7 +127,7 @@ def hub_of(place: Place) -> Hub:
 
 
 def call(
-    place: Place, path: str, kind: type[_T], *, method: str = "GET", fields: object = None
+    place: GitHubPlace, path: str, kind: type[_T], *, method: str = "GET", fields: object = None
 ) -> _T:
     """One answer of GitHub; raises with words where there is none."""
     given = msgspec.json.encode(fields) if fields is not None else b""
@@ -178,7 +180,7 @@ def not_allowed(place: object, told: str) -> GitHubUnavailable:
     )
 
 
-def _failure(ended: Ended, place: Place) -> GitHubUnavailable:
+def _failure(ended: Ended, place: GitHubPlace) -> GitHubUnavailable:
     """What a refused call means."""
     said = ended.stderr.decode("utf-8", "replace")
     status = int(found[1]) if (found := _STATUS.search(said)) else 0
@@ -239,11 +241,13 @@ class _Said(msgspec.Struct):
         return one_line(f"{who} ({self.author_association.lower()})", 100)
 
 
-def issues_as_text(git: Git, numbers: Sequence[int], labels: Iterable[str] = ()) -> str:
+def issues_as_text(
+    git: Git, numbers: Sequence[int], labels: Iterable[str] = (), *, repo: str | None = None
+) -> str:
     """Issues by number, and open ones by label, as quoted and bounded text for a prompt."""
     from urllib.parse import urlencode
 
-    if (place := remote_of(git)[1]) is None:
+    if (place := place_named(repo) if repo else remote_of(git)[1]) is None:
         raise not_github()
     hub_of(place)
     found = [call(place, place.path("issues", number), _Said) for number in numbers[:MOST_ISSUES]]
@@ -262,7 +266,7 @@ def issues_as_text(git: Git, numbers: Sequence[int], labels: Iterable[str] = ())
     return "\n\n".join(parts)
 
 
-def _telling(place: Place, issue: _Said) -> Iterator[str]:
+def _telling(place: GitHubPlace, issue: _Said) -> Iterator[str]:
     yield f"# Issue {issue.number}: {one_line(issue.title or 'without a title', 200)}"
     yield f"By {issue.by}:\n\n{_quoted(issue.body, _LONGEST_TEXT)}"
     if not issue.comments:
