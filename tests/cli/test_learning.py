@@ -66,6 +66,16 @@ def test_search_finds_by_words(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("taught")
+def test_search_finds_by_a_word_that_is_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    """Words too common to tell patterns apart still find those that have them."""
+    assert run(["learnings", "add", "Tests live beside the code"]) == 0
+    capsys.readouterr()
+    found = [one["text"] for one in listed(capsys, "search", "Tests")]
+    assert len(found) == 2
+    assert "Tests live beside the code" in found
+
+
+@pytest.mark.usefixtures("taught")
 def test_show_tells_where_it_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
     """Standing with its reason, stories, and how those went that carried it."""
     (held,) = [one for one in listed(capsys, "list") if one.get("standing") == "held back"]

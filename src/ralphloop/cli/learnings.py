@@ -102,7 +102,13 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
     """Patterns that share words with the question, most of them first."""
     wanted = match_words(" ".join(words))
     known = store.rebuild(find_project(), now=time.time()).patterns
-    found = [one for one in known if wanted.intersection(one.words)]
+    # Words so common that they tell nothing apart are all that some searches have.
+    plain = [] if wanted else [word.lower() for word in words]
+    found = [
+        one
+        for one in known
+        if wanted.intersection(one.words) or any(word in one.text.lower() for word in plain)
+    ]
     found.sort(key=lambda one: -len(wanted.intersection(one.words)))
     _print(found, as_json, "None of them has these words." if known else _NONE_YET)
 
