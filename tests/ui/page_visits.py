@@ -72,7 +72,7 @@ class Visits:
 
     def known(self) -> str:
         """The cookie of a new device, let in with a ticket."""
-        cookie = self.devices.exchange(self.devices.ticket(), "a browser")
+        cookie = self.devices.exchange(self.devices.ticket())
         assert cookie is not None
         return cookie
 

@@ -1,8 +1,7 @@
 """`ralph serve`: the run as a live page for a second screen or a phone, behind a door of its own.
 
-The page is reached from this machine alone unless `--host` says otherwise.  What is printed is an
-address that lets one device in; `ralph serve --new-token` prints another one for the page that is
-being served, `--revoke` forgets all devices.
+It is reached from this machine alone unless `--host` says otherwise.  What is printed lets one
+device in; `--new-token` prints another address for the page that is served, `--revoke` forgets all.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from ralphloop.ui.page.devices import Devices
 from ralphloop.ui.steering import refuse_agent, who_asks
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_FIRST_PORT, _PORTS = 8400, 600  # one for each project, so that two of them rarely meet
 
 
 @click.command()
@@ -93,7 +91,8 @@ def _serve(
         here = f"http://{shown}:{door.getsockname()[1]}"
         devices.open_at((here, *(f"https://{name}" for name in names)), who_asks())
         _print_address(devices)
-        output.note(_reach(host, read_only))
+        what = "it only shows" if read_only else "it shows and steers"
+        output.note(f"{_reach(host)}; {what}. Ctrl+C ends the page, not the run.")
         site.serve(page, door)
 
 
@@ -108,14 +107,13 @@ def _print_address(devices: Devices) -> None:
     output.note("It lets one device in, once, within 15 minutes.")
 
 
-def _reach(host: str, read_only: bool) -> str:
-    who = "Only this machine reaches it"
-    if host not in _LOOPBACK:
-        who = f"Everybody who reaches {host} can ask for it, and nothing is encrypted on the way"
-    what = "it only shows" if read_only else "it shows and steers"
-    return f"{who}; {what}. Ctrl+C ends the page, not the run."
+def _reach(host: str) -> str:
+    if host in _LOOPBACK:
+        return "Only this machine reaches it"
+    return f"Everybody who reaches {host} can ask for it, and nothing is encrypted on the way"
 
 
 def _port(project: Project) -> int:
+    """One for each project, so that two of them rarely meet."""
     digest = hashlib.sha256(os.fsencode(project.root.resolve())).digest()
-    return _FIRST_PORT + int.from_bytes(digest[:4]) % _PORTS
+    return 8400 + int.from_bytes(digest[:4]) % 600

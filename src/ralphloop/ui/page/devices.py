@@ -39,7 +39,6 @@ class Entrance(msgspec.Struct, frozen=True):
 
     digest: str
     until: float
-    name: str = ""
 
 
 class Visitors(msgspec.Struct, frozen=True):
@@ -85,14 +84,14 @@ class Devices:
             change(tickets=(*self._valid(self.kept.tickets), new)[-_MOST_TICKETS:])
         return word
 
-    def exchange(self, word: str, name: str) -> str | None:
+    def exchange(self, word: str) -> str | None:
         """The cookie of a new device for a ticket, which is used up by it; None for any other."""
         with self._changing() as change:
             found = _find(word, self._valid(self.kept.tickets))
             if found is None:
                 return None
             cookie = secrets.token_urlsafe(32)
-            new = Entrance(_digest(cookie), self._clock() + DEVICE_S, name[:80])
+            new = Entrance(_digest(cookie), self._clock() + DEVICE_S)
             change(
                 tickets=tuple(one for one in self.kept.tickets if one.digest != found.digest),
                 devices=(*self._valid(self.kept.devices), new)[-_MOST_DEVICES:],
@@ -102,8 +101,7 @@ class Devices:
     def known(self, cookies: Iterable[str]) -> str | None:
         """The cookie among these that a device was given; None where there is none."""
         devices = self._valid(self.kept.devices)
-        found = [cookie for cookie in cookies if _find(cookie, devices) is not None]
-        return found[0] if found else None
+        return next((cookie for cookie in cookies if _find(cookie, devices)), None)
 
     def forget(self) -> int:
         """Nobody is known any more; how many devices were."""
@@ -155,5 +153,4 @@ def _digest(word: str) -> str:
 def _find(word: str, entrances: Iterable[Entrance]) -> Entrance | None:
     """The one the word belongs to; all are compared, so that time tells nothing."""
     digest = _digest(word)
-    found = [one for one in entrances if hmac.compare_digest(one.digest, digest)]
-    return found[0] if found else None
+    return next(iter([one for one in entrances if hmac.compare_digest(one.digest, digest)]), None)

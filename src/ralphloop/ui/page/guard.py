@@ -14,7 +14,7 @@ import asyncio
 import ipaddress
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -90,15 +90,9 @@ class Guard:
     """The page, reachable only through the wall."""
 
     def __init__(
-        self,
-        page: ASGIApp,
-        devices: Devices,
-        *,
-        names: Collection[str] = (),
-        read_only: bool = False,
-        clock: Callable[[], float] = time.monotonic,
+        self, page: ASGIApp, devices: Devices, *, names: Collection[str], read_only: bool
     ) -> None:
-        self._page, self._devices, self._clock = page, devices, clock
+        self._page, self._devices = page, devices
         self._names = {name.lower() for name in names} | {"localhost"}
         self._read_only = read_only
         self._rates: dict[str | None, Rate] = {None: Rate(30, 2)}  # by device; strangers share one
@@ -170,7 +164,7 @@ class Guard:
         if len(self._rates) > 100:  # of devices that are forgotten by now
             self._rates = {None: self._rates[None]}
         rate = self._rates.setdefault(cookie, Rate(60, 10))
-        if not rate.allows(self._clock()):
+        if not rate.allows(time.monotonic()):
             raise TurnedAway(429, "Too many requests; try again in a moment.")
 
     async def _form(

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -23,7 +24,7 @@ from ralphloop.ui.page.guard import Visitor
 from ralphloop.ui.page.parts import Painter, Piece
 
 MOST_STREAMS = 24
-MOST_OF_ONE = 6  # of one device; browsers open no more to one server either
+MOST_OF_ONE = 4  # of one device: browsers open six connections, and forms need one, too
 _LOOK_S = 0.5
 _BEAT_S = 15.0
 _T = TypeVar("_T")
@@ -73,8 +74,9 @@ class Live:
     async def watch(self) -> None:
         """Look again and again while there are streams; runs as long as the server does."""
         while True:
-            if self._streams:
-                await self.board()
+            with suppress(Exception):  # one look that fails must not be the last
+                if self._streams:
+                    await self.board()
             await asyncio.sleep(_LOOK_S)
 
     def close(self) -> None:

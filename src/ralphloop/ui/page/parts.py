@@ -99,7 +99,7 @@ class Painter:
 
     def _told(self, facts: Facts, at: float) -> dict[str, Any]:
         """What the parts tell, cut to what can be looked at."""
-        night, usage = facts.night, facts.usage
+        night = facts.night
         waiting = [one for one in night.counted if one.standing is Standing.BLOCKED]
         return {
             "night": night,
@@ -110,10 +110,9 @@ class Painter:
             "waiting": [self._question(one) for one in waiting[:_MOST_ASKED]],
             "waiting_count": len(waiting),
             "review": [row for row in facts.stories if row.mark == paint.REVIEW][:_MOST_ASKED],
-            "steps": [] if night.is_live else list(next_steps(night)),
+            "steps": [] if night.is_live else [str(step) for step in next_steps(night)],
             "newest": night.newest if night.is_working else None,
             "running": next((row for row in facts.stories if row.mark == paint.RUNNING), None),
-            "tokens": (usage.total_tokens - usage.output_tokens, usage.output_tokens),
             "log": facts.log[-_LOG_LINES:],
             "stories": sorted(facts.stories, key=_turn)[:ROWS],
         }

@@ -7,8 +7,8 @@ JSON for our script, else by showing the page again.  All addresses are relative
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -27,6 +27,7 @@ from ralphloop.journal.records import IterationRecord
 from ralphloop.night.look import reading
 from ralphloop.project import Project
 from ralphloop.ui.monitor.moments import Facts
+from ralphloop.ui.monitor.pages import Page as Lines
 from ralphloop.ui.monitor.pages import iteration_pages, story_pages
 from ralphloop.ui.page.devices import DEVICE_S, Devices
 from ralphloop.ui.page.guard import COOKIE, Guard, TurnedAway, Visitor
@@ -59,7 +60,7 @@ class _Site:
     def __init__(self, project: Project, devices: Devices, steer: Steer, painter: Painter) -> None:
         self._project, self._devices, self._painter = project, devices, painter
         self._steer, self._asking = steer, ThreadPoolExecutor(1, "asking")
-        self._said: OrderedDict[str, str] = OrderedDict()  # by device, until it was shown
+        self._said: dict[str, str] = {}  # by device, until it was shown
         self._live: Live
 
     def app(self) -> Starlette:
@@ -103,8 +104,7 @@ class _Site:
         return self._shown(request, pieces=board.pieces, said=self._said.pop(visitor.cookie, ""))
 
     async def _enter(self, request: Request) -> Response:
-        name = request.headers.get("user-agent", "")
-        cookie = self._devices.exchange(request.scope["form"].get("token", "")[:200], name)
+        cookie = self._devices.exchange(request.scope["form"].get("token", "")[:200])
         if cookie is None:
             step = "<code>ralph serve --new-token</code> prints a new one."
             raise TurnedAway(401, "This address was used already, or is too old.", step)
@@ -138,8 +138,7 @@ class _Site:
         look = next((one for one in facts.night.stories if one.story.id == name), None)
         if look is None:
             raise TurnedAway(404, "There is no such story.")
-        pages = await self._live.read(lambda: story_pages(self._project, run, look))
-        lists = [(title, "lines", rows, "") for title, rows in self._painter.lines(pages)]
+        lists = await self._lines(lambda: story_pages(self._project, run, look))
         return self._shown(request, title=self._painter.say(name, 60), lists=lists)
 
     async def _iterations(self, request: Request) -> Response:
@@ -151,10 +150,13 @@ class _Site:
     async def _iteration(self, request: Request) -> Response:
         run, n = _run((await self._live.board()).facts), _number(request, "n", 0)
         found = await self._live.read(lambda: _older(self._project, run, n + 1, 1))
-        pages = await self._live.read(lambda: iteration_pages(self._project, run, n))
-        told = sorted(self._painter.lines(pages), key=lambda page: page[0] in ("Verdict", "Prompt"))
-        lists = [(title, "lines", rows, "") for title, rows in told]
+        lists = await self._lines(lambda: iteration_pages(self._project, run, n))
+        lists.sort(key=lambda page: page[0] in ("Verdict", "Prompt"))
         return self._shown(request, title=f"Iteration {n}", lists=[("", "one", found, ""), *lists])
+
+    async def _lines(self, pages: Callable[[], Sequence[Lines]]) -> list[tuple[Any, ...]]:
+        told = await self._live.read(lambda: list(self._painter.lines(pages())))
+        return [(title, "lines", rows, "") for title, rows in told]
 
     def _shown(self, request: Request, **what: Any) -> Response:
         visitor: Visitor | None = request.scope["visitor"]
@@ -179,9 +181,7 @@ class _Site:
         if request.headers.get("accept") == "application/json":
             return JSONResponse({"words": words, "done": is_done})
         visitor: Visitor = request.scope["visitor"]
-        self._said[visitor.cookie] = words
-        while len(self._said) > _MOST_SAID:
-            self._said.popitem(last=False)
+        self._said = {**dict(list(self._said.items())[-_MOST_SAID:]), visitor.cookie: words}
         return RedirectResponse("./", 303)
 
 
@@ -228,6 +228,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 def serve(page: Guard, door: socket.socket) -> None:
     """Until somebody ends it; connections and what they may send are bounded."""
+    logging.getLogger("uvicorn").addHandler(logging.NullHandler())  # words of others may be in it
     settings = uvicorn.Config(
         page,
         http="h11",
