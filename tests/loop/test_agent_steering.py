@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from tests.cli.test_serve import served
 from tests.loop.projects import Sandbox, sandbox
 
 TRIES = """
@@ -112,6 +114,34 @@ def test_a_person_beside_the_run_is_heard(tmp_path: Path) -> None:
     assert done.code == 0, done.text
     process.communicate(timeout=100)
     assert "from a person" in box.prompt(2)
+
+
+def test_an_agent_that_finds_the_page_is_not_heard_there(tmp_path: Path) -> None:
+    """It knows address and path, invents a cookie and sends what a form would: 401, no note."""
+    agent = """
+if START == 1:
+    import urllib.error, urllib.request
+    address = (STATE / "address").read_text()
+    ended = []
+    for path, cookie in ("/", ""), ("/guess/", "ralph=x"), (None, ""), (None, "ralph=x"):
+        site = address.partition("/")[0]
+        where = f"http://{site}{path}do" if path else f"http://{address}do"
+        headers = {"Origin": f"http://{site}", "Cookie": cookie}
+        asked = urllib.request.Request(where, b"kind=note&text=sly&word=x", headers)
+        try:
+            ended.append(urllib.request.urlopen(asked, timeout=10).status)
+        except urllib.error.HTTPError as error:
+            ended.append(error.code)
+    (STATE / "tried").write_text(json.dumps(ended))
+"""
+    box = trying(tmp_path, agent)
+    with served(box.root) as page:
+        address = urlsplit(page.address)
+        (box.state / "address").write_text(address.netloc + address.path)
+        done = box.run()
+    assert done.code == 0, done.text
+    assert json.loads((box.state / "tried").read_text()) == [404, 404, 401, 401]
+    assert "sly" not in box.prompt(2)
 
 
 def test_an_agent_may_steer_a_run_of_another_project(tmp_path: Path) -> None:

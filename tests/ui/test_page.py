@@ -263,7 +263,7 @@ def test_with_a_script_the_answer_is_a_sentence(tmp_path: Path) -> None:
         found = visits.send("do", cookie, body, [("accept", "application/json")])
     said = json.loads(found.text)
     assert said["done"] is False
-    assert "there is no story 'US-404'. `ralph status`" in said["words"]
+    assert "There is no story 'US-404'. `ralph status`" in said["words"]
 
 
 @pytest.mark.parametrize(("kind", "said"), [("answer", "open again"), ("retry", "open again")])
@@ -278,7 +278,7 @@ def test_between_runs_it_is_done_at_once(tmp_path: Path, kind: str, said: str) -
         assert said in visits.get("", cookie).text
         refused = visits.post("do", cookie, kind="pause")
         assert refused.status == 303
-        assert "no run is going on here" in visits.get("", cookie).text
+        assert "No run is going on here" in visits.get("", cookie).text
     (story,) = [
         one
         for one in look(Project(night.project.root), now=time.time()).stories

@@ -80,14 +80,21 @@
   document.addEventListener("focusout", () => setTimeout(settle, 400));  // a tap still needs its button
 
   // --- the connection
-  let source, beat, pause = 1000;
-  const lost = (words) => { link.className = "lost"; link.textContent = words; };
+  let source, beat, later, pause = 1000;
   const again = (words) => {
     source.close();
     clearTimeout(beat);
-    lost(words);
-    setTimeout(connect, pause);
+    clearTimeout(later);
+    link.className = "lost";
+    link.textContent = words;
+    later = setTimeout(connect, pause);
     pause = Math.min(pause * 1.6, 15000);
+  };
+  const soon = () => {  // a phone that was put away wakes up
+    if (document.hidden || link.className !== "lost") return;
+    clearTimeout(later);
+    source.close();
+    connect();
   };
   const alive = () => {
     clearTimeout(beat);
@@ -144,6 +151,8 @@
     settle();
   });
 
+  document.addEventListener("visibilitychange", soon);
+  window.addEventListener("online", soon);
   const log = document.querySelector(".log");
   if (log) log.scrollTop = log.scrollHeight;
   connect();

@@ -177,7 +177,7 @@ class _Site:
             is_done = True
         except RalphError as error:
             words, is_done = f"{error.message}. {error.next_step}", False
-        words = self._painter.say(words, 600)
+        words = self._painter.say(words[:1].upper() + words[1:], 600)
         if request.headers.get("accept") == "application/json":
             return JSONResponse({"words": words, "done": is_done})
         visitor: Visitor = request.scope["visitor"]
