@@ -205,6 +205,23 @@ def test_ralph_plugin_install_adds_it_with_short_names(server: ModelServer, worl
     assert "Uninstalled" in plugin("uninstall")  # again, where there is nothing left
 
 
+def test_a_session_plans_with_the_same_linter(server: ModelServer, world: World) -> None:
+    """It writes the proposal beside our own files, and `ralph plan` checks and adds it."""
+    ready = claude(world, server)
+    stories = [{"id": "N-1", "title": "Three", "acceptanceCriteria": ["`three` prints 3"]}]
+    file = ".ralph/plan/session.json"
+    server.play(
+        use(write(file, json.dumps({"userStories": stories}))),
+        use(shell(f"{RALPH} plan {file} --dry-run")),
+        use(shell(f"{RALPH} plan {file} --yes")),
+        say("Three was added."),
+    )
+    ready.say("/ralph:ralph-plan Let people count to three", new_session())
+    assert "Let people count to three" in server.requests[0].prompt
+    prd = json.loads((ready.made.root / "prd.json").read_text())["userStories"]
+    assert (prd[-1]["id"], prd[-1]["title"], prd[-1]["passes"]) == ("N-1", "Three", False)
+
+
 def test_two_stories_are_finished_in_one_session(server: ModelServer, world: World) -> None:
     """Each stop gives the next story; when all have passed the session may end."""
     ready = claude(world, server)

@@ -52,7 +52,7 @@ _TAKEN_FROM_RUN = frozenset(
 
 @click.group()
 def plugin() -> None:
-    """Use ralph inside Claude Code: /ralph, /cancel-ralph, /ralph-status."""
+    """Use ralph inside Claude Code: /ralph, /ralph-plan, /cancel-ralph, /ralph-status."""
 
 
 @plugin.command()

@@ -19,13 +19,16 @@ from typing import NamedTuple
 
 from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import InputError
-from ralphloop.stories.source import load
+from ralphloop.stories.lint import KNOWN_KEYS
+from ralphloop.stories.shapes import Problems, find_list
+from ralphloop.stories.source import decoded, load
 from ralphloop.text.plain import clean, one_line
 
 Entry = dict[str, object]  # one story in the shape of prd.json
 
 LONGEST_TITLE = 200
 _MOST_INTRO = 1_000
+_READ = KNOWN_KEYS - {"touches", "labels", "estimate"}
 _DATA = frozenset({".json", ".yaml", ".yml"})
 _HEADING = re.compile(r"(#{1,6})\s+(.{1,500})")
 _NAME = r"[A-Za-z]{1,12}-\d{1,6}|(?:user )?(?:story|task|feature) #?\d{1,4}"
@@ -73,8 +76,13 @@ def convert(text: str, name: str) -> Converted | None:
 
 def _story_file(text: str, path: Path) -> Converted:
     """Whatever shape it has, as it is read; what is wrong with it is said."""
-    data = _unwrapped(text).encode() if path.suffix == ".json" else text.encode()
-    return of_list(load(path, data=data).list)
+    text = _unwrapped(text) if path.suffix == ".json" else text
+    stories = load(path, data=text.encode()).list
+    raw = find_list(decoded(path, text), Problems(path)).entries
+    passed = {story.id for story in stories.stories if story.passes}
+    pairs = zip(stories.stories, raw, strict=True)
+    entries = [_entry_of(story, one, passed) for story, one in pairs if not story.passes]
+    return Converted(entries, "story file", len(passed), stories.project, stories.description)
 
 
 def _unwrapped(text: str) -> str:
@@ -92,15 +100,11 @@ def _unwrapped(text: str) -> str:
     return json.dumps(inner[0]) if wraps else text
 
 
-def of_list(stories: StoryList) -> Converted:
-    """The open stories of a list that was read, in one shape."""
-    passed = {story.id for story in stories.stories if story.passes}
-    entries = [_entry_of(story, passed) for story in stories.stories if not story.passes]
-    return Converted(entries, "story file", len(passed), stories.project, stories.description)
-
-
-def _entry_of(story: Story, passed: set[str]) -> Entry:
-    return made(
+def _entry_of(story: Story, raw: object, passed: set[str]) -> Entry:
+    """In one shape, with the keys that nobody reads."""
+    more = {str(key): value for key, value in raw.items()} if isinstance(raw, dict) else {}
+    kept = {key: value for key, value in more.items() if key not in _READ}
+    return kept | made(
         id=story.id,
         title=story.title,
         description=story.description,

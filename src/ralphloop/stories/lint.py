@@ -33,29 +33,42 @@ _ROOT_KEYS = frozenset(
 )
 _VAGUE = re.compile(
     r"\b(?:works? (?:well|correctly|properly|fine|as expected|nicely)|as (?:expected|appropriate"
-    r"|needed)|properly|user[- ]friendly|intuitive|nice(?:ly)?|robust(?:ly)?|good|better"
-    r"|clean code|high quality|fast enough|performant|scalable|easy to use|etc\.?|and so on"
-    r"|modern|seamless(?:ly)?|if possible|best practices?)(?:\W|$)",
+    r"|needed)|properly|gracefully|user[- ]friendly|intuitive|nice(?:ly)?|polished|beautiful(?:ly)?"
+    r"|robust(?:ly)?|good|better|clean code|high quality|well[- ](?:structured|designed|tested)"
+    r"|maintainable|fast enough|performant|scalable|easy to use|etc\.?|and so on|modern"
+    r"|seamless(?:ly)?|if possible|best practices?)(?:\W|$)",
     re.IGNORECASE,
 )
 # What can be seen from outside makes a criterion checkable, whatever else it says.
-_OBSERVABLE = re.compile(
+_FACT = (
     r"[`\"'\d/=<>]|\b(?:returns?|prints?|shows?|exits?|raises?|rejects?|accepts?|responds?|contains?"
-    r"|creates?|writes?|reads?|tests?|fails?|passes|error|status|file|command|page|field|button"
-    r"|lists?|saves?|loads?|sorts?|sends?|stores?|within|at (?:most|least)|is (?:not )?\w+ed)\b",
+    r"|creates?|writes?|reads?|tests?|fails?|passes|lists?|saves?|loads?|sorts?|sends?|stores?"
+    r"|within|at (?:most|least)|is (?:not )?\w+ed{})\b"
+)
+_FACTS = re.compile(_FACT.format(""), re.IGNORECASE)
+# Where one looks; by itself it says nothing about what one sees there.
+_PLACES = re.compile(
+    _FACT.format("|errors?|status|files?|commands?|pages?|fields?|buttons?|logs?|browser"),
     re.IGNORECASE,
 )
 _LEANING = re.compile(
     r"\b(?:after|once|when|using|from|see|like|builds? on|depends on|requires|needs) (?:the"
-    r" (?:above|previous|last|earlier|first|other)(?: (?:story|task|one|step|work))?|that is done"
-    r"|story \S+|(?:US|TASK|STORY)-\d+)\b|\b(?:as above|the above story|previous story)\b",
+    r" (?:above|previous|last|earlier|first|other) (?:story|task|one|step|work)|the above"
+    r"|that is done|story \S+|(?:US|TASK|STORY)-\d+)\b|\b(?:(?:same )?as above|the above story"
+    r"|previous story|(?:created|built|added|made|introduced|described) (?:above|earlier))\b",
     re.IGNORECASE,
 )
 _NAMED_STORY = re.compile(r"\b[A-Za-z]{1,12}-\d{1,6}\b")
 _TWO_THINGS = re.compile(
     r"^(?:add|build|create|implement|write|support|make|set up|introduce|fix|refactor|migrate)\b"
     r".{3,}?(?:,| and| as well as|;|\+)\s+(?:add|build|create|implement|write|support|make|set up"
-    r"|introduce|fix|refactor|migrate|deploy|document)\b",
+    r"|introduce|fix|refactor|migrate|deploy|document|e?mail|send|notify|upload|rename|remove"
+    r"|delete) (?!them\b)",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(
+    r"\b(?:(?:entire|whole|complete|full) (?:app|application|backend|frontend|system|web ?site"
+    r"|product|platform|project|code ?base|API|UI)|everything)\b",
     re.IGNORECASE,
 )
 
@@ -125,7 +138,7 @@ def _of_story(story: Story, open_ids: set[str]) -> Iterator[Remark]:
 
 def is_observable(text: str) -> bool:
     """Whether it names something that can be seen from outside."""
-    return _OBSERVABLE.search(text) is not None
+    return _PLACES.search(text) is not None
 
 
 def vague(criterion: str) -> str:
@@ -133,7 +146,7 @@ def vague(criterion: str) -> str:
     if len(criterion.strip()) < _SHORTEST_CRITERION:
         return "it is too short"
     found = _VAGUE.search(criterion)
-    if found and not _OBSERVABLE.search(criterion.replace(found[0], " ")):
+    if found and not _FACTS.search(criterion.replace(found[0], " ")):
         return f"{quoted(found[0].strip())} is in the eye of the beholder"
     return ""
 
@@ -144,6 +157,8 @@ def _too_large(story: Story) -> Iterator[Remark]:
         yield Remark(story.id, f"has {len(story.criteria)} acceptance criteria", fix)
     if _TWO_THINGS.search(story.title):
         yield Remark(story.id, f"{quoted(story.title)} is two stories", fix)
+    if found := _WHOLE.search(story.title):
+        yield Remark(story.id, f"{quoted(found[0])} is a whole project", fix)
     if len(story.description) > LONGEST_DESCRIPTION:
         words = f"has a description of {len(story.description):,} characters"
         yield Remark(story.id, words, f"{fix}, or move it to a parent_spec")
