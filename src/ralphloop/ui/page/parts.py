@@ -20,7 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import cost_words, money
-from ralphloop.night.values import State, StoryLook, next_steps
+from ralphloop.night.values import State, StoryLook, ended_words, next_steps
 from ralphloop.redaction import redact
 from ralphloop.text.durations import format_duration, told_iso
 from ralphloop.text.plain import clean, counted
@@ -69,6 +69,7 @@ class Painter:
         self.say = lru_cache(maxsize=8_192)(Teller(self._secrets))
         environment.filters |= {
             "say": self.say,
+            "ended": ended_words,
             "iso": told_iso,
             "clock": lambda at: clock(at, None, "%H:%M %Z"),
             "duration": format_duration,
@@ -100,6 +101,7 @@ class Painter:
     def _told(self, facts: Facts, at: float) -> dict[str, Any]:
         """What the parts tell, cut to what can be looked at."""
         night = facts.night
+        steps = () if night.is_live else next_steps(night)
         waiting = [one for one in night.counted if one.standing is Standing.BLOCKED]
         return {
             "night": night,
@@ -110,7 +112,7 @@ class Painter:
             "waiting": [self._question(one) for one in waiting[:_MOST_ASKED]],
             "waiting_count": len(waiting),
             "review": [row for row in facts.stories if row.mark == paint.REVIEW][:_MOST_ASKED],
-            "steps": [] if night.is_live else [str(step) for step in next_steps(night)],
+            "steps": [one for one in steps if one.kind not in ("answer", "review")],
             "newest": night.newest if night.is_working else None,
             "running": next((row for row in facts.stories if row.mark == paint.RUNNING), None),
             "log": facts.log[-_LOG_LINES:],
