@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ralphloop.config.load import check_config
+from ralphloop.stories.lint import remarks
+from ralphloop.stories.shapes import Problems, find_list
+from ralphloop.stories.source import load
 from tests.docs import rooms
 from tests.docs.pages import ROOT, Command, Shell, blocks, commands, file_in
 
@@ -25,6 +30,7 @@ BEGINNINGS: dict[str, Callable[[Shell], None]] = {
     "troubleshooting.md": rooms.one_story,
 }
 UNTIL_IT_ENDS = 'while ralph status --json | grep -q \'"state": "running"\'; do sleep 0.2; done'
+OTHER_TOML = re.compile(r"(# agents\.d/.*\n)?name = |\[models\]")  # agents, stacks, prices
 SHELLS = {"", "sh", "bash", "shell", "zsh"}
 
 
@@ -64,3 +70,17 @@ def test_the_keystrokes_that_a_guide_promises_are_those_it_shows(name: str) -> N
     said = re.search(r"\*\*(\d+) keystrokes\*\*.*?^```console\n(.*?)^```", text, re.M | re.S)
     assert said is not None
     assert int(said[1]) == sum(command.keystrokes for command in commands(said[2]))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda it: str(it.name))
+def test_settings_and_stories_that_are_shown_can_be_used(page: Path, tmp_path: Path) -> None:
+    """Who copies a piece of ralph.toml or a story list from a page gets no error, and no remark."""
+    for language, text in blocks(page):
+        if language == "toml" and not OTHER_TOML.match(text):
+            (tmp_path / "ralph.toml").write_text(text, encoding="utf-8")
+            assert not check_config(tmp_path, env={})[1], text
+        if language == "json" and '"userStories"' in text:
+            path = tmp_path / "prd.json"
+            path.write_text(text, encoding="utf-8")
+            listing = find_list(json.loads(text), Problems(path))
+            assert list(remarks(load(path).list, listing)) == []
