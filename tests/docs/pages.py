@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.M | re.S)
 _CODE = re.compile(r"#.*\bexit code (\d+)")
 _TYPED = re.compile(r"(?P<question>.*: )(?P<answer>.*)⏎|(?P<menu>.*\[q\]uit )(?P<key>\w)")
-_PATIENCE_S = 90
+_PATIENCE_S = 240
 
 
 @dataclass

@@ -39,6 +39,7 @@ def typed(page: Path) -> str:
     return "".join(text for language, text in blocks(page) if language == "console")
 
 
+@pytest.mark.timeout(600)  # some pages have twenty commands, and machines are busy
 @pytest.mark.parametrize("page", [it for it in PAGES if typed(it)], ids=lambda it: str(it.name))
 def test_what_a_page_says_to_type_works(page: Path, tmp_path: Path) -> None:
     """Every command of it, in order, in a fresh place, with the result that is shown."""
