@@ -88,6 +88,8 @@ def test_the_model_that_answers_is_known() -> None:
         (144, "API key not valid. Please pass a valid API key.", Outcome.FATAL),
         (144, "The input token count exceeds the maximum number of tokens allowed", Outcome.LIMIT),
         (145, "bad key", Outcome.FATAL),
+        (146, "no money", Outcome.FATAL),
+        (147, "not allowed", Outcome.FATAL),
         (157, "bad field", Outcome.LIMIT),
         (148, "models/nope is not found", Outcome.FATAL),
         (173, "Resource has been exhausted (e.g. check quota).", Outcome.TRANSIENT),

@@ -26,6 +26,7 @@ NOW = datetime(2026, 11, 15, 20, 30, tzinfo=UTC)
         ("You've hit your weekly limit · resets Nov 20, 11:34am (UTC)", "2026-11-20T11:34"),
         ("You've hit your weekly limit · resets Jan 2 at 9am (UTC)", "2027-01-02T09:00"),
         ("resets on November 20th, 2026 22:15", "2026-11-20T22:15"),
+        ("resets Jan 2, 2028 at 9am (UTC)", "2028-01-02T09:00"),
         ("resets Nov 20 (UTC)", "2026-11-20T00:00"),
         ("5-hour limit reached ∙ resets 3am", "2026-11-16T03:01"),
         ("… purchase more credits or try again at 10:29 PM.", "2026-11-15T22:30"),

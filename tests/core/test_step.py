@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ralphloop.core.interventions import CommitRefused, StoryMoved, intervene
+from ralphloop.core.interventions import Answered, CommitRefused, StoryMoved, intervene
 from ralphloop.core.iteration import (
     AddProgress,
     CommitStory,
@@ -26,11 +26,13 @@ from ralphloop.core.model import (
     Usage,
 )
 from ralphloop.core.needs import Need, needs
-from ralphloop.core.policy import Limits, Policy
+from ralphloop.core.policy import Limits, Policy, Share
+from ralphloop.core.progress import Memory
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.totals import Totals
 from ralphloop.text.status_block import Status, StatusBlock
 
 STORY = Story(id="US-1", title="One", index=0)
@@ -197,6 +199,52 @@ def test_a_question_makes_the_story_wait_in_the_one_copy_there_is() -> None:
     assert taken.state.story("US-1").standing is Standing.BLOCKED
     assert taken.state.story("US-1").reason == "Which colour?"
     assert taken.decision.word is ExitDecision.BLOCKED
+
+
+def test_an_answer_is_kept_with_the_question_it_answers() -> None:
+    """The next prompt has both; words about a story that asked nothing stand alone."""
+    waits = take(RunState(), measured(files_changed=0), said(Status.BLOCKED)).state
+    for state, question in ((waits, "Which colour?"), (RunState(), "")):
+        told = intervene(state, Answered(story="US-1", text="Blue."), POLICY).story("US-1")
+        assert [(one.text, one.question) for one in told.answers] == [("Blue.", question)]
+        assert told.standing is Standing.OPEN
+
+
+def test_a_story_remembers_where_it_began() -> None:
+    """The head and the tree of its first start stay, whatever later ones find."""
+    state = RunState()
+    for head, tree in (("h0", "t0"), ("h1", "t1")):
+        start = Start(story=STORY, state=state.story("US-1"), tree=tree, head=head)
+        state = step(state, start, said(Status.IN_PROGRESS), measured(), POLICY).state
+    story = state.story("US-1")
+    assert (story.start_head, story.start_tree) == ("h0", "t0")
+
+
+@pytest.mark.parametrize(
+    "result, evidence, word",
+    [
+        (said(), measured(checks=GREEN, doubts=()), "passed"),
+        (said(outcome=Outcome.TRANSIENT), measured(), "interrupted"),
+        (said(Status.BLOCKED), measured(), "blocked"),
+        (said(), measured(checks=RED), "failed"),
+        (said(Status.IN_PROGRESS, Outcome.TIMEOUT), measured(files_changed=0), "failed"),
+        (said(Status.IN_PROGRESS, Outcome.TIMEOUT), measured(), "in_progress"),
+        (said(Status.IN_PROGRESS), measured(), "in_progress"),
+        (said(Status.IN_PROGRESS), measured(files_changed=0), "no_progress"),
+    ],
+)
+def test_the_word_for_how_it_went(result: Result, evidence: Evidence, word: str) -> None:
+    """What progress.txt calls a start."""
+    state = RunState(memory=Memory(trees=("t1",) if not evidence.files_changed else ()))
+    [entry] = [one for one in take(state, evidence, result).effects if isinstance(one, AddProgress)]
+    assert entry.outcome == word
+
+
+def test_nothing_is_counted_before_the_first_start() -> None:
+    """Every sum and every count of a run and of a story begins at nothing."""
+    for fresh in (RunState(), StoryState(), Share(), Totals()):
+        values = msgspec.structs.asdict(fresh).values()
+        assert {one for one in values if type(one) in (int, float)} <= {0}
 
 
 def test_an_outage_changes_nothing_about_the_story_but_its_count() -> None:

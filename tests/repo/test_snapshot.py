@@ -206,6 +206,20 @@ def test_a_project_below_the_root_has_its_own_files_there(box: Sandbox) -> None:
     assert measure.tree().tree != before.tree
 
 
+def test_lines_are_not_counted_where_a_file_is_too_large_to_be_read(box: Sandbox) -> None:
+    """A placeholder has a line of its own; who measures later, in another process, sees it too."""
+    measure = box.snapshotter()
+    os.truncate(box.write("data.bin"), 6 << 20)
+    large = measure.tree().tree
+    box.write("data.bin", "small by now\n")
+    small = measure.tree().tree
+    assert measure.net_lines(large, small) is None
+    assert box.snapshotter().net_lines(large, small) is None
+    box.write("data.bin", "small by now\nand longer\n")
+    other = box.snapshotter()
+    assert other.net_lines(small, other.tree().tree) == 1
+
+
 def test_ignored_files_are_never_progress(box: Sandbox) -> None:
     """A huge ignored directory neither counts nor costs."""
     box.write(".gitignore", "build/\n*.log\n")

@@ -64,14 +64,18 @@ def footprint(tree: str, evidence: Evidence) -> Footprint:
     return Footprint(tree=tree, files=files if files is None or len(files) <= _MOST_FILES else None)
 
 
+def is_trodden(trail: Sequence[Footprint]) -> bool:
+    """Every file that these iterations changed was touched by more than one of them."""
+    touched = Counter(file for step in trail for file in step.files or ())
+    return 1 not in touched.values() and all(step.files is not None for step in trail)
+
+
 def treading_water(trail: Sequence[Footprint], evidence: Evidence, policy: Policy) -> str:
     """Why the last of these iterations is no progress, in words; empty where it may be."""
     lines, last = evidence.net_lines, trail[-policy.treading_window :]
     if not 0 < policy.treading_window <= len(last) or lines is None:
         return ""
-    touched = Counter(file for step in last for file in step.files or ())
-    is_new = 1 in touched.values() or any(step.files is None for step in last)
-    if lines >= policy.treading_lines or is_new:
+    if lines >= policy.treading_lines or not is_trodden(last):
         return ""
     return (
         f"treading water: {len(last)} iterations without a claim differ by"

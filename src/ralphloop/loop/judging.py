@@ -17,6 +17,7 @@ from ralphloop.core.iteration import Result
 from ralphloop.core.model import ChangedFiles, Evidence, Outcome, Value
 from ralphloop.core.needs import Need, needs
 from ralphloop.core.planning import facts_of
+from ralphloop.core.progress import footprint, is_trodden
 from ralphloop.core.proof import Trial
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
@@ -139,7 +140,6 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
         commits=commits.count,
         tree=after.tree,
         work_files=changed.work_files(),
-        net_lines=_net_lines(runner, begun, after),
         head=after.head or "",
         changed=ChangedFiles(
             count=changed.count,
@@ -155,17 +155,20 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
     )
     if runner.lane:  # what costs more is found out where it lands
         evidence = msgspec.structs.replace(evidence, doubts=(), trial=Trial(), opinions=())
+    net_lines = _net_lines(runner, begun, evidence)
+    evidence = msgspec.structs.replace(evidence, net_lines=net_lines)
     stories = listed.stories.with_passes(dict.fromkeys(gone, False)) if listed.stories else None
     doubts = (*lost.values(), *meddled, *listed.doubts)
     return Measured(after=after, evidence=evidence, stories=stories, doubts=doubts)
 
 
-def _net_lines(runner: Runner, begun: Begun, after: Snapshot) -> int | None:
-    """What the story's last unclaimed iterations come to; None before there are enough of them."""
-    others = runner.policy.treading_window - 1
-    trail = begun.state.trail[-others:] if others > 0 else ()
-    first = trail[0].tree if trail else begun.before.tree
-    return runner.measure.net_lines(first, after.tree) if len(trail) >= others else None
+def _net_lines(runner: Runner, begun: Begun, evidence: Evidence) -> int | None:
+    """What the story's last unclaimed iterations come to, where they may tread water."""
+    window = runner.policy.treading_window
+    trail = (*begun.state.trail, footprint(begun.before.tree, evidence))[-window:]
+    if not 0 < window <= len(trail) or not is_trodden(trail):
+        return None
+    return runner.measure.net_lines(trail[0].tree, evidence.tree or "")
 
 
 def _checked(runner: Runner, begun: Begun, evidence: Evidence) -> Steps[Evidence]:

@@ -101,6 +101,8 @@ class Snapshotter:
         self._head = left.head if left else None  # at the last look
         self._finished: tuple[str, dict[bytes, bytes], str] | None = None
         self._differing = 0  # paths git listed at the last look
+        self._trees: set[str] = set()  # measured by this process …
+        self._unread: set[str] = set()  # … with a placeholder at these paths
 
     def close(self) -> None:
         """Leave nothing behind that only this process needs."""
@@ -148,9 +150,12 @@ class Snapshotter:
         lines = [record.split(b"\t", 2)[:2] for record in counts or () if record]
         if counts is None or len(changes) > _MAX_WEIGHED or any(b"-" in pair for pair in lines):
             return None
-        names = (name for change in changes for name in (change.before, change.after) if name)
-        if any(sorting.is_placeholder(content) for content in self.contents(names).values()):
+        if any(change.path in self._unread for change in changes):
             return None
+        if before not in self._trees:  # another process did, and it may have left some unread
+            names = (change.before for change in changes if change.before)
+            if any(sorting.is_placeholder(content) for content in self.contents(names).values()):
+                return None
         return sum(int(number) for pair in lines for number in pair)
 
     def _compared(
@@ -240,6 +245,8 @@ class Snapshotter:
         tree = self._tree_with(self._indexed, work.unread)
         self._head, self._differing = report.head, len(report.entries)
         self._index.leave(self._indexed, report.head)
+        self._trees.add(tree)
+        self._unread |= set(map(os.fsdecode, work.unread))
         return Snapshot(tree=tree, head=report.head, branch=report.branch, notes=work.notes)
 
     def _tree_with(self, indexed: str, unread: dict[bytes, bytes]) -> str:
