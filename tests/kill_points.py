@@ -42,3 +42,4 @@ EXPERIMENT_POINTS = tuple(
 EFFECT_POINTS = _moments(
     [f"effect.{kind().kind}" for kind in get_args(AnyEffect)], "before", "after"
 )
+LANE_POINTS = tuple(_found(r'kill_point\("([a-z_.]+)"\)', "lanes/*.py", "loop/effects.py"))

@@ -121,9 +121,9 @@ def open_yard(
     yield from aside(lambda _: stand(yard.landing, tip))
     if why := (yield from aside(lambda gone: ready(yard, yard.landing, gone))):
         raise RepositoryError(f"the landing tree {yard.landing.root} is not ready: {why}")
+    yard.keep()  # before the run exists: none is ever without its lanes
     setup = yard.runner.setup
     yard.runner = yield from open_runner(setup, journal, run, stop=stop, sink=sink, tell=tell)
-    yard.keep()
     where = f"{yard.directory}, landing on {book.branch}"
     tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
     if count > 1:

@@ -104,21 +104,17 @@ def name_of(number: int) -> str:
 
 
 def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
-    """Every linked work tree of ours: its root, git's directory of it, its branch."""
+    """Every linked work tree: its root, git's directory of it, its branch."""
+    places = {}
+    for place in (home.common_dir / "worktrees").glob("*"):
+        with suppress(OSError):
+            told = os.fsdecode(read_regular(place / "gitdir", most=1 << 16)).strip()
+            places[Path(told).parent] = place
     for entry in home.git.line("worktree", "list", "--porcelain").split("\n\n"):
         lines = dict(line.partition(" ")[::2] for line in entry.splitlines())
         root = Path(lines.get("worktree", ""))
-        for git_dir in _git_dirs(home, root):
-            if read_mark(git_dir) is not None:
-                yield root, git_dir, lines.get("branch", "").removeprefix("refs/heads/")
-
-
-def _git_dirs(home: Repository, root: Path) -> Iterator[Path]:
-    for place in sorted((home.common_dir / "worktrees").glob("*")):
-        with suppress(OSError):
-            told = os.fsdecode(read_regular(place / "gitdir", most=1 << 16)).strip()
-            if Path(told).parent == root:
-                yield place
+        if root in places:
+            yield root, places[root], lines.get("branch", "").removeprefix("refs/heads/")
 
 
 def open_tree(home: Repository, directory: Path, number: int, commit: str) -> LaneTree:
@@ -129,24 +125,33 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
         home.git.writing().run("worktree", "remove", "--force", "--force", str(root))
         known.pop(root)  # somebody deleted its files
     if root not in known:
-        if root.exists() and any(root.iterdir()):
-            raise RepositoryError(
-                f"{root} is in the way: it is no lane of this repository",
-                "Move it away, or name another directory: lanes.where",
-            )
-        directory.mkdir(parents=True, exist_ok=True)
-        git = home.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
-        git.run("worktree", "prune")
-        args = ("worktree", "add", "--quiet", "--force", "--detach", str(root), commit)
-        ended = git.attempt(*args, timeout_s=_LONG_S)
-        if ended.returncode != 0:
-            raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
+        _add(home, root, commit)
         kill_point("lane.added")
     place = LaneTree(number, Repository.open(root))
-    if root not in known:
+    if read_mark(place.repo.git_dir) is None:
+        if root in known and place.repo.dirty_paths():
+            raise _in_the_way(root)
         _write_mark(place, Ready(home=str(home.root)))
         stand(place, commit)
     return place
+
+
+def _add(home: Repository, root: Path, commit: str) -> None:
+    if root.exists() and any(root.iterdir()):
+        raise _in_the_way(root)
+    root.parent.mkdir(parents=True, exist_ok=True)
+    git = home.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
+    args = ("worktree", "add", "--quiet", "--force", "--detach", str(root), commit)
+    ended = git.attempt(*args, timeout_s=_LONG_S)
+    if ended.returncode != 0:
+        raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
+
+
+def _in_the_way(root: Path) -> RepositoryError:
+    return RepositoryError(
+        f"{root} is in the way: it is no lane of this repository",
+        "Move it away, or name another directory: lanes.where",
+    )
 
 
 def stand(place: LaneTree, commit: str) -> None:
