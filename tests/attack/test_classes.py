@@ -68,6 +68,7 @@ READS = {
     "project.py": "git's own file, a regular one",
     "replay/cases.py": "ours",
     "repo/commit.py": "git's trace, in a directory of our own",
+    "repo/github.py": "ours",
     "repo/experiment.py": "paths of a story's change, as git lists them",
     "repo/named.py": "what a check wrote, and test files that git lists",
     "repo/private_git.py": "our own index",
@@ -112,7 +113,7 @@ def test_settings_are_read_in_one_place() -> None:
     }
     known = {
         "agents/declared.py", "agents/models.py", "agents/prices.py", "config/load.py",
-        "replay/cases.py", "repo/runners.py",
+        "replay/cases.py", "repo/github.py", "repo/runners.py",
         "stacks/__init__.py", "stacks/detect.py",
     }  # fmt: skip
     assert parsing <= known

@@ -56,7 +56,7 @@ def test_a_pull_request_is_opened_and_brought_up_to_date(shop: Shop, hub: GitHub
     assert hub.token not in done.text + again.text
     assert hub.asked[:3] == [
         f"GET /{REPO}",
-        f"GET /{REPO}/pulls?head=owner%3Awork&state=all&sort=created&direction=desc",
+        f"GET /{REPO}/pulls?direction=desc&head=owner%3Awork&sort=created&state=all",
         f"POST /{REPO}/pulls",
     ]
 

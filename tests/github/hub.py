@@ -22,6 +22,7 @@ from tests.loop.projects import Sandbox, sandbox
 WRITES = "write(f'{STORY}.txt', STORY); done()"
 VERIFIED = {"verify": ["test", "-f", "US-1.txt"]}
 REPO = "repos/owner/shop"
+UNKNOWN = 'Hostname "git.example.com" not found among authenticated GitHub hosts'
 STAND_IN = """\
 #!{python} -SE
 import json, os, sys, time
@@ -29,9 +30,10 @@ words = sys.argv[1:]
 place = {place!r}
 given = sys.stdin.read() if "--input" in words else ""
 method = words[words.index("--method") + 1] if "--method" in words else "-"
-path = words[5].partition("?")[0] if method != "-" else " ".join(words)
+path = words[5] if method != "-" else " ".join(words)
 with open(place + "/calls", "a") as calls:
-    calls.write(json.dumps([method, words[5] if method != "-" else path, given]) + "\\n")
+    query = "&".join(word.partition("=")[2] for word in words if word.startswith("--raw-field="))
+    calls.write(json.dumps([method, f"{{path}}?{{query}}", given]) + "\\n")
 answers = json.load(open(place + "/answers.json"))
 answer = answers.get(f"{{method}} {{path}}") or answers.get(path) or [1, "", f"no answer for {{path}}"]
 code, out, err = answer
@@ -83,6 +85,7 @@ class StandIn:
             f"POST {REPO}/pulls": [0, pull(), ""],
             f"PATCH {REPO}/pulls/7": [0, pull(), ""],
             "graphql": [0, {"data": {}}, ""],
+            "auth status --hostname git.example.com": [1, "", UNKNOWN],
         }
         self.save()
 

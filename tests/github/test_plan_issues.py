@@ -80,4 +80,4 @@ def test_one_source_at_a_time(root: Path, env: dict[str, str], run_ralph: RunRal
     """Words, issues and a split are three plans."""
     for words in (["idea"], ["--split", "US-1"]):
         done = run_ralph("plan", *words, "--issue", "12", cwd=root, env=env)
-        assert (done.returncode, "each for itself" in done.stderr) == (64, True), done.stderr
+        assert (done.returncode, "--issue from GitHub" in done.stderr) == (64, True), done.stderr

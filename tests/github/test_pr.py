@@ -294,6 +294,17 @@ def test_a_push_that_github_refuses(shop: Shop, said: str, words: str, step: str
     assert shop.gh.sent("POST") == []
 
 
+def test_a_hook_of_the_person_that_says_no_is_quoted(tmp_path: Path) -> None:
+    """A pre-push hook runs as with every push of theirs, and its words are told."""
+    shop = Shop(tmp_path).night()
+    hook = shop.box.root / ".git/hooks/pre-push"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'lint: 3 problems' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    done = shop.box.ralph("pr")
+    assert (done.code, "git push failed: lint: 3 problems" in done.err) == (66, True), done.text
+
+
 OFFLINE = "error connecting to api.github.com\ncheck your internet connection or githubstatus.com"
 LOGIN = "To get started with GitHub CLI, please run:  gh auth login\n"
 
@@ -323,15 +334,6 @@ def test_a_gh_that_has_a_bad_day(shop: Shop, code: int, err: str, out: object, w
     done = shop.box.ralph("pr")
     assert (done.code, words in done.err) == (69, True), done.text
     assert "\x1b" not in done.err
-
-
-def test_no_right_to_push_is_found_before_pushing(shop: Shop) -> None:
-    """GitHub says beforehand that this login only reads, or that nobody writes any more."""
-    shop.gh.fail(REPO, 0, "", {"default_branch": "main", "permissions": {"push": False}})
-    assert "it may only read" in shop.box.ralph("pr").err
-    shop.gh.fail(REPO, 0, "", {"default_branch": "main", "archived": True})
-    done = shop.box.ralph("pr")
-    assert (done.code, "it is archived" in done.err) == (69, True), done.text
 
 
 @pytest.mark.parametrize(

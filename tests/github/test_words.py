@@ -148,7 +148,7 @@ def test_issues_with_a_label(gh: StandIn) -> None:
         "# Issue 3: Issue 3",
         "# Issue 4: Issue 4",
     ]
-    assert "labels=to+do&state=open" in gh.calls[-1][1]
+    assert "labels=to do&state=open" in gh.calls[-1][1]
     gh.answers[f"{REPO}/issues"] = [0, listed[2:], ""]
     with pytest.raises(UsageError, match="no open issue of owner/shop has the label 'to do'"):
         told(gh, labels=("to do",))

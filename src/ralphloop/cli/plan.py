@@ -30,6 +30,7 @@ from ralphloop.night.look import look, story_file
 from ralphloop.plan.convert import convert
 from ralphloop.plan.draft import About, Shelf, drafted, look_at_shelf, write_split
 from ralphloop.project import find_project, relative
+from ralphloop.repo.git import Git
 from ralphloop.room import read_regular
 from ralphloop.stories.names import label, slug
 from ralphloop.text.durations import format_duration
@@ -72,7 +73,14 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--dry-run", is_flag=True, help="Show the plan of a list, or the prompt; no more.")
 @json_option("One object; writes only with --yes.")
-def plan(words: tuple[str, ...], split: str | None, **wanted: object) -> int:
+def plan(
+    words: tuple[str, ...],
+    split: str | None,
+    issues: tuple[int, ...],
+    labels: tuple[str, ...],
+    repo: str | None,
+    **wanted: object,
+) -> int:
     """Make stories of an idea, a document or a checklist, and look at them before they are written.
 
     \b
@@ -81,15 +89,16 @@ def plan(words: tuple[str, ...], split: str | None, **wanted: object) -> int:
     ralph plan --issue 12 --issue 15
     ralph plan --split US-7
     """
-    foreign = bool(wanted["issues"] or wanted["labels"])
-    if bool(split) + bool(words) + foreign > 1:
-        raise UsageError(
-            "--split takes its words from the story and --issue from GitHub, each for itself",
-            "Leave out all but one.",
-        )
-    source = None if split or foreign else source_of(words)
+    if bool(split) + bool(words) + bool(issues or labels) > 1:
+        told = "--split takes its words from the story, --issue from GitHub"
+        raise UsageError(told, "Leave out all but one.")
+    source = None if split or issues or labels else source_of(words)
     setup = _setup(wanted)
-    source = _issues(setup, wanted) if foreign else source
+    if issues or labels:
+        from ralphloop.repo.github import issues_as_text
+
+        text = issues_as_text(Git(setup.project.root), issues, labels, repo=repo)
+        source = PlanText(text, is_strangers=True)
     desk = PlanDesk(setup, wanted, _shelf(setup, wanted["prd"]))
     return _plan(desk, wanted, source) if source else _split(desk, wanted, split or "")
 
@@ -141,21 +150,6 @@ def source_of(words: tuple[str, ...]) -> PlanText:
             raise InputError((error.strerror or str(error)).lower(), place=str(path)) from None
         return PlanText(_decoded(data, str(path)), path)
     return PlanText(" ".join(words))
-
-
-def _issues(setup: Setup, wanted: Wanted) -> PlanText:
-    from ralphloop.repo.git import Git
-    from ralphloop.repo.github import issues_as_text
-
-    asked = msgspec.convert(wanted, _Issues)
-    text = issues_as_text(Git(setup.project.root), asked.issues, asked.labels, repo=asked.repo)
-    return PlanText(text, is_strangers=True)
-
-
-class _Issues(msgspec.Struct):
-    issues: tuple[int, ...]
-    labels: tuple[str, ...]
-    repo: str | None
 
 
 def _decoded(data: bytes, place: str) -> str:

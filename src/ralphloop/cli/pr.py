@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import msgspec
@@ -25,10 +26,8 @@ from ralphloop.journal.database import belief_in
 from ralphloop.journal.seal import insist
 from ralphloop.project import Project, find_project
 from ralphloop.redaction import redact, secret_values
-from ralphloop.repo import github
 from ralphloop.repo.git import Git
-from ralphloop.repo.github import GitHubPlace, call
-from ralphloop.repo.pushing import Offer, offer, push
+from ralphloop.repo.github import HubPlace, Offer, asked_of, call, offer, push, remote_of
 from ralphloop.text.plain import one_line
 from ralphloop.ui.report import gather
 from ralphloop.ui.report.values import Report
@@ -42,18 +41,7 @@ _PASSED = ("verified", "checked", "claimed", "review")
 _NOT_PROVEN = ("waiting", "review", "failed", "claimed", "checked", "open")
 _TURN = "mutation($id: ID!) {{ {name}(input: {{pullRequestId: $id}}) {{ clientMutationId }} }}"
 
-
-class _Wanted(msgspec.Struct):
-    """What was typed."""
-
-    draft: bool | None
-    base: str | None
-    title: str | None
-    cost: bool
-    remote: str | None
-    repo: str | None
-    new: bool
-    dry_run: bool
+_Fields = dict[str, object]
 
 
 class _Pull(msgspec.Struct):
@@ -87,22 +75,22 @@ def pr(run: str | None, as_json: bool, **typed: object) -> None:
     The morning report is its text.  It goes through gh, with your login; nothing is ever forced,
     and nothing goes to the default branch.
     """
-    wanted, project = msgspec.convert(typed, _Wanted), find_project()
+    wanted, project = SimpleNamespace(**typed), find_project()
     refuse_agent(project, "pr", time.time())
     insist_on_person("an agent does not publish its own work")
     report, git = _report(project, run), Git(project.root)
-    place, head, what = _places(git, report, wanted)
-    known = _known(place, head, anew=wanted.new)
-    draft = known.draft if known else bool(_unproven(report))
+    remote, own = remote_of(git, report.branch, wanted.remote)
+    place, default = asked_of(wanted.repo, own)
+    base = wanted.base or default
+    what = offer(git, remote, report.branch, report.run, default=default, base=base)
+    head = f"{(own or place).owner}:{what.branch}"
+    known, unproven = _known(place, head, anew=wanted.new), list(_unproven(report))
+    draft = known.draft if known else bool(unproven)
     draft = draft if wanted.draft is None else wanted.draft
     fields, done = _fields(report, known, wanted), known
     if not wanted.dry_run:
         push(git, what)
-        try:
-            done = _sent(place, known, fields, {"head": head, "base": what.base}, draft=draft)
-        except RalphError as error:
-            error.message += f" ({what.branch} is pushed; the same command goes on from there)"
-            raise
+        done = _sent(place, known, fields, {"head": head, "base": base, "draft": draft})
     result = {
         "action": "updated" if known else "opened",
         "done": not wanted.dry_run,
@@ -110,23 +98,25 @@ def pr(run: str | None, as_json: bool, **typed: object) -> None:
         "number": done.number if done else None,
         "draft": draft,
         "repository": str(place),
-        **{name: getattr(what, name) for name in ("branch", "commit", "base")},
+        **output.picked(what, "branch", "commit", "base"),
         **fields,
     }
     if as_json:
         output.emit_json(result)
-    else:
-        _tell(result, what, _unproven(report))
+        return
+    for line in _told(result, what, unproven):
+        output.note(line)
+    text = f"{fields.get('title', '')}\n\n{fields.get('body', '')}"
+    output.emit_lines([output.safe(text if wanted.dry_run else str(result["url"]))])
 
 
 def _report(project: Project, wanted: str | None) -> Report:
     """The report, without places of this machine; only of a journal that is believed."""
     insist(belief_in(project.journal), project.journal)
     report = gather(project, wanted)
-    if report is None:
-        raise RepositoryError("no run has been recorded here yet", "ralph run")
-    if not report.branch:
-        raise RepositoryError(f"run {report.run} had no branch", "git switch -c NAME, then run")
+    if report is None or not report.branch:
+        what = "the run had no branch" if report else "no run has been recorded here yet"
+        raise RepositoryError(what, "ralph run, on a branch")
     data = msgspec.json.encode(report)
     for place, name in ((project.root, b"."), (Path.home(), b"~")):
         if len(place.parts) > 1:
@@ -134,79 +124,71 @@ def _report(project: Project, wanted: str | None) -> Report:
     return msgspec.json.decode(data, type=Report)
 
 
-def _places(git: Git, report: Report, wanted: _Wanted) -> tuple[GitHubPlace, str, Offer]:
-    """Where it is opened, the name of its branch there, and what is pushed."""
-    remote, pushed_to = github.remote_of(git, report.branch, wanted.remote)
-    place = github.place_named(wanted.repo) if wanted.repo else pushed_to
-    if place is None:
-        raise github.not_github()
-    hub = github.hub_of(place)
-    if hub.archived or (pushed_to == place and hub.permissions.get("push") is False):
-        raise github.not_allowed(place, "it is archived" if hub.archived else "it may only read")
-    base = wanted.base or hub.default_branch
-    what = offer(git, remote, report.branch, report.run, default=hub.default_branch, base=base)
-    return place, f"{(pushed_to or place).owner}:{what.branch}", what
-
-
-def _known(place: GitHubPlace, head: str, *, anew: bool) -> _Pull | None:
+def _known(place: HubPlace, head: str, *, anew: bool) -> _Pull | None:
     """The open pull request of a branch; one that was closed or merged stays so."""
-    from urllib.parse import urlencode
-
-    asked = urlencode({"head": head, "state": "all", "sort": "created", "direction": "desc"})
-    listed = call(place, f"{place.path('pulls')}?{asked}", list[_Pull])
+    asked = {"head": head, "state": "all", "sort": "created", "direction": "desc"}
+    listed = call(place, place.path("pulls"), list[_Pull], asked)
     # GitHub leaves a filter out that it does not understand.
     found = [one for one in listed if str(one.head.get("label")).lower() == head.lower()]
     known = next((one for one in found if one.state == "open"), None)
     if known or anew or not found:
         return known
-    last = found[0]
-    how = "merged" if last.merged_at else "closed by somebody"
-    again = "" if last.merged_at else f". To open it again: gh pr reopen {last.number}"
-    raise RepositoryError(
-        f"pull request #{last.number} of this branch was {how}: {last.html_url}",
-        f"To open another one: ralph pr --new{again}",
-    )
+    last, how, step = found[0], "merged", "To open another one: ralph pr --new"
+    if not last.merged_at:
+        how, step = "closed by somebody", f"{step}. To open it again: gh pr reopen {last.number}"
+    told = f"pull request #{last.number} of this branch was {how}: {last.html_url}"
+    raise RepositoryError(told, step)
 
 
-def _unproven(report: Report) -> list[str]:
+def _unproven(report: Report) -> Iterator[str]:
     """What keeps a run from being verified as a whole."""
     weak = [group for group in report.groups if group.key in _NOT_PROVEN and group.count]
-    found = [f"{group.title.lower()} {group.count}" for group in weak]
-    found += [] if report.ended_at else ["the run has not ended"]
-    return found or ([] if report.proof.proven else ["nothing was verified"])
+    yield from (f"{group.title.lower()} {group.count}" for group in weak)
+    if not report.ended_at:
+        yield "the run has not ended"
+    if not weak and not report.proof.proven:
+        yield "nothing was verified"
 
 
-def _sent(
-    place: GitHubPlace,
-    known: _Pull | None,
-    fields: dict[str, str],
-    new: dict[str, str],
-    *,
-    draft: bool,
-) -> _Pull:
+def _sent(place: HubPlace, known: _Pull | None, fields: _Fields, new: _Fields) -> _Pull:
     """Open it, or bring it up to date."""
-    if known is None:
-        whole = {**fields, **new, "draft": draft}
-        return call(place, place.path("pulls"), _Pull, method="POST", fields=whole)
-    path = place.path("pulls", known.number)
-    done = call(place, path, _Pull, method="PATCH", fields=fields)
-    if draft is not known.draft:
-        name = "convertPullRequestToDraft" if draft else "markPullRequestReadyForReview"
-        asked = {"query": _TURN.format(name=name), "variables": {"id": known.node_id}}
-        call(place, "graphql", dict[str, object], method="POST", fields=asked)
+    try:
+        if known is None:
+            return call(place, place.path("pulls"), _Pull, {**fields, **new}, "POST")
+        done = call(place, place.path("pulls", known.number), _Pull, fields, "PATCH")
+        if new["draft"] is not known.draft:
+            name = "convertPullRequestToDraft" if new["draft"] else "markPullRequestReadyForReview"
+            asked = {"query": _TURN.format(name=name), "variables": {"id": known.node_id}}
+            call(place, "graphql", dict[str, object], asked, "POST")
+    except RalphError as error:
+        error.message += f" ({new['head']} is pushed; the same command goes on from there)"
+        raise
     return done
 
 
-# --- its words -------------------------------------------------------------------------------
+def _told(result: _Fields, what: Offer, unproven: list[str]) -> Iterator[str]:
+    """What was done or would be, for people."""
+    verb = "" if result["done"] else "would be "
+    if what.branch != what.source:
+        yield f"others start from {what.source}: this goes to {what.branch}, yours stays as it is"
+    if unproven:
+        yield f"not all is verified: {', '.join(unproven)}"
+    pushed = "is there already" if what.is_there else f"{verb}pushed, {what.commit[:10]}"
+    yield f"{what.remote} {what.branch}: {pushed}"
+    number = f" #{result['number']}" if result["number"] else ""
+    kind = "draft" if result["draft"] else "pull request"
+    yield f"{verb}{result['action']}: {kind}{number} in {result['repository']}"
 
 
-def _fields(report: Report, known: _Pull | None, wanted: _Wanted) -> dict[str, str]:
+def _fields(report: Report, known: _Pull | None, wanted: SimpleNamespace) -> _Fields:
     """Title and text; a person's own title stays, and what they wrote around our text."""
     from ralphloop.ui.report.render import as_markdown
 
-    secrets, fields = secret_values(os.environ), {}
+    secrets, fields = secret_values(os.environ), _Fields()
     text = redact(as_markdown(report, UTC, brief=True, cost=wanted.cost), secrets)
-    before, after = _around((known and known.body) or "")
+    before, begin, rest = ((known and known.body) or "").partition(_BEGIN)
+    after = rest.rpartition(_END)[2]
+    before += "\n\n" if before.strip() and not begin else ""
     room = _LONGEST_BODY - len(f"{before}{_BEGIN}\n\n{_END}{after}".encode())
     if room > 2 * _CUT_WORDS:  # else it is full of other people's words, and stays
         fields["body"] = f"{before}{_BEGIN}\n{fitted(text, room)}\n{_END}{after}"
@@ -214,17 +196,7 @@ def _fields(report: Report, known: _Pull | None, wanted: _Wanted) -> dict[str, s
         passed = [line for group in report.groups if group.key in _PASSED for line in group.stories]
         words = passed[0].title if len(passed) == 1 else report.headline
         fields["title"] = redact(wanted.title or one_line(f"{_OURS}{words}", 200), secrets)
-    if wanted.base and known:
-        fields["base"] = wanted.base
-    return fields
-
-
-def _around(body: str) -> tuple[str, str]:
-    """What people wrote before and after our text."""
-    before, begin, rest = body.partition(_BEGIN)
-    if not begin:
-        return (f"{before.rstrip()}\n\n" if before.strip() else ""), ""
-    return before, rest.rpartition(_END)[2]
+    return fields | ({"base": wanted.base} if wanted.base else {})
 
 
 def fitted(text: str, room: int) -> str:
@@ -242,22 +214,3 @@ def fitted(text: str, room: int) -> str:
             cut.append(section)
     named = one_line(f"Cut for length: {', '.join(cut)}", _CUT_WORDS // 4)
     return "\n".join([*kept, "", f"{named}. All of it: `ralph report`"])
-
-
-def _tell(result: Mapping[str, object], what: Offer, unproven: list[str]) -> None:
-    """For people: what was done is said beside, the address is the result; or what would be."""
-    if what.branch != what.source:
-        output.note(
-            f"{what.source} is where others start from, so it goes to {what.branch};"
-            f" your {what.source} stays as it is"
-        )
-    if unproven:
-        output.note(f"not all is verified: {', '.join(unproven)}")
-    verb = "" if result["done"] else "would be "
-    state = "is there already" if what.is_there else f"{verb}pushed, {what.commit[:10]}"
-    output.note(f"{what.remote} {what.branch}: {state}")
-    number = f" #{result['number']}" if result["number"] else ""
-    kind = "draft" if result["draft"] else "pull request"
-    output.note(f"{verb}{result['action']}: {kind}{number} in {result['repository']}")
-    text = f"{result.get('title', '')}\n\n{result.get('body', '')}"
-    output.emit_lines([output.safe(str(result["url"])) if result["done"] else output.safe(text)])

@@ -1,9 +1,12 @@
-"""GitHub through the `gh` the user has: one door, and what lies behind it is not believed.
+"""GitHub through the `gh` the user has, and their own `git push`: what lies behind is not believed.
 
-Everything is asked with `gh api`, because its REST answers are the same in every version of gh,
-while `gh pr edit` of older ones fails on today's GitHub.  gh keeps the login; no token passes
-through here.  Every call has a deadline and a largest answer, and every failure has words of its
-own: who reads them at seven in the morning should know what to do, not what gh printed.
+Everything is asked with `gh api`, whose answers are the same in every version of gh.  gh keeps the
+login; no token passes through here.  Every call has a deadline and a largest answer.  What a
+failure means to a person stands in a table (`data/github.toml`).
+
+A push is never forced and never goes to the default branch: what was made there goes to
+`ralph/<run>` of the remote, and nothing here changes.  What the remote has is asked first, so that
+whatever stands in the way is said before a single object is sent.
 
 Issues are text of strangers.  They come bounded, without control characters, secrets and what a
 reader of the page would not see (HTML comments), each line marked as a quotation, so that nothing
@@ -15,21 +18,22 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import TypeVar
 
 import msgspec
 
-from ralphloop.errors import GitHubUnavailable, RepositoryError, UsageError
+from ralphloop.errors import GitHubUnavailable, RalphError, RepositoryError, UsageError
 from ralphloop.proc.run import Ended, run_command
 from ralphloop.redaction import redact, secret_values
-from ralphloop.repo.git import Git
+from ralphloop.repo.git import READ_TIMEOUT_S, Git, failure
 from ralphloop.text.plain import clean, counted, one_line
 
-MOST_ISSUES = 20
-_TIMEOUT_S = 60.0
+_TIMEOUT_S, _PUSH_TIMEOUT_S = 60.0, 900.0
 _LARGEST = 8 * 1024 * 1024
-_MOST_COMMENTS = 30
+_MOST_ISSUES, _MOST_COMMENTS = 20, 30
 _LONGEST_TEXT, _LONGEST_COMMENT, _LONGEST_IN_ALL = 20_000, 4_000, 80_000
 _PLAIN = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1"}
 _NOT_HERE = {"GH_REPO", "GH_HOST", "GH_DEBUG", "GH_FORCE_TTY", "DEBUG", "CLICOLOR_FORCE"}
@@ -38,18 +42,12 @@ _ADDRESSES = (
     re.compile(rf"(?:https?|ssh|git)://{_OWN}([\w.-]{{1,200}})(?::\d{{1,5}})?/{_REST}"),
     re.compile(rf"{_OWN}([\w.-]{{2,200}}):/?{_REST}"),
 )
-_NAMED = re.compile(r"(?:([\w.-]{1,200})/)?([\w.-]{1,100})/([\w.-]{1,100})")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_STATUS = re.compile(r"\(HTTP (\d{3})\)")
-_OFFLINE = re.compile(
-    "error connecting to|dial (tcp|unix)|no such host|connection (refused|timed out)|timeout"
-    "|could not resolve|network is unreachable|failed to connect|tls: ",
-    re.IGNORECASE,
-)
+_TELLING = re.compile(r"(?:remote: )?((?:error: (?!failed to push)|fatal:|Permission|refusing).*)")
 _T = TypeVar("_T")
 
 
-class GitHubPlace(msgspec.Struct, frozen=True):
+class HubPlace(msgspec.Struct, frozen=True):
     """A repository on a GitHub."""
 
     host: str
@@ -65,33 +63,31 @@ class GitHubPlace(msgspec.Struct, frozen=True):
         return "/".join(("repos", self.owner, self.name, *map(str, parts)))
 
 
-class Hub(msgspec.Struct, frozen=True):
-    """What GitHub says of a repository."""
-
+class _Repository(msgspec.Struct):
     default_branch: str
-    permissions: dict[str, bool] = {}
-    archived: bool = False
 
 
-def place_of(address: str) -> GitHubPlace | None:
+class Offer(msgspec.Struct, frozen=True):
+    """What is pushed, and where to."""
+
+    remote: str
+    source: str  # the local branch
+    commit: str
+    branch: str  # its name there
+    base: str
+    is_there: bool  # the remote has all of it
+
+
+def place_of(address: str) -> HubPlace | None:
     """The repository a remote's address names; None where it is a path or something else."""
     found = next(filter(None, (form.fullmatch(address) for form in _ADDRESSES)), None)
     if found is None:
         return None
     host = found[1].lower().removeprefix("www.")
-    return GitHubPlace("github.com" if host == "ssh.github.com" else host, found[2], found[3])
+    return HubPlace("github.com" if host == "ssh.github.com" else host, found[2], found[3])
 
 
-def place_named(words: str) -> GitHubPlace:
-    """`owner/name` or `host/owner/name`, as gh takes it."""
-    if not (found := _NAMED.fullmatch(words)):
-        raise UsageError(f"{words[:100]!r} is no repository", "OWNER/NAME, or HOST/OWNER/NAME")
-    return GitHubPlace(found[1] or "github.com", found[2], found[3])
-
-
-def remote_of(
-    git: Git, branch: str = "", wanted: str | None = None
-) -> tuple[str, GitHubPlace | None]:
+def remote_of(git: Git, branch: str, wanted: str | None) -> tuple[str, HubPlace | None]:
     """The remote that a branch is pushed to, and what it is on GitHub."""
     names = git.line("remote").split()
     told = git.line("for-each-ref", "--format=%(push:remotename)", f"refs/heads/{branch}")
@@ -102,39 +98,38 @@ def remote_of(
         what = f"there is no remote {wanted[:60]!r}" if wanted else "this repository has no remote"
         raise RepositoryError(what, "git remote add origin https://github.com/OWNER/NAME")
     # With `insteadOf` either the written or the resulting address is the one of GitHub.
-    url = git.line("remote", "get-url", "--push", likely[0]), f"remote.{likely[0]}.url"
-    return likely[0], place_of(url[0]) or place_of(git.line("config", "--get", url[1], ok=(0, 1)))
+    written = git.line("config", "--get", f"remote.{likely[0]}.url", ok=(0, 1))
+    real = git.line("remote", "get-url", "--push", likely[0])
+    return likely[0], place_of(real) or place_of(written)
 
 
-def not_github() -> RepositoryError:
-    """The remote is elsewhere."""
-    return RepositoryError(
-        "the remote is no address of a repository on GitHub",
-        "git remote -v shows it; name the repository yourself: --repo OWNER/NAME",
-    )
-
-
-def hub_of(place: GitHubPlace) -> Hub:
-    """The repository as this login sees it; a host of another name is a GitHub where gh says so."""
+def asked_of(repo: str | None, remote: HubPlace | None) -> tuple[HubPlace, str]:
+    """The repository that is meant, the named one first, and its default branch."""
+    named = repo and f"https://{'' if repo.count('/') > 1 else 'github.com/'}{repo}"
+    place = place_of(named) if named else remote
+    if place is None:
+        raise RepositoryError(
+            f"{one_line(repo or 'the remote', 100)} is no address of a repository on GitHub",
+            "git remote -v shows it; name the repository yourself: --repo OWNER/NAME",
+        )
     if place.host != "github.com" and not place.host.endswith(".ghe.com"):
         ended = _gh("auth", "status", "--hostname", place.host)
-        if ended.returncode and not is_offline(ended.said):
-            raise RepositoryError(
-                f"{place.host} is not a GitHub that gh is logged in to",
-                f"If it is one: gh auth login --hostname {place.host}",
-            )
-    return call(place, place.path(), Hub)
+        if ended.returncode:
+            raise trouble(ended.said, place)
+    return place, call(place, place.path(), _Repository, {}).default_branch
 
 
 def call(
-    place: GitHubPlace, path: str, kind: type[_T], *, method: str = "GET", fields: object = None
+    place: HubPlace, path: str, kind: type[_T], fields: Mapping[str, object], method: str = "GET"
 ) -> _T:
     """One answer of GitHub; raises with words where there is none."""
-    given = msgspec.json.encode(fields) if fields is not None else b""
-    words = ["api", "--hostname", place.host, "--method", method, path]
-    ended = _gh(*words, *(("--input", "-") if given else ()), stdin=given)
+    given = msgspec.json.encode(fields) if method != "GET" else b""
+    asked = ("--input", "-") if given else (f"--raw-field={key}={fields[key]}" for key in fields)
+    ended = _gh("api", "--hostname", place.host, "--method", method, path, *asked, stdin=given)
     if ended.returncode:
-        raise _failure(ended, place)
+        said = ended.stderr.decode("utf-8", "replace")
+        said = f"{said}\nexit code {ended.returncode}"
+        raise trouble(said, place, why=_told(ended.stdout) or said)
     try:
         return msgspec.json.decode(ended.stdout, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -162,65 +157,88 @@ def _gh(*words: str, stdin: bytes = b"") -> Ended:
     return ended
 
 
-def is_offline(said: str) -> bool:
-    """The network is not there, as gh and git say it."""
-    return _OFFLINE.search(said) is not None
-
-
-def offline(host: str) -> GitHubUnavailable:
-    """Nobody answers."""
-    return GitHubUnavailable(f"{host} cannot be reached", "Try again when the network is back.")
-
-
-def not_allowed(place: object, told: str) -> GitHubUnavailable:
-    """The login is not enough."""
-    return GitHubUnavailable(
-        f"this login may not do that in {place}: {one_line(told, 200)}",
-        "gh auth status shows who it is; more rights: gh auth refresh -s repo, or ask the owner",
-    )
-
-
-def _failure(ended: Ended, place: GitHubPlace) -> GitHubUnavailable:
-    """What a refused call means."""
-    said = ended.stderr.decode("utf-8", "replace")
-    status = int(found[1]) if (found := _STATUS.search(said)) else 0
-    told = redact(_told(ended.stdout) or one_line(said, 300), secret_values(os.environ))
-    if not status and is_offline(said):
-        return offline(place.host)
-    if status == 403 and "rate limit" not in told.lower():
-        return not_allowed(place, told)
-    words, step = f"GitHub refused: {told}", "Try again later; https://www.githubstatus.com"
-    if status == 401 or ended.returncode == 4 or "gh auth login" in said:
-        words = f"gh is not logged in to {place.host}"
-        step = f"gh auth login --hostname {place.host}"
-    elif status == 404:
-        words = f"{place}: what was asked for is not there, or this login may not see it"
-        step = f"gh repo view {place}; gh auth status"
-    elif "draft" in told.lower():
-        step = "To open it without being a draft: ralph pr --ready"
-    return GitHubUnavailable(words, step)
-
-
 def _told(answer: bytes) -> str:
-    """GitHub's own message with the reasons below it, on one line."""
+    """GitHub's own message with the reasons below it."""
     try:
-        data = msgspec.json.decode(answer, type=_Refusal)
+        data = msgspec.json.decode(answer, type=dict[str, object])
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
-    more = (one.get("message", "") if isinstance(one, dict) else one for one in data.errors)
-    return one_line("; ".join(str(part) for part in (data.message, *more) if part), 300)
+    errors = found if isinstance(found := data.get("errors"), list) else []
+    said = (one.get("message") for one in errors if isinstance(one, dict))
+    return "; ".join(str(part) for part in (data.get("message"), *said) if part)
 
 
-class _Refusal(msgspec.Struct):
-    message: str = ""
-    errors: list[object] = []
+class _Trouble(msgspec.Struct):
+    said: str
+    words: str
+    step: str
+    here: bool = False
 
 
-# --- issues ----------------------------------------------------------------------------------
+@cache
+def _troubles() -> list[_Trouble]:
+    import tomllib
+
+    text = (files("ralphloop.repo") / "data" / "github.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text)["trouble"], list[_Trouble])
 
 
-class _User(msgspec.Struct):
-    login: str = ""
+def trouble(said: str, where: object, what: str = "the login", why: str = "") -> RalphError:
+    """What a failure means, in words."""
+    found = next(it for it in _troubles() if re.search(it.said, f"{said}\n{why}", re.I | re.M))
+    names = {"where": where, "host": getattr(where, "host", where), "what": what}
+    names["why"] = redact(one_line(why or said, 300), secret_values(os.environ))
+    kind = RepositoryError if found.here else GitHubUnavailable
+    return kind(found.words.format(**names), found.step.format(**names))
+
+
+def offer(git: Git, remote: str, source: str, run: str, *, default: str, base: str) -> Offer:
+    """Look at both sides; raises where a plain push would not do, or nothing would come of it."""
+    found = git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{source}^{{commit}}")
+    if found.returncode:
+        raise RepositoryError(f"the branch {source} of run {run} is no longer here", "git branch")
+    commit = found.stdout.decode().strip()
+    branch = f"ralph/{run}" if source in (default, base) else source
+    heads = (f"refs/heads/{name}" for name in (base, branch))
+    listed = _remotely(git, remote, branch, READ_TIMEOUT_S, "ls-remote", "--", remote, *heads)
+    lines = (line.split("\t") for line in listed.splitlines())
+    there = {name.removeprefix("refs/heads/"): its for its, name in lines}
+    if base not in there:
+        raise RepositoryError(f"{remote} has no branch {base}", "Name another one: --base BRANCH")
+    if _contains(git, there[base], commit):
+        raise RepositoryError(
+            f"there is nothing to push: {base} of {remote} has all of {source} already",
+            "`git log` shows what is committed, `git status` what is not",
+        )
+    has = there.get(branch)
+    is_there = has is not None and _contains(git, has, commit)
+    if has and not is_there and not _contains(git, commit, has):
+        raise trouble("fetch first", remote, branch)
+    return Offer(remote, source, commit, branch, base, is_there)
+
+
+def push(git: Git, what: Offer) -> None:
+    """Send it, unless it is there."""
+    where = f"{what.commit}:refs/heads/{what.branch}"
+    args = ("push", "--porcelain", "--no-follow-tags", "--", what.remote, where)
+    if not what.is_there:
+        _remotely(git.writing(), what.remote, what.branch, _PUSH_TIMEOUT_S, *args)
+
+
+def _remotely(git: Git, remote: str, branch: str, timeout_s: float, *args: str) -> str:
+    """What git answers that talks to a remote."""
+    ended = git.attempt(*args, timeout_s=timeout_s)
+    said = (ended.stderr + ended.stdout).decode("utf-8", "replace")
+    if ended.timed_out or ended.returncode:
+        lines = filter(None, map(_TELLING.match, said.splitlines()))
+        plain = failure(args, ended, timeout_s).message
+        raise trouble(f"{said}\n{plain}", remote, branch, next((it[1] for it in lines), plain))
+    return ended.stdout.decode("utf-8", "replace")
+
+
+def _contains(git: Git, commit: str, part: str) -> bool:
+    """Whether a commit has another one behind it; what is not here is not known to."""
+    return git.attempt("merge-base", "--is-ancestor", part, commit).returncode == 0
 
 
 class _Said(msgspec.Struct):
@@ -229,58 +247,48 @@ class _Said(msgspec.Struct):
     number: int = 0
     title: str | None = None
     body: str | None = None
-    user: _User | None = None
+    user: dict[str, object] | None = None
     author_association: str = "unknown"
     comments: int = 0
     pull_request: object = None
 
-    @property
-    def by(self) -> str:
-        """Who wrote it, and what they are to the repository."""
-        who = self.user.login if self.user else "somebody"
-        return one_line(f"{who} ({self.author_association.lower()})", 100)
+    def quoted(self, most: int) -> str:
+        """Who says it and what they are to the repository, then what its page would show."""
+        by = f"{(self.user or {}).get('login', 'somebody')} ({self.author_association.lower()})"
+        plain = clean(_HIDDEN.sub("", (self.body or "")[: most * 4])).strip()
+        cut = f"{plain[:most]}\n(cut here for length)" if len(plain) > most else plain
+        lines = (f"> {line}".rstrip() for line in cut.splitlines() or ["(nothing)"])
+        return f"{one_line(by, 100)}:\n\n" + "\n".join(lines)
 
 
 def issues_as_text(
     git: Git, numbers: Sequence[int], labels: Iterable[str] = (), *, repo: str | None = None
 ) -> str:
     """Issues by number, and open ones by label, as quoted and bounded text for a prompt."""
-    from urllib.parse import urlencode
-
-    if (place := place_named(repo) if repo else remote_of(git)[1]) is None:
-        raise not_github()
-    hub_of(place)
-    found = [call(place, place.path("issues", number), _Said) for number in numbers[:MOST_ISSUES]]
+    place, _ = asked_of(repo, None if repo else remote_of(git, "", None)[1])
+    found = [call(place, place.path("issues", n), _Said, {}) for n in numbers[:_MOST_ISSUES]]
     for label in labels:
-        asked = urlencode({"labels": label, "state": "open", "per_page": MOST_ISSUES})
-        listed = call(place, f"{place.path('issues')}?{asked}", list[_Said])
+        asked = {"labels": label, "state": "open", "per_page": _MOST_ISSUES}
+        listed = call(place, place.path("issues"), list[_Said], asked)
         if not (issues := [one for one in listed if one.pull_request is None]):
             raise UsageError(f"no open issue of {place} has the label {label[:60]!r}")
         found += issues
-    unique = list({one.number: one for one in found}.values())[:MOST_ISSUES]
     parts, room = [], _LONGEST_IN_ALL
-    for issue in unique:
+    for issue in list({one.number: one for one in found}.values())[:_MOST_ISSUES]:
         told = redact("\n\n".join(_telling(place, issue)), secret_values(os.environ))
         parts.append(told if len(told) <= room else f"{told[:room]}\n\n(cut here for length)")
         room = max(0, room - len(told))
     return "\n\n".join(parts)
 
 
-def _telling(place: GitHubPlace, issue: _Said) -> Iterator[str]:
+def _telling(place: HubPlace, issue: _Said) -> Iterator[str]:
     yield f"# Issue {issue.number}: {one_line(issue.title or 'without a title', 200)}"
-    yield f"By {issue.by}:\n\n{_quoted(issue.body, _LONGEST_TEXT)}"
+    yield f"By {issue.quoted(_LONGEST_TEXT)}"
     if not issue.comments:
         return
-    path = f"{place.path('issues', issue.number, 'comments')}?per_page={_MOST_COMMENTS}"
-    comments = call(place, path, list[_Said])[:_MOST_COMMENTS]
+    path = place.path("issues", issue.number, "comments")
+    comments = call(place, path, list[_Said], {"per_page": _MOST_COMMENTS})[:_MOST_COMMENTS]
     for comment in comments:
-        yield f"Comment by {comment.by}:\n\n{_quoted(comment.body, _LONGEST_COMMENT)}"
+        yield f"Comment by {comment.quoted(_LONGEST_COMMENT)}"
     if (more := issue.comments - len(comments)) > 0:
         yield f"({counted(more, 'newer comment')} left out)"
-
-
-def _quoted(text: str | None, most: int) -> str:
-    """A stranger's text as a Markdown quotation, without what its page would not show."""
-    plain = clean(_HIDDEN.sub("", (text or "")[: most * 4])).strip()
-    cut = f"{plain[:most]}\n(cut here for length)" if len(plain) > most else plain
-    return "\n".join(f"> {line}".rstrip() for line in cut.splitlines()) or "> (nothing)"
