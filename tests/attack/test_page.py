@@ -319,23 +319,23 @@ def test_no_address_leads_to_a_file(visits: Visits, address: str) -> None:
     assert visits.get(address, visits.known()).status == 404
 
 
-def test_windows_are_bounded_and_their_places_come_back(
+def test_windows_are_bounded_and_the_newest_is_live(
     visits: Visits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of one device and of all; one more is told so and ends."""
+    """Of one device the oldest ends, which may be that of a phone long gone; of all, the next."""
     monkeypatch.setattr(live, "MOST_STREAMS", live.MOST_OF_ONE + 1)
     cookie, other = visits.known(), visits.known()
-    open_windows = [visits.stream(cookie) for _ in range(live.MOST_OF_ONE)]
-    for window in open_windows:
-        assert window.__enter__().next()[0] == "parts"
-    with visits.stream(cookie) as one_more:
-        assert one_more.next() == ("full", [])
+    windows = [visits.stream(cookie) for _ in range(live.MOST_OF_ONE + 1)]
+    streams = [window.__enter__() for window in windows[:-1]]
+    assert [stream.next()[0] for stream in streams] == ["parts"] * live.MOST_OF_ONE
+    assert windows[-1].__enter__().next()[0] == "parts"
+    assert streams[0].next() == ("full", [])
     with visits.stream(other) as last, visits.stream(visits.known()) as too_many:
         assert last.next()[0] == "parts"
         assert too_many.next() == ("full", [])
-    for window in open_windows:
+    for window in windows:
         window.__exit__(None, None, None)
-    with visits.stream(cookie) as again:
+    with visits.stream(visits.known()) as again:
         assert again.next()[0] == "parts"
 
 

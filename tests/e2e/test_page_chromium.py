@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from ralphloop.proc.run import ourselves
 from tests.cli.test_serve import Served, served
 from tests.e2e.chromium import Page, browser
 from tests.loop.projects import sandbox
@@ -187,6 +188,17 @@ def test_the_page_comes_back_after_the_server_was_killed(night: Night, page: Pag
         page.until(shows("afterwards.py", "#log"))
 
 
+def test_a_forgotten_device_is_told_so(night: Night, page: Page) -> None:
+    """The open page ends by itself, and says what lets it in again."""
+    with served(night.project.root) as site:
+        enter(page, site)
+        argv = [*ourselves(), "serve", "--revoke"]
+        subprocess.run(argv, cwd=night.project.root, check=True, capture_output=True)
+        night.acts("Edit src/shop/unseen.py")
+        page.until(shows("This device is not known here."))
+        assert "unseen.py" not in words(page, "body")
+
+
 def test_what_is_being_typed_is_left_alone(night: Night, page: Page) -> None:
     """The part somebody writes in is renewed when they are through; the others at once."""
     with served(night.project.root) as site:
@@ -327,8 +339,6 @@ def test_a_slow_reader_holds_nobody_up(night: Night, page: Page) -> None:
 
 
 def _one_more(night: Night) -> str:
-    from ralphloop.proc.run import ourselves
-
     argv = [*ourselves(), "serve", "--new-token"]
     done = subprocess.run(argv, cwd=night.project.root, capture_output=True, text=True, check=True)
     return done.stdout.strip()

@@ -3,14 +3,13 @@
 While somebody looks, the journal is asked twice a second whether it changed (one pragma); only then
 are the pieces rendered, once.  Each stream remembers which pieces its browser has and sends those
 that are other ones now.  A browser that reads slowly is waited for and then gets the newest state:
-nothing is queued for anybody.  Who looks at a page that nobody watches causes one look.
+nothing is queued for anybody.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,6 +27,7 @@ MOST_OF_ONE = 4  # of one device: browsers open six connections, and forms need 
 _LOOK_S = 0.5
 _BEAT_S = 15.0
 _T = TypeVar("_T")
+Seat = tuple[str, object]  # the device, and which of its windows
 
 
 class Board(NamedTuple):
@@ -47,7 +47,7 @@ class Live:
         self._reader = ThreadPoolExecutor(1, "reader")
         self._board = Board(0, nothing_known(project), {})
         self._looking, self._moved = asyncio.Lock(), asyncio.Condition()
-        self._streams: Counter[str] = Counter()
+        self._seats: list[Seat] = []  # of streams, the oldest first
 
     async def read(self, work: Callable[[], _T]) -> _T:
         """Do something that reads, without holding up the others."""
@@ -75,7 +75,7 @@ class Live:
         """Look again and again while there are streams; runs as long as the server does."""
         while True:
             with suppress(Exception):  # one look that fails must not be the last
-                if self._streams:
+                if self._seats:
                     await self.board()
             await asyncio.sleep(_LOOK_S)
 
@@ -88,41 +88,41 @@ class Live:
         self, visitor: Visitor, has: Mapping[str, str], is_known: Callable[[], bool]
     ) -> AsyncIterator[str]:
         """Server-sent events for one window of a device, until it goes or is known no more."""
-        device = visitor.cookie
-        if self._streams.total() >= MOST_STREAMS or self._streams[device] >= MOST_OF_ONE:
-            yield _event("full", [])
-            return
-        self._streams[device] += 1
+        seat = (visitor.cookie, object())
+        mine = [one for one in self._seats if one[0] == visitor.cookie]
+        if len(mine) >= MOST_OF_ONE:  # the newest is looked at; the oldest may be long dead
+            self._seats.remove(mine[0])
+            async with self._moved:
+                self._moved.notify_all()
+        if len(self._seats) < MOST_STREAMS:
+            self._seats.append(seat)
         try:
-            async for told in self._changes(visitor.word, dict(has)):
+            async for told in self._changes(seat, visitor.word, dict(has)):
                 if not is_known():
                     return
                 yield told
+            yield _event("full", [])
         finally:
-            self._streams[device] -= 1
-            self._streams += Counter()  # without those that are zero
+            self._seats = [one for one in self._seats if one != seat]
 
-    async def _changes(self, word: str, has: dict[str, str]) -> AsyncIterator[str]:
-        """The pieces a browser does not have, now and whenever they change."""
+    async def _changes(self, seat: Seat, word: str, has: dict[str, str]) -> AsyncIterator[str]:
+        """The pieces a browser does not have, now and whenever they change, while it has a seat."""
         board: Board | None = await self.board()
         seen = 0
-        while True:
-            new = {}
-            if board is not None:
-                seen, pieces = board.version, board.pieces
-                new = {name: one for name, one in pieces.items() if has.get(name) != one.digest}
-                has |= {name: one.digest for name, one in new.items()}
+        while seat in self._seats:
+            seen, pieces = (board.version, board.pieces) if board else (seen, {})
+            new = {name: one for name, one in pieces.items() if has.get(name) != one.digest}
+            has |= {name: one.digest for name, one in new.items()}
             told = [[name, one.digest, one.of(word)] for name, one in new.items()]
             yield _event("parts", told)  # also an empty one: a sign of life
-            board = await self._newer(seen)
+            board = await self._newer(seen, seat)
 
-    async def _newer(self, than: int) -> Board | None:
-        try:
+    async def _newer(self, than: int, seat: Seat) -> Board | None:
+        with suppress(TimeoutError):
             async with asyncio.timeout(_BEAT_S), self._moved:
-                await self._moved.wait_for(lambda: self._board.version > than)
-        except TimeoutError:
-            return None
-        return self._board
+                while self._board.version <= than and seat in self._seats:
+                    await self._moved.wait()
+        return self._board if self._board.version > than else None
 
 
 def _event(name: str, data: list[list[str]]) -> str:

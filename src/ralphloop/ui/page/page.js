@@ -81,16 +81,19 @@
 
   // --- the connection
   let source, beat, later, pause = 1000;
-  const again = (words) => {
+  const end = (words) => {
     source.close();
     clearTimeout(beat);
     clearTimeout(later);
     link.className = "lost";
     link.textContent = words;
+  };
+  const again = () => {
+    end("Connection lost; trying again …");
     later = setTimeout(connect, pause);
     pause = Math.min(pause * 1.6, 15000);
   };
-  const soon = () => {  // a phone that was put away wakes up
+  const soon = () => {  // somebody looks again, or a phone that was put away wakes up
     if (document.hidden || link.className !== "lost") return;
     clearTimeout(later);
     source.close();
@@ -98,7 +101,7 @@
   };
   const alive = () => {
     clearTimeout(beat);
-    beat = setTimeout(() => again("Connection lost; trying again …"), 40000);
+    beat = setTimeout(again, 40000);
     link.className = "soft small";
     if (link.textContent !== "live") link.textContent = "live";
     pause = 1000;
@@ -107,12 +110,9 @@
     const has = [...document.querySelectorAll("[data-digest]")].map((part) => part.dataset.digest);
     source = new EventSource(`events?has=${has.join(".")}`);
     source.addEventListener("parts", (event) => { alive(); changed(JSON.parse(event.data)); });
-    source.addEventListener("full", () => {
-      pause = 15000;
-      again("Open in too many windows; this one is not live.");
-    });
+    source.addEventListener("full", () => end("Open in too many windows; this one stands still."));
     source.onerror = async () => {
-      again("Connection lost; trying again …");
+      again();
       const answer = await fetch("./", { method: "HEAD" }).catch(() => null);
       if (answer && answer.status === 401) location.reload();
     };
@@ -152,7 +152,7 @@
   });
 
   document.addEventListener("visibilitychange", soon);
-  window.addEventListener("online", soon);
+  for (const name of ["online", "focus", "pageshow"]) window.addEventListener(name, soon);
   const log = document.querySelector(".log");
   if (log) log.scrollTop = log.scrollHeight;
   connect();
