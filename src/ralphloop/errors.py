@@ -66,6 +66,12 @@ class InputError(RalphError):
         self.place = place
 
 
+def unreadable(error: OSError, path: object) -> InputError:
+    """A file that somebody named and that cannot be read."""
+    reason = (error.strerror or str(error)).lower()
+    return InputError(reason, "Name a file that is there and may be read.", place=str(path))
+
+
 class RepositoryError(RalphError):
     exit_code = ExitCode.REPO_NOT_READY
 

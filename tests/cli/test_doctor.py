@@ -248,13 +248,14 @@ def test_a_version_nobody_tested_is_said(place: Place, run_ralph: RunRalph) -> N
 
 
 def test_other_agents_are_only_mentioned(place: Place, run_ralph: RunRalph) -> None:
-    """What is not chosen stops nothing, installed or not."""
+    """What is not chosen stops nothing, installed or not, and is one line."""
     place.program("codex", "#!/bin/sh\ntouch started\n")
     found = Diagnosis(run_ralph, place)
     messages = [finding["message"] for finding in found.of("agent", "info")]
-    assert any(message.startswith("gemini is not on PATH") for message in messages)
+    assert any("gemini is not on PATH" in message for message in messages)
     assert any("codex is there; not started: it is not chosen" in message for message in messages)
     assert found.code == 0
+    assert len([message for message in messages if "not chosen: " in message]) == 1
 
 
 def test_a_fallback_that_is_missing_is_a_warning(place: Place, run_ralph: RunRalph) -> None:

@@ -75,13 +75,13 @@ def test_every_listed_command_can_be_used(name: str, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["conifg"], "there is no command 'conifg'\n  next: ralph config\n"),
+        (["conifg"], "there is no command 'conifg'\n  next: Did you mean `ralph config`?\n"),
         (["\x1b]0;title"], "there is no command"),
         (["--nope"], "No such option '--nope'"),
         (["config", "show", "--nope"], "next: ralph config show --help"),
         (["config", "show", "extra"], "unexpected extra argument"),
         (["config", "nope"], "No such command 'nope'"),
-        (["stat"], "next: ralph status or ralph stats\n"),
+        (["stat"], "next: Did you mean `ralph status` or `ralph stats`?\n"),
         (
             ["--agent", "x", "run"],
             "next: options stand behind the command, such as: ralph run --agent",

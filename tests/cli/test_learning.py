@@ -283,7 +283,7 @@ def test_stats_with_runs(taught: Project, capsys: pytest.CaptureFixture[str]) ->
     assert "stories      1 passed" in shown
     assert "tokens       1,000, 1,000 a passed story" in shown
     assert "failures     1 claimed, but not proven" in shown
-    assert "90 tokens a prompt on average, at most 90 of 800, in 1 prompts" in shown
+    assert "90 tokens a prompt on average, at most 90 of 800, in 1 prompt" in shown
     assert run(["stats", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["runs"], data["stories"], data["tokens"]) == (1, {"passed": 1}, 1000)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ralphloop.errors import ExitCode
 from tests.loop.projects import Sandbox, sandbox
 from tests.ui import monitor_nights as nights
 from tests.ui.monitor_nights import RUN, Night
@@ -84,8 +85,17 @@ def test_a_damaged_journal_is_told_in_words(tmp_path: Path) -> None:
     night.journal.close()
     night.project.journal.write_bytes(b"\0" * 4096)
     done = ralph("monitor", "--once", cwd=tmp_path)
-    assert "JOURNAL UNREADABLE" in done.stdout
-    assert "Nothing was changed" in done.stdout
+    assert "is damaged" in done.stderr
+    assert "Nothing was changed" in done.stderr
+    assert done.returncode == ExitCode.INTERNAL
+
+
+def test_a_locale_without_unicode_gets_ascii(tmp_path: Path) -> None:
+    """LC_ALL=C is a wish, even where Python speaks UTF-8 nevertheless."""
+    nights.finished(tmp_path)
+    done = ralph("monitor", "--once", cwd=tmp_path, LC_ALL="C")
+    assert "COMPLETE" in done.stdout
+    assert done.stdout.isascii()
 
 
 def test_the_program_list_names_the_monitor() -> None:

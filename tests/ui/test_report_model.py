@@ -171,7 +171,7 @@ def test_flaky_checks_stops_and_tolerated_failures_are_near_misses(journal: Jour
     assert found == {
         "flaky": "pytest -q: t::a",
         "tolerated": "t::old",
-        "stopped": "stalled: 10m without a sign of life",
+        "stopped": "silent: 10m without a sign of life",
     }
 
 
@@ -192,7 +192,7 @@ def test_decisions_are_told_in_order_with_their_reasons(journal: Journal) -> Non
         "was set aside, attempt 1",
         "a person asked",
         "waits for a person",
-        "ended the run",
+        "the run ended",
     ]
 
 

@@ -90,11 +90,15 @@ class Elements(HTMLParser):
 
 
 def test_the_page_is_whole_and_loads_nothing(night: Report) -> None:
-    """Every element is closed; no script, no link, no address; the policy forbids the rest."""
+    """Every element is closed; no script, no address; tiles lead to their part; the policy forbids the rest."""
     page = Elements(as_html(night))
     assert page.open == []
-    assert not {"script", "link", "img", "iframe", "object", "a", "form"} & set(page.tags)
-    assert [it for it in page.attributes if it[1] in LOADING or it[1].startswith("on")] == []
+    assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
+    loads = (it for it in page.attributes if it[1] in LOADING or it[1].startswith("on"))
+    assert [it for it in loads if not it[2].startswith("#")] == []
+    links = [value for tag, name, value in page.attributes if tag == "a"]
+    assert links
+    assert all(f' id="{value.removeprefix("#")}"' in as_html(night) for value in links)
     policy = next(value for _, name, value in page.attributes if value.startswith("default-src"))
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
     assert "url(" not in re.sub(r"url\(#\w+\)", "", as_html(night))

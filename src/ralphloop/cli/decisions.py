@@ -24,7 +24,7 @@ from ralphloop.core.model import Circuit, Evidence, ExitDecision, ProcessEnd, Re
 from ralphloop.core.policy import Limits, Mode
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
-from ralphloop.errors import ExitCode, InputError, RepositoryError
+from ralphloop.errors import ExitCode, InputError, RepositoryError, unreadable
 from ralphloop.journal.records import JsonValues, RunRecord
 from ralphloop.journal.session import load_beginning
 from ralphloop.night.look import config_of, find_run, look, reading
@@ -60,7 +60,7 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
             while chunk := stream.read(_CHUNK):
                 reader.feed(chunk)
     except OSError as error:
-        raise InputError(error.strerror or str(error), place=file) from None
+        raise unreadable(error, file) from None
     response = reader.finish(exit_code=exit_code, now=local_time(now, os.environ))
     project = find_project()
     policy = policy_of(load_config(project.root, env=os.environ).config)
@@ -163,7 +163,7 @@ def _results(path: Path, overrides: Mapping[str, str]) -> Iterator[CaseResult]:
             for case in parse_cases(lines, str(path)):
                 yield judge(case, overrides)
     except OSError as error:
-        raise InputError(error.strerror or str(error), place=str(path)) from None
+        raise unreadable(error, path) from None
 
 
 def _case_lines(result: CaseResult) -> Iterator[str]:

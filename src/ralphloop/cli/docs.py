@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -30,11 +29,7 @@ def docs(page: str | None) -> None:
     found = next((path for name, path in pages.items() if f"/{name}".endswith(f"/{page}")), None)
     if found is None:
         raise UsageError(f"there is no page {page[:40]!r}", "`ralph docs` lists them.")
-    text = found.read_text(encoding="utf-8")
-    if sys.stdout.isatty():
-        click.echo_via_pager(text)
-    else:
-        output.emit_lines([text.rstrip()])
+    output.emit_markdown(found.read_text(encoding="utf-8"))
 
 
 def _row(name: str, path: Path, width: int) -> Iterator[str]:

@@ -286,7 +286,7 @@ def _agents(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterato
     """The chosen agent first, then its ladder and fallbacks, then which others there are."""
     config, places = loaded.config.agent, agent_directories(project.root)
     others = sorted({*AGENTS, *declared_names(places)} - _NEED_SETTINGS)
-    ladder = [name for name, _ in config.rungs()]
+    ladder, others_found = [name for name, _ in config.rungs()], list[str]()
     for name in dict.fromkeys(map(str, (*ladder, *config.fallback, *others))):
         found = _asked(name, project, loaded, env)
         words = found[0].message
@@ -298,8 +298,10 @@ def _agents(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterato
             found[0] = found[0]._replace(message=f"{words}, {role}")
             found = [_stops_nothing(each, Level.WARNING) for each in found]
         else:
-            found = [_stops_nothing(found[0], Level.INFO)]
+            others_found.append(words)
+            continue
         yield from found
+    yield from (Finding(Level.INFO, f"not chosen: {'; '.join(others_found)}"),) * bool(others_found)
 
 
 def _asked(name: str, project: Project, loaded: Loaded, env: Mapping[str, str]) -> list[Finding]:

@@ -30,6 +30,7 @@ from ralphloop.learning.model import (
 from ralphloop.learning.stats import Stats, gather
 from ralphloop.learning.wording import category_of, match_words, paths_in
 from ralphloop.night.look import reading
+from ralphloop.night.values import outcome_words
 from ralphloop.project import Project, find_project
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted, one_line
@@ -357,7 +358,7 @@ def _stat_lines(found: Stats) -> Iterator[str]:
     average = found.prompt_tokens // max(1, found.prompts)
     yield (
         f"carrying     {average:,} tokens a prompt on average, at most"
-        f" {found.prompt_tokens_most:,} of {found.prompt_budget:,}, in {found.prompts} prompts"
+        f" {found.prompt_tokens_most:,} of {found.prompt_budget:,}, in {counted(found.prompts, 'prompt')}"
     )
     yield f"effect       {found.effect.sentence}"
 
@@ -365,11 +366,15 @@ def _stat_lines(found: Stats) -> Iterator[str]:
 def _metric_lines(found: Stats) -> Iterator[str]:
     prevented = f"{found.runaways_prevented} of {found.runaways}"
     rate = found.stories_captured / max(1, found.stories_ended)
-    captured = f"{rate:.0%} ({found.stories_captured} of {found.stories_ended} stories)"
+    captured = f"{rate:.0%} ({found.stories_captured} of {counted(found.stories_ended, 'story')})"
     for name, value, target in (
         ("runaway loops prevented", prevented if found.runaways else "none began", "100 %"),
         ("learnings captured", captured if found.stories_ended else "-", "80 %"),
-        ("skills generated", f"{len(found.skills)}: {', '.join(found.skills)}", "3"),
+        (
+            "skills generated",
+            ": ".join(filter(None, (str(len(found.skills)), ", ".join(found.skills)))),
+            "3",
+        ),
         ("token change", _token_change(found), "10 % fewer"),
     ):
         yield f"{name:<24} {value}  [target: {target}]"
@@ -384,4 +389,4 @@ def _token_change(found: Stats) -> str:
 
 
 def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in counts.items())
+    return ", ".join(f"{count} {outcome_words(word)}" for word, count in counts.items())

@@ -153,8 +153,9 @@ class LazyGroup(click.Group):
             name = args[0][:40]
             close = [known for known in COMMANDS if len(name) > 2 and known.startswith(name)]
             close = close or get_close_matches(name, COMMANDS, n=1)
-            hint = " or ".join(f"ralph {known}" for known in close) or "ralph --help"
-            raise UsageError(f"there is no command {name!r}", hint)
+            hint = " or ".join(f"`ralph {known}`" for known in close)
+            step = f"Did you mean {hint}?" if hint else "ralph --help"
+            raise UsageError(f"there is no command {name!r}", step)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

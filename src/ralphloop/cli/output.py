@@ -60,6 +60,28 @@ def emit_lines(lines: Iterable[str]) -> None:
         sys.stdout.write(on_screen(line) + "\n")
 
 
+def emit_markdown(text: str) -> None:
+    """Rendered and paged on a terminal, as git does; in a pipe as it is."""
+    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        emit_lines([text.rstrip("\n")])
+        return
+    import io
+
+    import click
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    columns = min(os.get_terminal_size(sys.stdout.fileno()).columns, _WIDEST)
+    colours = not os.environ.get("NO_COLOR")
+    drawn = Console(file=io.StringIO(), width=columns, force_terminal=True, no_color=not colours)
+    with drawn.capture() as shown:
+        drawn.print(Markdown(text, hyperlinks=False))
+    os.environ.setdefault("LESS", "FRX")
+    from ralphloop.text.plain import on_screen
+
+    click.echo_via_pager(on_screen(shown.get()), color=True)
+
+
 def emit_text(text: str) -> None:
     sys.stdout.write(safe(text))
 

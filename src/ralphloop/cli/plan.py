@@ -24,7 +24,7 @@ from ralphloop.cli.plan_desk import PlanDesk, PlanResult
 from ralphloop.config.load import load_config
 from ralphloop.core.story_state import StoryState
 from ralphloop.core.totals import spent_words
-from ralphloop.errors import AgentUnavailable, ExitCode, InputError, Level, UsageError
+from ralphloop.errors import AgentUnavailable, ExitCode, InputError, Level, UsageError, unreadable
 from ralphloop.loop.prepare import Options, Setup, assemble, open_repository
 from ralphloop.night.look import look, story_file
 from ralphloop.plan.convert import convert
@@ -147,7 +147,7 @@ def source_of(words: tuple[str, ...]) -> PlanText:
         try:
             data = read_regular(path, most=_MOST_TEXT + 1)
         except OSError as error:
-            raise InputError((error.strerror or str(error)).lower(), place=str(path)) from None
+            raise unreadable(error, path) from None
         return PlanText(_decoded(data, str(path)), path)
     return PlanText(" ".join(words))
 

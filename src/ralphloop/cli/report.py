@@ -12,7 +12,7 @@ import time
 import click
 
 from ralphloop.cli import output
-from ralphloop.errors import RepositoryError
+from ralphloop.errors import JournalError, RepositoryError
 from ralphloop.night.look import find_run, reading
 from ralphloop.project import Project, find_project
 
@@ -40,8 +40,10 @@ def report(run: str | None, form: str, open_it: bool) -> None:
     if form == "json" and not open_it:
         output.emit_json(found)
     elif not open_it:
-        text = as_html(found) if form == "html" else as_markdown(found)
-        output.emit_lines([text.rstrip("\n")])
+        if form == "html":
+            output.emit_lines([as_html(found).rstrip("\n")])
+        else:
+            output.emit_markdown(as_markdown(found))
     else:
         import webbrowser
 
@@ -68,7 +70,10 @@ def monitor(run: str | None, theme: str, in_ascii: bool, once: bool) -> None:
             found = find_run(journal, run)
         run = found.id if found else None
     in_ascii = (
-        in_ascii or os.environ.get("TERM") in _ONLY_ASCII or not output.speaks_unicode(sys.stdout)
+        in_ascii
+        or os.environ.get("TERM") in _ONLY_ASCII
+        or os.environ.get("LC_ALL") in ("C", "POSIX")  # where Python speaks UTF-8 nevertheless
+        or not output.speaks_unicode(sys.stdout)
     )
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if once or not terminal or os.environ.get("TERM", "") in ("", "dumb"):
@@ -89,6 +94,8 @@ def _print_once(project: Project, run: str | None, *, in_ascii: bool) -> None:
     source.close()
     if facts is None:
         return
+    if facts.trouble:
+        raise JournalError(facts.trouble, facts.way_out)
     width = shutil.get_terminal_size((100, 24)).columns
     lines = Screen(facts, time.time()).as_text(width)
     output.emit_lines(plain_ascii(line) if in_ascii else line for line in lines)

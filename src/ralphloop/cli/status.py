@@ -15,6 +15,7 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.cli.given import json_option
+from ralphloop.core.grading import Grade
 from ralphloop.core.model import Circuit
 from ralphloop.core.planning import ended
 from ralphloop.core.policy import named
@@ -24,12 +25,12 @@ from ralphloop.core.totals import TOKENS, cost_words, money, spent_words
 from ralphloop.errors import InputError
 from ralphloop.journal.records import JsonValues, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
-from ralphloop.night.look import Placed, all_iterations, arranged, look
+from ralphloop.night.look import Placed, all_iterations, arranged, doubted, look
 from ralphloop.night.values import Night, State, ended_words, next_steps
 from ralphloop.project import find_project, relative
 from ralphloop.stories.names import label
 from ralphloop.text.durations import clock_time, elapsed, format_duration, iso
-from ralphloop.text.plain import against, counted
+from ralphloop.text.plain import against, agreeing, counted
 
 _COLOURS = {
     State.RUNNING: "green",
@@ -76,6 +77,9 @@ def _lines(night: Night) -> Iterator[str]:
     yield from _limits(night)
     yield from _circuit(night)
     yield from _last(night)
+    if not night.is_live and (why := doubted(night.project)):
+        words = f"is {why}: it is shown and not believed; `ralph trust --journal`"
+        yield from output.row("journal", words, "yellow")
     for step in next_steps(night):
         yield from output.row("next", str(step), "bold")
 
@@ -131,7 +135,7 @@ def _stories(night: Night) -> Iterator[str]:
     if aside := night.count(Standing.SET_ASIDE):
         parts.append(f"{aside} set aside")
     if blocked := night.count(Standing.BLOCKED):
-        parts.append(f"{blocked} waiting for a person")
+        parts.append(f"{blocked} {agreeing(blocked, 'waits')} for you")
     yield from output.row("stories", ", ".join(parts))
 
 
@@ -323,6 +327,8 @@ def _as_lines(story_list: StoryList, listed: list[Placed], root: Path) -> Iterat
         seen = placed.look
         mark = str(placed.position) if placed.position else _MARKS[seen.standing]
         name, colour = f"{label(seen.story.id)}: {seen.story.title}", _STORY_COLOURS[seen.standing]
+        if seen.grade == Grade.NEEDS_REVIEW:
+            mark, colour = "!", "yellow"
         yield from output.row(f"{mark:>3}", name, colour, width=_STORY_INDENT)
         yield from output.row("", _facts(placed), width=_STORY_INDENT)
         if seen.bring_back:
@@ -336,15 +342,17 @@ def _as_lines(story_list: StoryList, listed: list[Placed], root: Path) -> Iterat
 
 def _facts(placed: Placed) -> str:
     seen, state = placed.look, placed.look.state
-    standing = seen.standing.replace("_", " ")
-    parts = [f"{standing} ({seen.grade})" if seen.grade else standing]
+    parts = [f"{seen.standing} ({seen.grade})" if seen.grade else str(seen.standing)]
+    if seen.standing in (Standing.BLOCKED, Standing.SET_ASIDE):
+        parts = []  # the reason says it
     if state.iterations:
         parts.append(counted(state.iterations, "iteration"))
     if seen.failed:
         parts.append(counted(seen.failed, "failed attempt"))
     if state.cost_usd or state.unpriced:
         parts.append(spent_words(state.cost_usd, state.unpriced))
-    return f"{', '.join(parts)}: {placed.why}" if placed.why else ", ".join(parts)
+    told = ", ".join(parts)
+    return f"{told}: {placed.why}" if placed.why and told else told or placed.why
 
 
 def _story_data(placed: Placed) -> JsonValues:

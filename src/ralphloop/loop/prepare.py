@@ -18,7 +18,7 @@ from ralphloop.core.model import Outcome, Value
 from ralphloop.core.planning import rungs_in_order
 from ralphloop.core.policy import Mode, Policy
 from ralphloop.core.story import Story
-from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError
+from ralphloop.errors import AgentUnavailable, Finding, InputError, RepositoryError, unreadable
 from ralphloop.journal.queries import JournalReader
 from ralphloop.learning import OWN_FILES as LEARNED_FILES
 from ralphloop.proc.sandbox import BOXED, Box
@@ -247,7 +247,7 @@ def _instructions(options: Options, project: Project) -> str:
         data = read_regular(path, most=_MOST_READ, within=within)
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise InputError(error.strerror or str(error), place=str(path)) from None
+        raise unreadable(error, path) from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(

@@ -27,10 +27,12 @@ from ralphloop.core.policy import HOUR
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, StoryState
 from ralphloop.errors import RalphError, UsageError
+from ralphloop.journal.database import belief_in
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import SWAP_KEY, JournalReader, Queries
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
+from ralphloop.journal.seal import Belief
 from ralphloop.journal.session import seen_session
 from ralphloop.night.values import Night, StoryLook
 from ralphloop.project import Project
@@ -206,6 +208,12 @@ def is_live(project: Project, run: str) -> bool:
     """Whether the run is going on at this moment."""
     holder = live_holder(project.directory, time.time())
     return holder is not None and holder.run == run
+
+
+def doubted(project: Project) -> str:
+    """How the journal is not what we wrote there; empty where it is."""
+    belief = belief_in(project.journal)
+    return "" if belief is Belief.OURS else str(belief)
 
 
 def reading(project: Project) -> JournalReader:

@@ -233,8 +233,13 @@ class Night:
 
 def ended_words(record: IterationRecord) -> str:
     """How a start ended, for a person; whatever another version wrote."""
-    known = {str(outcome): outcome.words for outcome in Outcome}
-    return known.get(record.outcome) or record.outcome.replace("_", " ")
+    return outcome_words(record.outcome)
+
+
+def outcome_words(outcome: str) -> str:
+    """The same for the name alone."""
+    known = outcome in set(Outcome)
+    return Outcome(outcome).words if known else outcome.replace("_", " ")
 
 
 class Advice(NamedTuple):

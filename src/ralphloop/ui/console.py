@@ -256,15 +256,16 @@ def short_duration(seconds: float) -> str:
 
 
 def step_words(step: events.AgentStep) -> str:
-    """What an agent says or does, for a person."""
+    """What an agent says or does, for a person; its status block says nothing to them."""
+    words = step.summary.split("---RALPH_STATUS---")[0].strip()
     match step.kind:
         case "tool" | "limit" | "result":
-            return step.summary
+            return words
         case "tool_result":
-            return step.summary if step.ok is not False else f"{step.summary} failed"
+            return words if step.ok is not False else f"{words} failed"
         case "text":
-            return f"“{step.summary}”"
-    return f"{step.kind}: {step.summary}"
+            return f"“{words}”" if words else ""
+    return f"{step.kind}: {words}"
 
 
 def _told(  # noqa: C901, PLR0912 - one case a kind
@@ -284,7 +285,7 @@ def _told(  # noqa: C901, PLR0912 - one case a kind
             yield f"  {agent} takes over: {away} {back or 'cannot work in this run'}"
         case events.AgentStep() as what:
             mark = "ok " if what.ok is True else "!! " if what.ok is False else ""
-            yield f"    {mark}{step_words(what)}"
+            yield from (f"    {mark}{words}" for words in [step_words(what)] if words)
         case events.ExperimentBegun(what=words):
             yield f"    trying {words}"
         case events.StatusAsked():

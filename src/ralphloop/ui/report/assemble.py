@@ -13,7 +13,7 @@ from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import ExitDecision, Transition
-from ralphloop.core.planning import ending_of
+from ralphloop.core.planning import ended, ending_of
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import RunRecord, Wait
 from ralphloop.night.look import Record
@@ -47,6 +47,7 @@ MOST_LOOKS = 10
 MOST_UNTRIED = 5
 ALWAYS = ("verified", "checked", "claimed", "review", "failed", "waiting")  # even with none
 _MOST_STEPS = 5
+_UNDONE = ("failed", "open")
 _TOLD_ALREADY = (ExitDecision.PROJECT_COMPLETE, ExitDecision.BLOCKED)  # by the counts
 # In the order a person should look at them.
 _GROUPS = (
@@ -167,9 +168,8 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
     say, story = tally.say, look.story
     spent = tally.stories.get(story.id, Account())
     own = shlex.join(story.verify) if story.verify else "verify"
-    # A check is named after the beginning of its command line.
     proof = (
-        own if name == "verify" else next((c for c in checks if c.startswith(name)), name)
+        own if name == "verify" else next((c for c in checks if _is_named(c, name)), name)
         for name in spent.checks
     )
     open_words = "begun, not done yet" if spent.iterations else "not begun"
@@ -188,7 +188,13 @@ def _story(look: StoryLook, key: str, tally: Tally, checks: Sequence[str]) -> St
         bring_back=say(look.bring_back, 250) if key == "failed" else "",
         look_at=tuple(say(words, 400) for words in spent.look_at[:MOST_LOOKS]),
         remarks=tuple(say(words, 400) for words in spent.remarks),
+        last_lines=tuple(say(words, 200) for words in spent.last_lines if key in _UNDONE),
     )
+
+
+def _is_named(command: str, name: str) -> bool:
+    """A check is named after the beginning of its command line, without the directory."""
+    return command.startswith(name) or f"/{name}" in command
 
 
 def _next_steps(groups: Iterable[Group], night: Night, say: Teller) -> Iterator[NextStep]:
@@ -271,7 +277,7 @@ def _decisions(
     notes += [ReportNote(say(f"waited: {wait.reason}"), wait.started_at) for wait in waits]
     notes.sort(key=_at)
     if run.decision:
-        words = f"ended the run: {run.decision}{': ' + run.reason if run.reason else ''}"
+        words = f"the run ended: {ended(run.decision, run.reason)}"
         notes.append(ReportNote(say(words), run.ended_at))
     return notes
 

@@ -27,13 +27,13 @@ from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
 from ralphloop.ui import clock, number
 from ralphloop.ui.report.assemble import ALWAYS
-from ralphloop.ui.report.values import MOST_SPANS, Cost, Report, Span
+from ralphloop.ui.report.values import MOST_SPANS, Cost, Report, Span, StoryLine
 
 _HERE = Path(__file__).parent
 # An underscore within a word is only itself.
 _ACTIVE = re.compile(r"[\\`*\[\]<>|~&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 # What GitHub makes a link of, or takes as a word to close an issue.
-_LINK = re.compile(r"[@#](?=\w)|\bGH-(?=\d)|:/(?=/)|\bwww(?=\.)", re.IGNORECASE)
+_LINK = re.compile(r"(?<![\w.])@(?=\w)|#(?=\w)|\bGH-(?=\d)|:/(?=/)|\bwww(?=\.)", re.IGNORECASE)
 _LIST_SIGN = re.compile(r"^([#+\-=]|\d+[.)])")
 _TICKS = re.compile(r"`+")
 _GAPS = re.compile(r"\n{3,}")
@@ -91,6 +91,7 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
         "money": money,
         "cost_words": cost_words,
         "spent_words": spent_words,
+        "used": _used,
         "number": number,
         "percent": "{:.0%}".format,
         "counted": counted,
@@ -101,9 +102,22 @@ def _rendered(name: str, report: Report, zone: tzinfo | None, **more: object) ->
     return environment.get_template(name).render(
         report=report,
         tiles=[by_key[key] for key in ALWAYS],
+        spans=", ".join(f"{n} {format_duration(s)}" for n, s, *_ in _shares(report) if s >= 1),
         zone=clock(report.started_at, zone, "%Z") or "local time",
         **more,
     )
+
+
+def _used(story: StoryLine) -> str:
+    """What a story has used, without what it has not."""
+    parts = (
+        counted(story.iterations, "iteration"),
+        story.attempts and counted(story.attempts, "failed attempt"),
+        spent_words(story.cost_usd, story.unpriced),
+        story.tokens and f"{number(story.tokens)} tokens",
+        story.seconds >= 1 and format_duration(story.seconds),
+    )
+    return ", ".join(str(part) for part in parts if part)
 
 
 def _shares(report: Report) -> list[tuple[str, float, float, float]]:

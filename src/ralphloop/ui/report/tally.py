@@ -13,16 +13,20 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ralphloop.core.iteration import SaveLeftovers
-from ralphloop.core.model import Circuit, ExitDecision, Outcome, Transition
+from ralphloop.core.model import CheckStatus, Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.story_state import is_failed_attempt
 from ralphloop.journal.records import IterationRecord
 from ralphloop.night.own_commits import OwnCommits
+from ralphloop.night.values import ended_words
+from ralphloop.text.plain import clean
 from ralphloop.text.status_block import Status
 from ralphloop.ui.report.values import Cost, NearMiss, Passed, ReportNote, Teller
 
 _MOST_EXAMPLES = 5
 _MOST_TAMPERING = 20
 _SHORT = 200
+_MOST_OUTPUT = 4_000
+_BLOCK = "---RALPH_STATUS---"
 _NO_REASON = "no reason was given"
 _NEAR_MISSES = {  # in the order they are told
     "false_done": "“Done” that was not, caught by the checks",
@@ -52,6 +56,7 @@ class Account:
     checks: tuple[str, ...] = ()  # names of those that ran last
     look_at: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    last_lines: tuple[str, ...] = ()  # of what failed last, else of the last words
 
 
 @dataclass
@@ -118,6 +123,8 @@ class Tally:
         failed = is_failed_attempt(analysis, passed=verdict.passed)
         failed = failed or (is_blocked and not verdict.passed)
         self.stories[it.story or ""].failed += failed and not _is_outage(it)
+        if not _is_outage(it):
+            self.stories[it.story or ""].last_lines = () if verdict.passed else _last_lines(it)
         if verdict.passed:
             name, grade = self.say(it.story, 60), str(verdict.grade or "")
             self._proof(it)
@@ -147,7 +154,8 @@ class Tally:
 def _near_misses(it: IterationRecord) -> Iterator[tuple[str, str]]:
     """What went almost wrong: which kind, and how."""
     kept, analysis, verdict = it.record, it.record.analysis, it.record.verdict
-    moved, ended = analysis.transition, f"{it.outcome}: {kept.why_it_ended or _NO_REASON}"
+    moved, why, how = analysis.transition, kept.why_it_ended or _NO_REASON, ended_words(it)
+    ended = why if why.startswith(how) else f"{how}: {why}"
     if analysis.story_claimed and not verdict.passed and not _is_outage(it):
         yield "false_done", "claimed, but " + ("; ".join(verdict.reasons) or "it was not so")
     if analysis.exit_signal and it.decision == ExitDecision.CONTINUE:
@@ -168,6 +176,14 @@ def _near_misses(it: IterationRecord) -> Iterator[tuple[str, str]]:
             yield "flaky", f"{check.name}{': ' + tests if tests else ''}"
     yield from (("tolerated", test) for test in kept.tolerated)
     yield from (("leftovers", process) for process in kept.leftovers)
+
+
+def _last_lines(it: IterationRecord) -> tuple[str, ...]:
+    """The end of the output of a check that failed, else of what the agent said."""
+    failed = [check.output_tail for check in it.checks if check.status is CheckStatus.FAILED]
+    words = failed[-1] if failed else (it.record.response.final_text or "").split(_BLOCK)[0]
+    lines = (line.rstrip() for line in clean(words[-_MOST_OUTPUT:]).splitlines())
+    return tuple(line for line in lines if line.strip(" -=_"))[-_MOST_EXAMPLES:]
 
 
 def _is_outage(it: IterationRecord) -> bool:

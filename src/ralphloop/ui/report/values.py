@@ -51,6 +51,7 @@ class StoryLine(Fact):
     bring_back: str  # the command that restores work that was set aside
     look_at: tuple[str, ...] = ()  # tests that expect something else now, or are gone
     remarks: tuple[str, ...] = ()  # what else was seen of its tests
+    last_lines: tuple[str, ...] = ()  # of what failed last, or was said last
 
 
 class Group(Fact):
