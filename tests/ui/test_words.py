@@ -23,7 +23,7 @@ NAMES = {
     *("set_aside", "EXIT_SIGNAL", "indicators", "usage_limit_lifted", "run_finished"),
 }
 PLURALS = re.compile(
-    r"(?<![\d.,:$/])1 (?:open |more |failed )?(?:stories|iterations|starts|attempts|files|commits|times|"
+    r"(?<![\w.,:$/-])1 (?:open |more |failed )?(?:stories|iterations|starts|attempts|files|commits|times|"
     r"tests|tool calls|patterns|lines|learnings|checks|skills|wait|are|were|have)\b"
     r"|\bof 1 (?:stories|iterations|starts)\b|[?!]\."
 )

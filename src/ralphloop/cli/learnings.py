@@ -358,7 +358,8 @@ def _stat_lines(found: Stats) -> Iterator[str]:
     average = found.prompt_tokens // max(1, found.prompts)
     yield (
         f"carrying     {average:,} tokens a prompt on average, at most"
-        f" {found.prompt_tokens_most:,} of {found.prompt_budget:,}, in {counted(found.prompts, 'prompt')}"
+        f" {found.prompt_tokens_most:,} of {found.prompt_budget:,},"
+        f" in {counted(found.prompts, 'prompt')}"
     )
     yield f"effect       {found.effect.sentence}"
 
