@@ -11,8 +11,10 @@ import pytest
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Spent
+from ralphloop.errors import InputError
 from ralphloop.plan.draft import Shelf
-from ralphloop.plan.proposal import Mistakes, read_answer, weighed
+from ralphloop.plan.proposal import read_answer, weighed
+from ralphloop.stories.lint import as_lines
 from tests.cli.nights import Night
 from tests.conftest import RunRalph
 from tests.plan.projects import Json, Terminal, git, listed, repository, stories, story
@@ -61,9 +63,9 @@ def test_a_broken_answer_is_sent_back_until_it_can_be_used(
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ("no JSON at all", "there is no JSON object"),
+        ("no JSON at all", "there is no JSON object in it"),
         ({"stories": []}, "there are none"),
-        ({"plan": []}, 'unknown key "plan"'),
+        ({"plan": []}, "nothing but questions or stories"),
         (stories({**CSV, "passes": True}), "unknown field `passes`"),
         (stories({**CSV, "title": 7}), "Expected `str`, got `int`"),
         (stories({**CSV, "criteria": [{"text": "`a` prints A"}]}), "required field `seen`"),
@@ -90,9 +92,9 @@ def test_every_kind_of_mistake_is_told(answer: object, words: str) -> None:
     said = answer if isinstance(answer, str) else json.dumps(answer)
     try:
         proposal = read_answer(said, may_ask=True)
-        told = [*proposal.unseen, *weighed(proposal.entries, shelf)[1]]
-    except Mistakes as error:
-        told = error.lines
+        told = [*proposal.unseen, *as_lines(weighed(proposal.entries, shelf).remarks)]
+    except InputError as error:
+        told = [error.message]
     assert words in " ".join(told)
 
 
@@ -116,11 +118,12 @@ def test_what_an_agent_says_is_only_text(tmp_path: Path, run_ralph: RunRalph) ->
     )
     trap = tmp_path / "trap"
     odd = story("A", "Export\x1b[2J notes\u202e as CSV", verify=["touch", str(trap)],
-                description=f"Use the key {key} here.")  # fmt: skip
+                description=f"\x1b[1mUse the key {key} here.")  # fmt: skip
     root = repository(tmp_path / "repo", [stories(odd)])
     said = plan(run_ralph, root, "Export", "--yes")
     (written,) = listed(root)
     assert written["title"] == "Export notes as CSV"
+    assert "\x1b" not in json.dumps(written).encode().decode("unicode_escape")
     assert key not in said + (root / "prd.json").read_text()
     assert "\x1b" not in said
     assert not trap.exists()
@@ -246,12 +249,11 @@ def test_the_estimate_comes_from_what_stories_took_here(
     for number, dollars in ((1, 0.5), (2, 1.0), (3, 4.0)):
         for _ in range(number):
             night.iterate(f"S-{number}", spent=Spent(cost_usd=dollars / number))
-        night.story(f"S-{number}", standing=Standing.PASSED, grade="checked")
+        night.story(f"S-{number}", standing=Standing.PASSED, iterations=number, cost_usd=dollars)
     night.prd(3, passed=3)
     done = run_ralph("plan", "-", "--json", cwd=tmp_path, stdin="- [ ] A\n- [ ] B\n")
     told: Json = json.loads(done.stdout)["estimate"]
     assert (told["iterations"], told["dollars"]) == (4.0, 2.0)
-    assert told["seconds"] > 0
     assert told["basis"].startswith("the median of 3 stories that passed here")
 
 
@@ -288,7 +290,7 @@ def test_a_stuck_story_becomes_smaller_ones_in_its_place(
     (root / "script.json").write_text(script)
     (root / "ralph.toml").write_text('[agent]\nname = "scripted"\ncommand = ["script.json"]\n')
     said = plan(run_ralph, root, "--split", "S-7", "--yes")
-    assert "a split has two to four stories, found 1" in said
+    assert "a split has two to four new stories, found 1" in said
     written = {one["id"]: one for one in listed(root)}
     assert list(written) == ["S-0", "S-10", "S-11", "S-8", "S-9"]
     assert written["S-10"]["dependsOn"] == ["S-0"]

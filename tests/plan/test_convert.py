@@ -275,7 +275,7 @@ def test_a_list_that_could_not_be_run_is_refused(
     ("arguments", "code", "words"),
     [
         ([], 64, "say what to plan"),
-        (["missing.md"], 65, "no such file"),
+        (["missing.md"], 65, "No such file"),
         (["--split", "US-1", "words"], 64, "takes its words from the story"),
         (["an idea"], 64, "nobody can be asked here"),
     ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,14 +25,22 @@ from ralphloop.cli.plan_desk import PlanDesk, PlanResult
 from ralphloop.config.load import load_config
 from ralphloop.core.story_state import StoryState
 from ralphloop.core.totals import spent_words
-from ralphloop.errors import AgentUnavailable, ExitCode, InputError, Level, UsageError, unreadable
-from ralphloop.loop.prepare import Options, Setup, assemble, open_repository
+from ralphloop.errors import AgentUnavailable, ExitCode, InputError, Level, UsageError
+from ralphloop.loop.prepare import (
+    MAX_PROMPT_BYTES,
+    Options,
+    Setup,
+    assemble,
+    open_repository,
+    read_words,
+)
 from ralphloop.night.look import look, story_file
-from ralphloop.plan.convert import convert
-from ralphloop.plan.draft import About, Shelf, drafted, look_at_shelf, write_split
+from ralphloop.plan.convert import convert, made
+from ralphloop.plan.draft import Shelf, drafted, look_at_shelf, write_split
 from ralphloop.project import find_project, relative
 from ralphloop.repo.git import Git
 from ralphloop.room import read_regular
+from ralphloop.stories.edit import position
 from ralphloop.stories.names import label, slug
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted, one_line
@@ -40,12 +49,10 @@ from ralphloop.ui.steering import refuse_agent
 
 if TYPE_CHECKING:
     from ralphloop.plan.asking import Asker
-    from ralphloop.plan.conversation import Brief
     from ralphloop.plan.proposal import Question
 
 Wanted = dict[str, object]
 
-_MOST_TEXT = 2_000_000
 _LONG = 600  # characters: what is longer is kept as a spec
 _MOST_STAT = 4_000
 _FILES = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
@@ -140,61 +147,51 @@ def source_of(words: tuple[str, ...]) -> PlanText:
     if not words:
         ways = 'ralph plan docs/prd.md, or: ralph plan "an idea in words"'
         raise UsageError("say what to plan", ways)
-    if words == ("-",):
-        return PlanText(_decoded(sys.stdin.buffer.read(_MOST_TEXT + 1), "stdin"))
     path = Path(words[0])
-    if len(words) == 1 and (path.is_file() or (path.suffix in _FILES and " " not in words[0])):
-        try:
-            data = read_regular(path, most=_MOST_TEXT + 1)
-        except OSError as error:
-            raise unreadable(error, path) from None
-        return PlanText(_decoded(data, str(path)), path)
-    return PlanText(" ".join(words))
-
-
-def _decoded(data: bytes, place: str) -> str:
-    if len(data) > _MOST_TEXT:
-        raise InputError("is larger than 2 MB", "Plan a part of it.", place=place)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", "Save it as UTF-8.", place=place) from None
-    if not text.strip():
-        raise InputError("is empty", "Write what is wanted.", place=place)
-    return text
+    if words == ("-",):
+        source = PlanText(sys.stdin.buffer.read(MAX_PROMPT_BYTES).decode("utf-8", "replace"))
+    elif len(words) == 1 and (path.is_file() or (path.suffix in _FILES and " " not in words[0])):
+        source = PlanText(read_words(path), path)
+    else:
+        source = PlanText(" ".join(words))
+    if not source.text.strip():
+        raise InputError("is empty", "Write what is wanted.", place=str(path))
+    return source
 
 
 def _plan(desk: PlanDesk, wanted: Wanted, source: PlanText) -> int:
     """Convert or ask, show, and write what is accepted."""
-    name = source.path.name if source.path else ""
     must_ask = wanted["must_ask"] or source.is_strangers
-    converted = None if must_ask else convert(source.text, name)
-    if converted is None:
-        return desk.settle(_proposed(desk, wanted, source), desk.write)
-    draft = drafted(converted.entries, desk.base)
-    if converted.done:
-        done = f"{counted(converted.done, 'story')} marked as done there: left out"
-        draft = draft._replace(told=[done, *draft.told])
-    about = About(converted.project, converted.description)
-    return desk.settle(PlanResult(draft, converted.kind, about), desk.write)
+    found = None if must_ask else convert(source.text, source.path.name if source.path else "")
+    if found is None:
+        return desk.settle(_proposed(desk, wanted, source))
+    draft = drafted(found.entries, desk.base)
+    if found.done:
+        draft.told.insert(0, f"{counted(found.done, 'story')} marked as done there: left out")
+    about = made(project=found.project, description=found.description)
+    return desk.settle(PlanResult(draft, found.kind, {k: str(v) for k, v in about.items()}))
 
 
 def _split(desk: PlanDesk, wanted: Wanted, name: str) -> int:
     """Smaller stories in the place of one."""
     from ralphloop.plan.conversation import text_of_split
 
-    story, night = desk.shelf.story(name), look(desk.setup.project, now=time.time())
+    shelf, setup = desk.shelf, desk.setup
+    story, night = (
+        shelf.stories[position(shelf.listing, name)],
+        look(setup.project, now=time.time()),
+    )
     if story.passes:
         raise UsageError(f"{label(name)} has passed", "Plan what is missing: ralph plan …")
     if night.is_live and night.current and night.current.story == name:
         raise UsageError(f"{label(name)} is being worked on", "`ralph stop` first, or wait.")
-    state, repo, changed = night.session.stories.get(name, StoryState()), desk.setup.repo, ""
-    if repo and state.saved_ref:
-        told = repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")
+    state, changed = night.session.stories.get(name, StoryState()), ""
+    if setup.repo and state.saved_ref:
+        told = setup.repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")
         changed = told.stdout[-_MOST_STAT:].decode("utf-8", "replace")
     source = PlanText(text_of_split(story, state, changed))
     result = _proposed(desk, wanted, source, split=name, left_at=state.saved_ref)
-    return desk.settle(result, lambda entries, _: write_split(desk.shelf, name, entries, desk.room))
+    return desk.settle(result, lambda it: write_split(shelf, name, it, setup.project.directory))
 
 
 # --- asking an agent -----------------------------------------------------------------------------
@@ -204,7 +201,7 @@ def _proposed(
     desk: PlanDesk, wanted: Wanted, source: PlanText, *, split: str = "", left_at: str = ""
 ) -> PlanResult:
     """What an agent makes of the text, with what it cost and where the text is kept."""
-    from ralphloop.plan.conversation import Brief, prompt_for
+    from ralphloop.plan.conversation import Brief, prompt_for, propose
 
     given = _answers(wanted["answers"])
     brief = Brief(clean(source.text), desk.base, split, left_at, given)
@@ -213,38 +210,19 @@ def _proposed(
         raise click.exceptions.Exit(ExitCode.COMPLETE)
     if not wanted["questions"]:
         desk.insist_on_reader()
-    result = _talked(desk, wanted, brief)
-    spec, parent = _spec(desk.root, source, result.answers) if not split else ("", "")
-    desk.keep(result.draft)
-    return result._replace(spec=spec, parent=parent)
-
-
-def _talked(desk: PlanDesk, wanted: Wanted, brief: Brief) -> PlanResult:
-    from ralphloop.plan.conversation import propose
-
     asker = _asker(desk, wanted)
-
-    def ask_person(questions: list[Question]) -> list[Question]:
-        file = wanted["questions"]
-        if isinstance(file, Path):
-            _write_questions(file, questions)
-        return [_answered(desk, one, n, len(questions)) for n, one in enumerate(questions, 1)]
-
     try:
-        talk = propose(asker, desk.setup, brief, ask_person, output.note)
+        talk = propose(asker, desk.setup, brief, partial(_ask, desk, wanted), output.note)
     finally:
         if asker.starts:
             cost = spent_words(asker.usage.dollars, asker.unpriced)
             output.note(f"asked {asker.member.by} {counted(asker.starts, 'time')}: {cost}")
-    return PlanResult(
-        talk.draft,
-        "proposal",
-        refused=tuple(talk.refused),
-        answers=talk.answers,
-        dollars=asker.usage.dollars,
-        unpriced=asker.unpriced,
-        starts=asker.starts,
-    )
+    spec = _spec(desk.root, source, talk.answers) if not split else ("", "")
+    for entry in talk.draft.entries if spec[1] else ():
+        entry.setdefault("parent_spec", spec[1])
+    desk.keep(talk.draft)
+    paid = (asker.usage.dollars, asker.unpriced, asker.starts)
+    return PlanResult(talk.draft, "proposal", {}, tuple(talk.refused), talk.answers, spec, *paid)
 
 
 def _asker(desk: PlanDesk, wanted: Wanted) -> Asker:
@@ -255,12 +233,12 @@ def _asker(desk: PlanDesk, wanted: Wanted) -> Asker:
 
     settle_trust(desk.setup)
     desk.setup = confine(desk.setup)
-    member, cost = desk.setup.crew[0], float(str(wanted["max_cost"]))
+    member = desk.setup.crew[0]
     inquiry = Inquiry(member.config, desk.root, desk.setup.env_for(member))
     for finding in member.agent.check(inquiry):
         if finding.level is Level.ERROR:
             raise AgentUnavailable(finding.message, finding.fix)
-    seconds = float(str(wanted["max_time"]))
+    cost, seconds = (float(str(wanted[name])) for name in ("max_cost", "max_time"))
     bounds = f"at most {f'${cost:.2f} and ' * bool(cost)}{format_duration(seconds)}"
     output.note(f"asking {member.by}, which only reads: {bounds}")
     tell = (lambda line: output.note(f"  {one_line(line, 100)}")) if desk.asking else lambda _: None
@@ -280,23 +258,24 @@ def _spec(root: Path, source: PlanText, answers: tuple[Question, ...]) -> tuple[
     return "", ""
 
 
-def _write_questions(file: Path, questions: list[Question]) -> None:
-    data = [msgspec.to_builtins(one) for one in questions]
-    write_atomic(file, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")
-    output.note(f"{counted(len(data), 'question')} written to {file}")
-    output.note(f'next: fill in "answer", then the same command with --answers {file}')
-    raise click.exceptions.Exit(ExitCode.BLOCKED)
-
-
-def _answered(desk: PlanDesk, one: Question, number: int, of: int) -> Question:
-    """The question with a person's answer; where nobody is there, what was proposed, said aloud."""
-    if desk.asking:
-        output.note(f"\n{number} of {of}: {one.question}" + (f"\n  {one.why}" if one.why else ""))
-        said = click.prompt("  Answer", default=output.safe(one.proposed), err=True)
-    else:
+def _ask(desk: PlanDesk, wanted: Wanted, questions: list[Question]) -> list[Question]:
+    """A person's answers; where nobody is there, what was proposed, said aloud."""
+    file, answered = wanted["questions"], []
+    if isinstance(file, Path):
+        data = [msgspec.to_builtins(one) for one in questions]
+        write_atomic(file, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")
+        output.note(f"{counted(len(data), 'question')} written to {file}")
+        output.note(f'next: fill in "answer", then the same command with --answers {file}')
+        raise click.exceptions.Exit(ExitCode.BLOCKED)
+    for number, one in enumerate(questions, start=1):
         said = one.proposed
-        output.note(f"taken as proposed: {one.question} {said}")
-    return msgspec.structs.replace(one, answer=clean(said)[:4000])
+        if desk.asking:
+            output.note(f"\n{number} of {len(questions)}: {one.question}\n  {one.why}".rstrip())
+            said = click.prompt("  Answer", default=output.safe(said), err=True)
+        else:
+            output.note(f"taken as proposed: {one.question} {said}")
+        answered.append(msgspec.structs.replace(one, answer=clean(said)[:4000]))
+    return answered
 
 
 def _answers(file: object) -> tuple[Question, ...]:
@@ -306,7 +285,7 @@ def _answers(file: object) -> tuple[Question, ...]:
     if not isinstance(file, Path):
         return ()
     try:
-        data = read_regular(file, most=_MOST_TEXT)
+        data = read_regular(file, most=MAX_PROMPT_BYTES)
         return tuple(msgspec.json.decode(data, type=list[Question])[:MOST_QUESTIONS])
     except (OSError, msgspec.DecodeError) as error:
         step = "It is the file that --questions wrote."

@@ -242,8 +242,15 @@ def _instructions(options: Options, project: Project) -> str:
     path = options.prompt or project.root / PROMPT_NAME
     if options.prompt is None and not path.exists():
         return ""
+    text = read_words(path, within=None if options.prompt else tree_top(project.root))
+    if options.prompt is not None and not text.strip():
+        raise InputError("is empty", "Write what the agent should do.", place=str(path))
+    return text
+
+
+def read_words(path: Path, *, within: Path | None = None) -> str:
+    """The text of a file that goes to an agent; InputError where it is none, or too long."""
     try:
-        within = None if options.prompt else tree_top(project.root)
         data = read_regular(path, most=_MOST_READ, within=within)
         text = data.decode("utf-8-sig")
     except OSError as error:
@@ -261,8 +268,6 @@ def _instructions(options: Options, project: Project) -> str:
         )
     if "\x00" in text:
         raise InputError("contains NUL characters; is it a text file?", place=str(path))
-    if options.prompt is not None and not text.strip():
-        raise InputError("is empty", "Write what the agent should do.", place=str(path))
     return text
 
 

@@ -7,7 +7,7 @@ only the linter refuses after that is shown to the person, who decides; what can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -17,19 +17,24 @@ from ralphloop.errors import InputError
 from ralphloop.loop.prepare import Setup
 from ralphloop.plan.asking import Asker
 from ralphloop.plan.draft import Draft, Shelf
-from ralphloop.plan.proposal import Mistakes, Question, read_answer, weighed
+from ralphloop.plan.proposal import ANSWER, Question, read_answer, weighed
 from ralphloop.prompts import fenced
 from ralphloop.redaction import redact, secret_values
+from ralphloop.stories.lint import as_lines
 from ralphloop.stories.names import label, next_id
 from ralphloop.text.plain import counted, one_line
 
 REPAIRS = 3
 _LONGEST_TEXT = 100_000
+_LONGEST_FAILURE = 6_000
 _MOST_LISTED = 200
 _MOST_TOLD = 20
-_LONGEST_FAILURE = 6_000
 _TELLING = (
     "Everything that could be asked was answered, in the text below: propose the stories now."
+)
+_REPAIR = (
+    "Your answer cannot be used. What is wrong:\n\n{}\n\n"
+    "Mend exactly this and answer again with the whole JSON object and nothing else."
 )
 
 
@@ -49,57 +54,43 @@ class Talk(NamedTuple):
     draft: Draft
     refused: list[str]
     answers: tuple[Question, ...] = ()
-    repairs: int = 0
-
-
-AskPerson = Callable[[list[Question]], list[Question]]
 
 
 def propose(
-    asker: Asker, setup: Setup, brief: Brief, ask_person: AskPerson, tell: Callable[[str], None]
+    asker: Asker,
+    setup: Setup,
+    brief: Brief,
+    ask_person: Callable[[list[Question]], list[Question]],
+    tell: Callable[[str], None],
 ) -> Talk:
     """Ask until there is a plan that can be used, or no more may be asked."""
-    secrets = secret_values(setup.options.env)
-    best: Talk | None = None
+    secrets, best, mistakes = secret_values(setup.options.env), None, list[str]()
     again, repairs, may_ask = "", 0, not brief.answers
     while repairs <= REPAIRS:
         said = asker.ask(prompt_for(brief, setup, may_ask=may_ask), again)
         try:
             answer = read_answer(said, secrets=secrets, may_ask=may_ask)
             if answer.questions:
-                asked = [*brief.answers, *ask_person(answer.questions)]
-                brief, may_ask = brief._replace(answers=tuple(asked)), False
+                brief, may_ask = brief._replace(answers=tuple(ask_person(answer.questions))), False
                 again = f"The answers:\n\n{fenced(_settled(brief.answers))}\n\n{_TELLING}"
                 continue
-            note = _left_note(brief)
-            draft, remarks = weighed(answer.entries, brief.shelf, brief.split, note)
-            mistakes = [*answer.unseen, *remarks]
-            best = Talk(draft, mistakes, brief.answers, repairs)
-        except Mistakes as error:
-            mistakes = error.lines
+            draft = weighed(answer.entries, brief.shelf, brief.split, _left(brief))
+            mistakes = [*answer.unseen, *as_lines(draft.remarks)]
+            best = Talk(draft, mistakes, brief.answers)
+        except InputError as error:
+            lines = error.message.removeprefix(f"{ANSWER}: ").splitlines()
+            mistakes = [line.strip() for line in lines[len(lines) > 1 :]]
         if not mistakes:
             break
         repairs += 1
         if repairs <= REPAIRS:
             tell(f"{counted(len(mistakes), 'mistake')} in the answer, sent back: {mistakes[0]}")
-        again = _repair(mistakes)
+        again = _REPAIR.format("\n".join(f"- {one_line(it, 400)}" for it in mistakes[:_MOST_TOLD]))
     if best is None:
-        lines = "\n  ".join(mistakes[:_MOST_TOLD])
-        raise InputError(
-            f"no usable plan after {counted(REPAIRS, 'repair')}:\n  {lines}",
-            "Plan a smaller piece, or try another --model. Nothing was written.",
-        )
+        told = "\n  ".join(mistakes[:_MOST_TOLD])
+        step = "Plan a smaller piece, or try another --model. Nothing was written."
+        raise InputError(f"no usable plan after {counted(REPAIRS, 'repair')}:\n  {told}", step)
     return best
-
-
-def _repair(mistakes: Sequence[str]) -> str:
-    listed = "\n".join(f"- {one_line(line, 400)}" for line in mistakes[:_MOST_TOLD])
-    more = len(mistakes) - _MOST_TOLD
-    rest = f"\n- and {more} more of the kind" if more > 0 else ""
-    return (
-        f"Your answer cannot be used. What is wrong:\n\n{listed}{rest}\n\n"
-        "Mend exactly this and answer again with the whole JSON object and nothing else."
-    )
 
 
 # --- what the agent is told --------------------------------------------------------------------
@@ -107,22 +98,15 @@ def _repair(mistakes: Sequence[str]) -> str:
 
 def prompt_for(brief: Brief, setup: Setup, *, may_ask: bool) -> str:
     """The whole prompt of a plan."""
-    shelf, text = brief.shelf, redact(brief.text[:_LONGEST_TEXT])
-    if brief.answers:
-        text = f"{text}\n\nQuestions and answers:\n\n{_settled(brief.answers)}"
-    told = [] if may_ask else [_TELLING]
-    told += [
-        _data(name) for name, is_so in (("questions", may_ask), ("split", brief.split)) if is_so
-    ]
-    parts = {
-        "{next_id}": next_id(list(shelf.titles)),
-        "{how}": "\n\n".join(told),
-        "{repository}": "\n".join(_repository(setup)),
-        "{there}": "\n".join(_there(shelf)) or "None.",
-        "{text}": fenced(text),
-    }
+    how = [_data("questions") if may_ask else _TELLING, *([_data("split")] if brief.split else [])]
     prompt = _data("ask")
-    for mark, words in parts.items():  # the text comes last: marks in it stay words
+    for mark, words in {
+        "{next_id}": next_id(list(brief.shelf.titles)),
+        "{how}": "\n\n".join(how),
+        "{repository}": "\n".join(_repository(setup)),
+        "{there}": "\n".join(_there(brief.shelf)) or "None.",
+        "{text}": fenced(spec_text(brief.text, brief.answers)),  # the last: its marks stay words
+    }.items():
         prompt = prompt.replace(mark, words)
     return prompt
 
@@ -157,14 +141,11 @@ def spec_text(text: str, answers: Sequence[Question]) -> str:
     return f"{redact(text[:_LONGEST_TEXT]).strip()}{told}\n"
 
 
-# --- a story that is to become smaller ---------------------------------------------------------
-
-
 def text_of_split(story: Story, state: StoryState, changed: str) -> str:
     """What is known of a story that got stuck."""
-    lines = [f"The story {story.id}: {story.title}", story.description, "Its criteria:"]
-    lines += [f"- {criterion}" for criterion in story.criteria]
-    known: Mapping[str, str] = {
+    known = {
+        f"The story {story.id}": f"{story.title}\n{story.description}",
+        "Its criteria": "\n".join(f"- {criterion}" for criterion in story.criteria),
         "How it stands": f"{state.standing}: {state.reason}" if state.reason else "",
         "Failed attempts": str(max(state.failed, state.attempts) or ""),
         "What failed last": state.failure[-_LONGEST_FAILURE:],
@@ -173,12 +154,11 @@ def text_of_split(story: Story, state: StoryState, changed: str) -> str:
         "What its attempts changed": changed,
         "Notes": story.notes,
     }
-    lines += [f"\n{name}:\n{words}" for name, words in known.items() if words]
-    return "\n".join(line for line in lines if line)
+    return "\n\n".join(
+        f"{name}:\n{words.strip()}" for name, words in known.items() if words.strip()
+    )
 
 
-def _left_note(brief: Brief) -> str:
-    if not brief.split:
-        return ""
+def _left(brief: Brief) -> str:
     where = f" What its attempts left: git show {brief.left_at}" if brief.left_at else ""
-    return f"A part of {brief.split}, which was split.{where}"
+    return f"A part of {brief.split}, which was split.{where}" if brief.split else ""

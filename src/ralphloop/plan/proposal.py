@@ -11,7 +11,7 @@ them is text until a person says otherwise.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
 
@@ -23,13 +23,14 @@ from ralphloop.plan.convert import Entry, made
 from ralphloop.plan.draft import Draft, Shelf, drafted, split_parts
 from ralphloop.redaction import redact
 from ralphloop.stories.documents import JsonDocument
-from ralphloop.stories.lint import as_lines, is_observable, vague
+from ralphloop.stories.lint import is_observable, vague
 from ralphloop.stories.names import quoted
 from ralphloop.stories.shapes import Problems
 from ralphloop.text.plain import clean, one_line
 
 MOST_QUESTIONS = 5
 MOST_PROPOSED = 40
+ANSWER = "answer"
 _LONGEST_ANSWER = 400_000
 _FENCE = re.compile(r"^[ \t]*```[a-zA-Z]*[ \t]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 
@@ -67,14 +68,6 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
         return self.answer.strip() or self.proposed
 
 
-class Mistakes(Exception):
-    """Why an answer cannot be used, one sentence each."""
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        self.lines = list(lines)
-        super().__init__("; ".join(self.lines))
-
-
 class Proposal(NamedTuple):
     """An answer that has the right form."""
 
@@ -84,63 +77,59 @@ class Proposal(NamedTuple):
 
 
 def read_answer(text: str, *, secrets: Sequence[str] = (), may_ask: bool) -> Proposal:
-    """The questions or the stories of an answer; raises `Mistakes`."""
-    root = _object(clean(redact(text[:_LONGEST_ANSWER], secrets)))
-    if unknown := root.keys() - {"questions", "stories"}:
-        raise Mistakes(
-            [f"unknown key {quoted(str(min(unknown, key=str)))}: only questions or stories"]
-        )
-    mistakes: list[str] = []
-    questions = list(_each(root.get("questions"), "questions", Question, mistakes))
-    stories = list(_each(root.get("stories"), "stories", _Proposed, mistakes))
+    """The questions or the stories of an answer; InputError says all that is wrong with it."""
+    problems = Problems(Path(ANSWER))
+    root = _plain(_object(text[:_LONGEST_ANSWER], problems), secrets)
+    if not isinstance(root, dict) or not root.keys() <= {"questions", "stories"}:
+        raise problems.fail("", "must be one object with nothing but questions or stories")
+    questions = list(_each(root, "questions", Question, problems))
+    stories = list(_each(root, "stories", _Proposed, problems))
     if questions and not may_ask:
-        mistakes.append("questions: everything that can be answered was; propose the stories now")
-    elif len(questions) > MOST_QUESTIONS:
-        mistakes.append(f"questions: at most {MOST_QUESTIONS}, found {len(questions)}")
-    elif not questions and not stories and not mistakes:
-        mistakes.append("stories: there are none")
-    if len(stories) > MOST_PROPOSED:
-        mistakes.append(
-            f"stories: at most {MOST_PROPOSED}, found {len(stories)}; plan the first ones"
-        )
-    if mistakes:
-        raise Mistakes(mistakes)
+        problems.add("questions", "everything that can be answered was; propose the stories now")
+    if len(questions) > MOST_QUESTIONS:
+        problems.add("questions", f"at most {MOST_QUESTIONS}, found {len(questions)}")
+    if not root.get("questions") and not root.get("stories"):
+        problems.add("stories", "there are none")
+    problems.raise_if_any()
     # Whoever asks and proposes at once has not heard the answers yet.
+    stories = [] if questions else stories
     unseen = [line for story in stories for line in _unseen(story)]
-    return Proposal(questions, [] if questions else [_entry(story) for story in stories], unseen)
+    return Proposal(questions, [_entry(story) for story in stories], unseen)
 
 
-def _object(text: str) -> dict[str, object]:
-    """The JSON object of an answer, alone, in a fence or among words."""
-    fenced = _FENCE.findall(text)
-    begin, end = text.find("{"), text.rfind("}")
-    found = next((one for one in (text, *reversed(fenced)) if one.strip().startswith("{")), "")
-    found = found or (text[begin : end + 1] if 0 <= begin < end else "")
-    if not found.strip():
-        raise Mistakes(["there is no JSON object in the answer"])
-    problems = Problems(Path("answer"))
-    try:
-        data = JsonDocument(found.strip(), problems).data
-        problems.raise_if_any()
-    except InputError as error:
-        raise Mistakes([error.message.removeprefix("answer: ")]) from None
-    if not isinstance(data, dict):
-        raise Mistakes(["the answer must be one JSON object"])
+def _object(text: str, problems: Problems) -> object:
+    """The JSON of an answer, alone, in a fence or among words."""
+    whole = text[text.find("{") : text.rfind("}") + 1]
+    fenced = [one for one in _FENCE.findall(text) if one.lstrip().startswith("{")]
+    found = text.strip() if text.lstrip().startswith("{") else (fenced or [whole])[-1].strip()
+    if not found:
+        raise problems.fail("", "there is no JSON object in it")
+    data = JsonDocument(found, problems).data
+    problems.raise_if_any()
     return data
 
 
-def _each(raw: object, key: str, kind: type[_T], mistakes: list[str]) -> Iterator[_T]:
-    """Every entry that has the right form; the others are mistakes."""
-    if raw is None:
-        return
-    if not isinstance(raw, list):
-        mistakes.append(f"{key}: must be a list")
-        return
-    for index, one in enumerate(raw[: 2 * MOST_PROPOSED]):
+def _plain(value: object, secrets: Sequence[str]) -> object:
+    """The same with words that do no more than be read."""
+    if isinstance(value, str):
+        return clean(redact(value, secrets)).strip()
+    if isinstance(value, list):
+        return [_plain(one, secrets) for one in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(one, secrets) for key, one in value.items()}
+    return value
+
+
+def _each(root: dict[str, object], key: str, kind: type[_T], problems: Problems) -> Iterator[_T]:
+    """Every entry that has the right form; the others are problems."""
+    raw = root.get(key) or []
+    if not isinstance(raw, list) or len(raw) > MOST_PROPOSED:
+        raise problems.fail(key, f"must be a list of at most {MOST_PROPOSED}")
+    for index, one in enumerate(raw):
         try:
             yield msgspec.convert(one, kind)
         except msgspec.ValidationError as error:
-            mistakes.append(f"{key}[{index}]: {one_line(str(error), 300)}")
+            problems.add(f"{key}[{index}]", one_line(str(error), 300))
 
 
 def _unseen(story: _Proposed) -> Iterator[str]:
@@ -154,32 +143,15 @@ def _unseen(story: _Proposed) -> Iterator[str]:
 
 
 def _entry(story: _Proposed) -> Entry:
-    return made(
-        id=story.id,
-        title=one_line(story.title, 160),
-        description=story.description.strip(),
-        acceptanceCriteria=[
-            f"{one.text.strip()} (seen: {one.seen.strip()})" for one in story.criteria
-        ],
-        verify=story.verify,
-        dependsOn=story.dependsOn,
-        touches=story.touches,
-    )
+    criteria = [f"{one.text} (seen: {one.seen})" for one in story.criteria]
+    own = {name: getattr(story, name) for name in _Proposed.__struct_fields__ if name != "criteria"}
+    return made(**own | {"title": one_line(story.title), "acceptanceCriteria": criteria})
 
 
-def weighed(
-    entries: list[Entry], shelf: Shelf, split: str = "", note: str = ""
-) -> tuple[Draft, list[str]]:
-    """The plan and what the linter refuses in it; raises `Mistakes` where it cannot be run."""
-    clash = [str(entry["id"]) for entry in entries if str(entry["id"]) in shelf.titles]
-    if clash:
-        raise Mistakes(f"the id {quoted(name)} is a story of the list already" for name in clash)
-    try:
-        if split:
-            draft = split_parts(shelf, shelf.story(split), entries, note)
-        else:
-            draft = drafted(entries, shelf, renumber=True)
-    except InputError as error:
-        lines = [line.strip() for line in error.message.splitlines()]
-        raise Mistakes(lines[1:] if len(lines) > 1 else lines) from None
-    return draft, list(as_lines(draft.remarks))
+def weighed(entries: list[Entry], shelf: Shelf, split: str = "", note: str = "") -> Draft:
+    """The plan, with remarks; InputError where it cannot be run."""
+    if clash := [name for entry in entries if (name := str(entry["id"])) in shelf.titles]:
+        raise InputError(f"the id {quoted(clash[0])} is a story of the list already")
+    if story := next((one for one in shelf.stories if one.id == split), None):
+        return split_parts(shelf, story, entries, note)
+    return drafted(entries, shelf, renumber=True)

@@ -1,0 +1,185 @@
+"""What a plan looks like, what it is likely to take, and what its commands show now.
+
+Every story stands once in the tree, below the last of those it waits for.  Its size comes from what
+it asks and touches; what it will take from the journal: the median of the stories that passed here,
+of the same size where there are three of them, of any size where there are three at all.  Without
+such a past a number would be an invention; only iterations are guessed then, and it is said.
+
+Commands are tried once, after a person said yes to just that: one that is green before anything was
+done proves nothing, one that cannot start is refused, a red one is what a story begins with.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from ralphloop.agents.environment import find_program
+from ralphloop.core.model import CheckStatus
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import Standing, load_states
+from ralphloop.core.totals import money
+from ralphloop.errors import RalphError
+from ralphloop.loop.confine import check_box, tried
+from ralphloop.loop.prepare import Setup
+from ralphloop.night.look import reading
+from ralphloop.proc.sandbox import NONE, Box
+from ralphloop.project import Project
+from ralphloop.repo.checks import cannot_start, check_of, run_checks, why_red
+from ralphloop.stories.names import label
+from ralphloop.text.durations import format_duration
+from ralphloop.text.plain import counted, one_line
+
+NOT_TRIED, GREEN, RED = "not tried", "green: proves nothing yet", "red"
+_TITLE, _LONGEST = 54, 100
+_SIZES = {"S": 1.0, "M": 2.0, "L": 3.0}  # iterations, where nothing is known
+_ENOUGH = 3
+_MOST_RUNS = 50
+_MUCH_CODE = 200_000  # bytes in the files that a story touches
+_PATIENCE_S = 120.0
+
+
+def table(
+    stories: Sequence[Story], sizes: Sequence[str], doubted: Collection[str]
+) -> Iterator[str]:
+    """One line a story, its command below it."""
+    wide = max(len(label(story.id)) for story in stories)
+    for story, size in zip(stories, sizes, strict=True):
+        number, mark = len(story.criteria), "!" if story.id in doubted else " "
+        criteria = "1 criterion" if number == 1 else f"{number or 'no'} criteria"
+        title = f"{one_line(story.title, _TITLE):<{_TITLE}}"
+        yield f"{mark} {label(story.id):<{wide}}  {title}  {size}  {criteria}"
+        command = f"verify: {one_line(shlex.join(story.verify), _LONGEST)}" if story.verify else ""
+        yield f"  {'':{wide}}  {command or 'no verify: the checks alone decide'}"
+
+
+def tree(stories: Sequence[Story]) -> Iterator[str]:
+    """Which story waits for which."""
+    place = {story.id: number for number, story in enumerate(stories)}
+    above = {
+        story.id: max(
+            (it for it in story.depends_on if it in place), key=place.__getitem__, default=""
+        )
+        for story in stories
+    }
+    stack = [(story, "", "") for story in reversed(stories) if not above[story.id]]
+    while stack:
+        story, branch, margin = stack.pop()
+        others = [label(name) for name in story.depends_on if name != above[story.id]]
+        also = f" ({'also ' * bool(above[story.id])}after {', '.join(others)})" if others else ""
+        yield f"{branch}{label(story.id)} {one_line(story.title, _TITLE)}{also}"
+        below = [one for one in stories if above[one.id] == story.id]
+        for child in reversed(below):
+            turn, bar = ("└─ ", "   ") if child is below[-1] else ("├─ ", "│  ")
+            stack.append((child, f"{margin}{turn}", f"{margin}{bar}"))
+
+
+# --- what it will take ---
+
+
+class Past(NamedTuple):
+    """What one passed story took."""
+
+    size: str
+    iterations: float
+    dollars: float
+    seconds: float
+
+
+class Estimate(NamedTuple):
+    """What a plan is likely to take, and how that is known; None: unknown."""
+
+    iterations: float
+    dollars: float | None
+    seconds: float | None
+    basis: str
+
+    def words(self) -> str:
+        told = [f"about {counted(max(1, round(self.iterations)), 'iteration')}"]
+        told += [money(self.dollars)] if self.dollars is not None else []
+        told += [format_duration(self.seconds)] if self.seconds is not None else []
+        return f"{', '.join(told)} ({self.basis})"
+
+
+def size_of(story: Story, entry: Mapping[str, object], root: Path) -> str:
+    """Small, medium or large."""
+    places = entry.get("touches")
+    touched = [root / str(one) for one in places] if isinstance(places, list) else []
+    most, bulk = max(len(story.criteria), len(touched)), 0
+    for path in touched[:20]:
+        with suppress(OSError, ValueError):  # a pattern, or what is not there yet, has no size
+            bulk += path.stat().st_size
+    if most > 6 or bulk > _MUCH_CODE:
+        return "L"
+    return "S" if most <= 3 and bulk <= _MUCH_CODE // 4 else "M"
+
+
+def past_stories(project: Project, listed: Iterable[Story]) -> list[Past]:
+    """The stories that passed here and still stand in the list; time is by their iterations."""
+    found: dict[str, Past] = {}
+    known = {story.id: size_of(story, {}, project.root) for story in listed}
+    if not project.journal.exists():
+        return []
+    with suppress(RalphError), reading(project) as journal:  # who needs it says what is wrong
+        for run in reversed(journal.runs(_MOST_RUNS)):
+            each = (run.totals.active_s - run.totals.waited_s) / max(1, run.totals.iterations)
+            for name, it in load_states(journal.story_states(run.id)).items():
+                if it.standing is Standing.PASSED and it.iterations and name in known:
+                    time = it.iterations * each
+                    found[name] = Past(known[name], it.iterations, it.cost_usd, time)
+    return list(found.values())
+
+
+def estimated(sizes: Sequence[str], past: Sequence[Past]) -> Estimate:
+    """The sum over the stories of a plan."""
+    if len(past) < _ENOUGH:
+        words = "a guess from their sizes: too few stories have passed here to know what they cost"
+        return Estimate(sum(_SIZES[size] for size in sizes), None, None, words)
+    same = {size: [one for one in past if one.size == size] for size in _SIZES}
+    own = [same[size] if len(same[size]) >= _ENOUGH else past for size in sizes]
+    by = "by size" if all(of is not past for of in own) else "whatever their size"
+    return Estimate(
+        sum(median(one.iterations for one in of) for of in own),
+        sum(median(one.dollars for one in of) for of in own) or None,
+        sum(median(one.seconds for one in of) for of in own) or None,
+        f"the median of {counted(len(past), 'story')} that passed here, {by}",
+    )
+
+
+# --- what its commands show ---
+
+
+def box_for(setup: Setup) -> tuple[Box | None, str]:
+    """The sandbox that commands are tried in, and how that is said."""
+    try:
+        box = check_box(setup.config, setup.project, setup.repo, os.environ)
+        reason, _ = tried(box, setup.project.root)
+    except RalphError as error:
+        reason = error.message
+    if reason:
+        return None, f"with your own rights: no sandbox works here ({reason})"
+    return msgspec.structs.replace(box, network=NONE, relay=""), "in the sandbox, without a network"
+
+
+def try_all(
+    setup: Setup, stories: Sequence[Story], box: Box | None, tell: Callable[[str], None]
+) -> Iterator[tuple[str, str, str]]:
+    """Run each command once: story, what it showed, and where that is nothing, why."""
+    root, patience = setup.project.root, min(_PATIENCE_S, setup.config.checks.timeout)
+    for story in stories:
+        argv, mark = story.verify or (), ""
+        trouble = cannot_start(argv, found=find_program(argv[0], os.environ, root) is not None)
+        if trouble is None:
+            check = check_of(argv, patience, box)
+            tell(f"trying {check.name}")
+            (result,) = run_checks([check], root)
+            mark = GREEN if result.status is CheckStatus.PASSED else RED
+            trouble = why_red(argv, result.output_tail) if mark == RED else None
+        yield story.id, "" if trouble else mark, trouble.words if trouble else ""
