@@ -47,7 +47,7 @@ def serve(
 
     \b
     ralph serve                              for a browser on this machine
-    ssh -L 8400:127.0.0.1:PORT you@here      and on another one, through a tunnel
+    ssh -L PORT:127.0.0.1:PORT you@here      and on another one, through a tunnel
     ralph serve --name here.tailnet.ts.net   behind `tailscale serve PORT`
     """
     project = find_project()

@@ -46,7 +46,8 @@ HEADERS = {
     "X-Robots-Tag": "noindex",
 }
 _REFUSED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>ralph</title>
-<meta name="viewport" content="width=device-width"><h1>{words}</h1><p>{more}</p>"""
+<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
+<link rel="stylesheet" href="page.css"><main><h1>{words}</h1><p>{more}</p></main>"""
 _LET_IN = """<code>ralph serve --new-token</code> prints an address that lets it in.
 Was it let in before? <a href="./">Open the page again</a>."""
 
