@@ -275,7 +275,7 @@ def test_a_list_that_could_not_be_run_is_refused(
     ("arguments", "code", "words"),
     [
         ([], 64, "say what to plan"),
-        (["missing.md"], 65, "No such file"),
+        (["missing.md"], 65, "no such file"),
         (["--split", "US-1", "words"], 64, "takes its words from the story"),
         (["an idea"], 64, "nobody can be asked here"),
     ],
@@ -284,7 +284,7 @@ def test_what_cannot_be_planned_says_why(
     tmp_path: Path, run_ralph: RunRalph, arguments: list[str], code: int, words: str
 ) -> None:
     """With the way out, before anything is spent."""
-    assert words in plan(run_ralph, tmp_path, *arguments, code=code)
+    assert words in plan(run_ralph, tmp_path, *arguments, code=code).lower()
 
 
 def test_a_run_over_markdown_says_what_to_do(tmp_path: Path, run_ralph: RunRalph) -> None:

@@ -70,7 +70,7 @@ def test_what_nobody_can_check_is_named(
         ({"acceptanceCritera": ["x"]}, '"acceptanceCritera" is not read'),
         ({"dependOn": ["US-0"]}, '"dependOn" is not read'),
         ({"acceptanceCriteria": []}, "has no acceptance criteria"),
-        ({"acceptanceCriteria": [f"`cmd {n}` prints {n}" for n in range(9)]}, "has 9 acceptance"),
+        ({"acceptanceCriteria": [f"`cmd {n}` prints {n}" for n in range(13)]}, "has 13 acceptance"),
         ({"title": "Add the login page and implement password reset"}, "is two stories"),
         ({"description": "Do this after the above is finished."}, "leans on another story"),
         ({"description": "x " * 2000}, "has a description of 4,000 characters"),

@@ -406,7 +406,7 @@ _GATE_WORDS = _VERDICTS.union(_OTHER_GATE_WORDS.split())
 def is_about_tests(title: str, criteria: Iterable[str]) -> bool:
     """True where the title, or a criterion beyond the usual gates, names tests."""
     return _names_tests(title) or any(
-        _names_tests(criterion) and not _is_quality_gate(criterion) for criterion in criteria
+        _names_tests(criterion) and not is_quality_gate(criterion) for criterion in criteria
     )
 
 
@@ -419,6 +419,7 @@ def _names_tests(text: str) -> bool:
     return bool(_NAMED.search(rest) or _CAMEL_CASE.search(rest))
 
 
-def _is_quality_gate(criterion: str) -> bool:
+def is_quality_gate(criterion: str) -> bool:
+    """What generators append to every story, such as "Typecheck passes"."""
     words = set(_TOKEN.findall(_LABEL.sub("", criterion).casefold()))
     return words <= _GATE_WORDS and not words.isdisjoint(_VERDICTS)
