@@ -118,6 +118,16 @@ def test_after_the_end_it_says_what_to_do(tmp_path: Path) -> None:
     assert "Pause" not in page.words
 
 
+def test_lanes_show_every_story_at_work(visits: Visits, night: Night) -> None:
+    """Two agents work at once: both are there, and both stories run."""
+    night.start("US-005")
+    page = visits.get("", visits.known()).text
+    now = Elements(page.partition('id="now"')[2].partition("</section>")[0]).words
+    assert "Checkout validates" in now
+    assert "Export orders" in now
+    assert page.count(">running<") == 2
+
+
 # --- what is sent ----------------------------------------------------------------------------
 
 

@@ -176,8 +176,8 @@ class Source:
 def story_rows(night: Night) -> tuple[StoryRow, ...]:
     """The stories of the list, then those only the journal remembers."""
     passed = {look.story.id for look in night.stories if look.story.passes}
-    newest = night.current if night.is_live else None
-    current = (newest.story or "") if newest else None
+    open_ones = (one for one in night.iterations if one.finished_at is None)  # lanes have several
+    current = {one.story or "" for one in open_ones if night.is_live}
     return tuple(
         StoryRow(
             one_line(look.story.id, 60),
@@ -190,9 +190,9 @@ def story_rows(night: Night) -> tuple[StoryRow, ...]:
     )
 
 
-def _standing(look: StoryLook, passed: set[str], current: str | None) -> tuple[str, str, Tone]:
+def _standing(look: StoryLook, passed: set[str], current: set[str]) -> tuple[str, str, Tone]:
     """A mark, words and their tone."""
-    if look.story.id == current and look.standing is Standing.OPEN:
+    if look.story.id in current and look.standing is Standing.OPEN:
         return paint.RUNNING, "running", Tone.BUSY
     if look.standing is Standing.PASSED:
         mark = paint.REVIEW if look.grade == Grade.NEEDS_REVIEW else paint.PASSED

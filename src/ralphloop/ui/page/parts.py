@@ -113,8 +113,7 @@ class Painter:
             "waiting_count": len(waiting),
             "review": [row for row in facts.stories if row.mark == paint.REVIEW][:_MOST_ASKED],
             "steps": [one for one in steps if one.kind not in ("answer", "review")],
-            "newest": night.newest if night.is_working else None,
-            "running": next((row for row in facts.stories if row.mark == paint.RUNNING), None),
+            "working": [it for it in night.iterations if it.finished_at is None and night.is_live],
             "log": facts.log[-_LOG_LINES:],
             "stories": sorted(facts.stories, key=_turn)[:ROWS],
         }
