@@ -254,6 +254,25 @@ def test_an_outage_changes_nothing_about_the_story_but_its_count() -> None:
     assert (story.standing, story.attempts, story.iterations) == (Standing.OPEN, 0, 1)
 
 
+def test_outages_in_a_row_are_counted_one_by_one() -> None:
+    """The wait doubles with each of them, and work that was done ends the row."""
+    state, seen = RunState(), []
+    for outcome in (Outcome.TRANSIENT, Outcome.TRANSIENT, Outcome.COMPLETED, Outcome.TRANSIENT):
+        result = said(Status.IN_PROGRESS, outcome)
+        state = take(state, measured(tree=f"t{len(seen)}"), result).state
+        seen.append(state.outages)
+    assert seen == [1, 2, 0, 1]
+
+
+def test_a_red_check_of_work_in_progress_is_no_error_of_the_agent() -> None:
+    """Only a claim makes what a check says count towards the same error."""
+    red = (CheckResult(name="tests", status=CheckStatus.FAILED, output_tail="TypeError: x"),)
+    for status, count in ((Status.IN_PROGRESS, 0), (Status.COMPLETE, 1)):
+        taken = take(RunState(), measured(checks=red), said(status))
+        assert taken.analysis.error_signature == "TypeError: x"
+        assert taken.state.breaker.same_error == count
+
+
 def test_a_skip_while_the_agent_works_stands_unless_the_story_passes() -> None:
     """What a person asked meanwhile is in the state the step begins from."""
     start = Start(number=1, story=STORY, state=StoryState(), tree="t0")
