@@ -47,7 +47,9 @@ def claim(directory: Path) -> None:
 def refuse_links(directory: Path) -> None:
     """Go no further where something in the directory leads elsewhere."""
     try:
-        link = next(_links(directory, _DEPTH), None)
+        link = directory if directory.is_symlink() else None
+        if link is None and directory.is_dir():
+            link = next(_links(directory, _DEPTH), None)
     except OSError as error:
         raise cannot_write(directory, error) from None
     if link is not None:
@@ -102,15 +104,16 @@ def new_file(path: Path) -> BinaryIO:
     return os.fdopen(own_opener(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb", 0)
 
 
-def _links(path: Path, depth: int) -> Iterator[Path]:
-    """The first link on the way into the directory and below it."""
-    if path.is_symlink():
-        yield path
-    elif depth >= 0 and path.is_dir():
-        with os.scandir(path) as entries:
-            ours = [entry for entry in entries if entry.name != _OF_PEOPLE]
-        for entry in ours:
-            yield from _links(path / entry.name, depth - 1)
+def _links(directory: Path, depth: int) -> Iterator[Path]:
+    """Links in the directory and so far below it; no file is asked anything."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name == _OF_PEOPLE:
+                continue
+            if entry.is_symlink():
+                yield directory / entry.name
+            elif depth and entry.is_dir():
+                yield from _links(directory / entry.name, depth - 1)
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -172,9 +172,11 @@ def load_index(project: Project) -> Index:
 
 def current(project: Project) -> Index:
     """The patterns for the next start: a fresh clone has none of its own, and others may decide."""
+    known = shared.path_of(project.root)
+    if not (directory(project).is_dir() or known.is_file()):
+        return Index()
     try:
         aggregated = (directory(project) / _INDEX).stat().st_mtime_ns
-        known = shared.path_of(project.root)
         if not known.is_file() or known.stat().st_mtime_ns <= aggregated:
             return load_index(project)
     except FileNotFoundError:
