@@ -256,7 +256,7 @@ def test_an_outage_changes_nothing_about_the_story_but_its_count() -> None:
 
 def test_outages_in_a_row_are_counted_one_by_one() -> None:
     """The wait doubles with each of them, and work that was done ends the row."""
-    state, seen = RunState(), []
+    state, seen = RunState(), list[int]()
     for outcome in (Outcome.TRANSIENT, Outcome.TRANSIENT, Outcome.COMPLETED, Outcome.TRANSIENT):
         result = said(Status.IN_PROGRESS, outcome)
         state = take(state, measured(tree=f"t{len(seen)}"), result).state
