@@ -48,6 +48,7 @@ def test_issues_are_quoted_in_the_prompt(
     assert "\n````\n# Issue 12" in done.stdout
 
 
+@pytest.mark.attack
 def test_stories_of_an_issue_lean_on_no_strangers_words(
     root: Path, env: dict[str, str], run_ralph: RunRalph
 ) -> None:
@@ -69,7 +70,7 @@ def test_an_issue_that_is_not_there(root: Path, env: dict[str, str], run_ralph: 
     answers = Path(env["PATH"].partition(":")[0]) / "answers.json"
     answers.write_text(json.dumps({**json.loads(answers.read_text()), f"{REPO}/issues/9": refused}))
     done = run_ralph("plan", "--issue", "9", cwd=root, env=env)
-    assert (done.returncode, "is not there, or this login may not see it" in done.stderr) == (
+    assert (done.returncode, "owner/shop/issues/9 is not there, or" in done.stderr) == (
         69,
         True,
     )

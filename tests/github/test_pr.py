@@ -305,6 +305,21 @@ def test_a_hook_of_the_person_that_says_no_is_quoted(tmp_path: Path) -> None:
     assert (done.code, "git push failed: lint: 3 problems" in done.err) == (66, True), done.text
 
 
+def test_somebody_who_pushes_in_the_same_moment_is_not_overwritten(tmp_path: Path) -> None:
+    """Between our look and our push the branch has moved: theirs stays, and it is said."""
+    shop = Shop(tmp_path).night()
+    shop.box.git("push", "-q", "origin", "main:work")
+    theirs = shop.box.git("commit-tree", "-p", "main", "-m", "theirs", "main^{tree}")
+    shop.box.git("push", "-q", "origin", f"{theirs}:refs/heads/theirs")
+    hook = shop.box.root / ".git/hooks/pre-push"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ngit -C {shop.bare} update-ref refs/heads/work {theirs}\n")
+    hook.chmod(0o755)
+    done = shop.box.ralph("pr")
+    assert (done.code, shop.heads()["work"]) == (66, theirs), done.text
+    assert shop.gh.sent("POST") == []
+
+
 OFFLINE = "error connecting to api.github.com\ncheck your internet connection or githubstatus.com"
 LOGIN = "To get started with GitHub CLI, please run:  gh auth login\n"
 
@@ -373,6 +388,7 @@ def test_without_gh_it_is_said_where_to_get_it(shop: Shop, tmp_path: Path) -> No
 # --- who may ask --------------------------------------------------------------------------------
 
 
+@pytest.mark.attack
 def test_an_agent_cannot_publish_its_own_work(tmp_path: Path) -> None:
     """From within a run it is refused, nothing is pushed, and the person reads that it was tried."""
     calls = """
@@ -391,6 +407,7 @@ def test_an_agent_cannot_publish_its_own_work(tmp_path: Path) -> None:
     assert shop.gh.calls == [], done.text
 
 
+@pytest.mark.attack
 def test_a_journal_that_is_not_believed_is_not_published(tmp_path: Path) -> None:
     """What somebody wrote into the journal is nobody's proof: exit 77, nothing is pushed."""
     import sqlite3
@@ -434,6 +451,7 @@ def test_an_ending_that_fails_changes_nothing(tmp_path: Path) -> None:
     assert (done.code, "gh is not logged in" in done.err) == (0, True), done.text
 
 
+@pytest.mark.attack
 def test_the_setting_needs_a_yes(tmp_path: Path) -> None:
     """A clone cannot make somebody publish: the line is asked about before anything runs."""
     shop = ending(tmp_path)

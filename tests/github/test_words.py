@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.github.hub import REPO, VERIFIED, Shop, StandIn
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
 
+@pytest.mark.attack
 def test_nothing_of_this_machine_or_of_strangers_gets_into_the_text(tmp_path: Path) -> None:
     """Secrets, local paths, mentions and words that close issues stay here or are only words."""
     title = f"Fix #12, closes #3 for @alice <img src=x> {SECRET}"
@@ -93,6 +95,15 @@ def test_addresses_of_remotes(address: str, place: str) -> None:
     assert str(place_of(address)) == place
 
 
+def test_every_trouble_can_be_said() -> None:
+    """The table is whole: its patterns are patterns, its words name only what is known."""
+    for row in github._troubles():
+        re.compile(row.said)
+        told = (row.words + row.step).format(where="a", host="b", what="c", why="d")
+        assert "{" not in told
+    assert github._troubles()[-1].said == "", "the last takes what no other knows"
+
+
 # --- issues ------------------------------------------------------------------------------------
 
 
@@ -154,6 +165,7 @@ def test_issues_with_a_label(gh: StandIn) -> None:
         told(gh, labels=("to do",))
 
 
+@pytest.mark.attack
 def test_strangers_write_nothing_that_acts(gh: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hidden comments, control characters, secrets, fences and headings do not get through."""
     monkeypatch.setenv("SHOP_TOKEN", "correct-horse-battery")

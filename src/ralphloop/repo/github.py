@@ -129,7 +129,7 @@ def call(
     if ended.returncode:
         said = ended.stderr.decode("utf-8", "replace")
         said = f"{said}\nexit code {ended.returncode}"
-        raise trouble(said, place, why=_told(ended.stdout) or said)
+        raise trouble(said, place, path.removeprefix("repos/"), _told(ended.stdout) or said)
     try:
         return msgspec.json.decode(ended.stdout, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError):
