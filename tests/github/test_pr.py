@@ -400,11 +400,12 @@ def test_an_agent_cannot_publish_its_own_work(tmp_path: Path) -> None:
     """
     agent = "import os\n" + "\n".join(line[4:] for line in calls.splitlines()) + f"\n{WRITES}"
     shop = Shop(tmp_path, agent)
-    done = shop.night().box.ralph("log", "--events")
+    report = shop.night().box.ralph("report").out
     tried = (shop.box.state / "tried").read_text()
     assert tried.count("64 error: an agent does not") == 2, tried
     assert "work" not in shop.heads()
-    assert shop.gh.calls == [], done.text
+    assert shop.gh.calls == []
+    assert "the agent asked: pr; refused" in report
 
 
 @pytest.mark.attack
