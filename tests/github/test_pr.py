@@ -185,6 +185,17 @@ def test_a_fork_is_pushed_to_and_the_original_gets_it(tmp_path: Path) -> None:
     assert all("upstream/shop" in path for _, path, _ in shop.gh.calls)
 
 
+def test_what_lanes_brought_home_goes_out_from_there(tmp_path: Path) -> None:
+    """Their own branch is gone when all is done; the checkout's has everything, and is pushed."""
+    stories = [{"id": f"US-{n}", "title": "S", "passes": False} for n in (1, 2)]
+    shop = Shop(tmp_path, stories=stories)
+    ended = shop.box.run("--lanes", "2")
+    assert "work has what landed" in ended.err, ended.text
+    done = shop.box.ralph("pr")
+    assert (done.code, shop.heads()["work"]) == (0, shop.box.git("rev-parse", "work")), done.text
+    assert shop.gh.sent("POST")[0]["head"] == "owner:work"
+
+
 # --- what stands in the way, here --------------------------------------------------------------
 
 
@@ -233,7 +244,7 @@ def test_nothing_to_push_is_said(tmp_path: Path) -> None:
         ("git remote remove origin", 66, "this repository has no remote"),
         ("git remote set-url origin /somewhere/shop", 66, "no address of a repository on GitHub"),
         ("git remote rename origin a && git remote add b .", 66, "which remote? a, b"),
-        ("git branch -m gone", 66, "the branch work of run"),
+        ("git switch -q main && git branch -qD work", 66, "the branch work of run"),
         ("git remote set-url origin https://git.example.com/o/r", 66, "not a GitHub that gh is"),
         ("git config url./nowhere/at/all.insteadOf https:; git config --unset-all"
          " url.{bare}.insteadOf", 66, "does not appear to be a git repository"),

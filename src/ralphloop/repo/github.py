@@ -38,10 +38,8 @@ _LONGEST_TEXT, _LONGEST_COMMENT, _LONGEST_IN_ALL = 20_000, 4_000, 80_000
 _PLAIN = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1"}
 _NOT_HERE = {"GH_REPO", "GH_HOST", "GH_DEBUG", "GH_FORCE_TTY", "DEBUG", "CLICOLOR_FORCE"}
 _OWN, _REST = r"(?:[^@/]{1,200}@)?", r"([\w.-]{1,100})/([\w.-]{1,100}?)(?:\.git)?/?"
-_ADDRESSES = (
-    re.compile(rf"(?:https?|ssh|git)://{_OWN}([\w.-]{{1,200}})(?::\d{{1,5}})?/{_REST}"),
-    re.compile(rf"{_OWN}([\w.-]{{2,200}}):/?{_REST}"),
-)
+_PORT = r"(?::\d{1,5}/|:/?|/)"
+_ADDRESS = re.compile(rf"(?=\w+://|[^/]*:)(?:\w+://)?{_OWN}([\w.-]{{2,200}}){_PORT}{_REST}")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TELLING = re.compile(r"(?:remote: )?((?:error: (?!failed to push)|fatal:|Permission|refusing).*)")
 _T = TypeVar("_T")
@@ -80,8 +78,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 def place_of(address: str) -> HubPlace | None:
     """The repository a remote's address names; None where it is a path or something else."""
-    found = next(filter(None, (form.fullmatch(address) for form in _ADDRESSES)), None)
-    if found is None:
+    if not (found := _ADDRESS.fullmatch(address)):
         return None
     host = found[1].lower().removeprefix("www.")
     return HubPlace("github.com" if host == "ssh.github.com" else host, found[2], found[3])
@@ -194,9 +191,13 @@ def trouble(said: str, where: object, what: str = "the login", why: str = "") ->
 
 def offer(git: Git, remote: str, source: str, run: str, *, default: str, base: str) -> Offer:
     """Look at both sides; raises where a plain push would not do, or nothing would come of it."""
+    gone = RepositoryError(f"the branch {source} of run {run} is no longer here", "git branch")
     found = git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{source}^{{commit}}")
-    if found.returncode:
-        raise RepositoryError(f"the branch {source} of run {run} is no longer here", "git branch")
+    if found.returncode:  # lanes take it away once the checkout has all of it
+        source, found = git.line("branch", "--show-current"), git.attempt("rev-parse", "HEAD")
+        mine = ("--fixed-strings", f"--grep=Ralph-Run: {run}", "--format=%H", "HEAD", "--")
+        if not source or not git.attempt("log", "-1", *mine).stdout:
+            raise gone
     commit = found.stdout.decode().strip()
     branch = f"ralph/{run}" if source in (default, base) else source
     heads = (f"refs/heads/{name}" for name in (base, branch))
