@@ -15,7 +15,7 @@ pytestmark = pytest.mark.attack
 
 COMMAND_LINES = [
     "", "analyze out.txt", "answer US-1 yes", "budget --cost 1", "circuit status", "circuit reset",
-    "clean --dry-run", "clean", "completion bash", "config show", "config validate", "do x --verify true",
+    "clean --dry-run", "clean", "lanes", "lanes clean", "completion bash", "config show", "config validate", "do x --verify true",
     "docs", "docs first-night", "doctor",
     "eval cases.jsonl", "hook stop", "hook session-start", "init --yes", "learn --aggregate",
     "learnings list", "log", "monitor --once", "note x", "pause", "plan prd.json --yes --try", "plan idea --yes",

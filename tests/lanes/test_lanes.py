@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 from tests.lanes.yards import prompt, starts, stories_of, yard
@@ -281,3 +282,59 @@ def test_a_branch_of_the_stories_is_landed_on_beside_the_checkout(tmp_path: Path
     assert box.git("branch", "--show-current") == "main"
     assert box.git("show", "feature/x:a.txt") == "a"
     assert "git switch feature/x" in done.err
+
+
+def test_lanes_are_shown_and_cleaned_without_loss(tmp_path: Path) -> None:
+    """Work trees and their branches go; what a lane still held is a commit afterwards."""
+    agent = 'write("half.txt", STORY)\nstatus("BLOCKED", recommendation="which colour?")\n'
+    box = yard(tmp_path, agent, stories=stories_of("a"))
+    assert box.run("--lanes", "1").code == 2
+    shown = box.ralph("lanes").out
+    assert "holds a" in shown
+    assert "landing tree" in shown
+    cleaned = box.ralph("lanes", "clean")
+    assert cleaned.code == 0, cleaned.text
+    assert not lanes_of(box).exists()
+    assert "ralph/lane-" not in box.git("branch", "--list")
+    ref = box.git("for-each-ref", "--format=%(refname)", "refs/ralph/lanes")
+    assert box.git("show", f"{ref}:half.txt") == "a"
+    assert "No lanes" in box.ralph("lanes").out
+
+
+def test_a_story_that_waited_goes_on_with_its_work(tmp_path: Path) -> None:
+    """Its lane was given to another and then cleaned; an answer brings its work back."""
+    agent = (
+        """
+if STORY == "a" and START == 1:
+    write("half.txt", "half"); status("BLOCKED", recommendation="which colour?"); sys.exit()
+if STORY == "a": assert pathlib.Path("half.txt").read_text() == "half"
+"""
+        + HONEST
+    )
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"))
+    first = box.run("--lanes", "1")
+    assert first.code == 2, first.text
+    assert box.passes() == {"a": False, "b": True}
+    assert box.ralph("lanes", "clean").code == 0
+    assert box.ralph("answer", "a", "blue").code == 0
+    done = box.run("--continue")
+    assert done.code == 0, done.text
+    assert (box.root / "half.txt").read_text() == "half"
+    assert box.subjects() == ["start", "b: Do b", "a: Do a"]
+
+
+def test_the_screens_know_lanes(tmp_path: Path) -> None:
+    """Console lines name their lane, status and report count what has landed."""
+    agent = 'say(STORY)\nuntil({"a": "b", "b": "a"}[STORY])\nif STORY == "b": until("never", 2)\n'
+    box = yard(tmp_path, agent + HONEST, stories=stories_of("a", "b"))
+    process = box.start("--lanes", "2")
+    until = time.monotonic() + 60
+    while "1 of 2 passed" not in (shown := box.ralph("status").out) and time.monotonic() < until:
+        time.sleep(0.05)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "1 of 2 passed" in shown
+    assert "1│" in out
+    assert "2│" in out
+    report = box.ralph("report").out
+    assert box.git("log", "-1", "--format=%h") in report

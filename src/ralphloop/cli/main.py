@@ -55,6 +55,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "plan": Entry("ralphloop.cli.plan:plan", "Make stories of an idea, a text or a checklist"),
         "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
         "do": Entry("ralphloop.cli.do:do", "Have one thing done that you say in a line"),
+        "lanes": Entry("ralphloop.cli.lanes:lanes", "Show the work trees of lanes, or remove them"),
         "stop": Entry("ralphloop.cli.steering:stop", "End the run gently"),
         "pause": Entry("ralphloop.cli.steering:pause", "Let the run pause after this iteration"),
         "resume": Entry("ralphloop.cli.steering:resume", "Let a paused run go on"),

@@ -23,7 +23,7 @@ from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import TOKENS, cost_words, money, spent_words
 from ralphloop.errors import InputError
-from ralphloop.journal.records import JsonValues, RunRecord
+from ralphloop.journal.records import IterationRecord, JsonValues, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
 from ralphloop.night.look import Placed, all_iterations, arranged, doubted, look
 from ralphloop.night.values import Night, State, ended_words, next_steps
@@ -113,15 +113,21 @@ def _waiting(night: Night) -> str:
 
 
 def _current(night: Night) -> Iterator[str]:
-    current = night.current
-    if current is None or not night.is_live:
+    if not night.is_live:
         return
+    for current in night.flying or filter(None, (night.current,)):
+        yield from _worked_on(night, current)
+
+
+def _worked_on(night: Night, current: IterationRecord) -> Iterator[str]:
+    lane = night.book.lane_of(current.story) if night.book else 0
     age = format_duration(elapsed(current.started_at, night.now))
     attempt = f", attempt {current.attempt}" if current.attempt > 1 else ""
     story = night.story_list.get(current.story) if night.story_list and current.story else None
     name = label(current.story) if current.story else "the prompt"
     title = f" “{story.title}”" if story else ""
-    yield from output.row("working on", f"{name}{title}{attempt}: iteration {current.n}, for {age}")
+    words = f"{name}{title}{attempt}: iteration {current.n}, for {age}"
+    yield from output.row(f"lane {lane}" if lane else "working on", words)
 
 
 def _stories(night: Night) -> Iterator[str]:

@@ -68,6 +68,31 @@ class Frozen(Value, kw_only=True):
     branch: str = ""
 
 
+class LaneNote(Value, kw_only=True):
+    """What a lane holds."""
+
+    story: str = ""  # empty: nothing that anybody needs
+    base: str = ""  # the commit its work stands on
+    work: str = ""  # the commit its work was saved as last
+    onto: str = ""  # `work` is about to be put onto this
+
+
+class Book(Value, kw_only=True):
+    """What a successor has to know of the lanes of a run."""
+
+    branch: str = ""  # what stories land on
+    origin: str = ""  # the branch of the checkout, and where it was
+    origin_head: str = ""
+    count: int = 1
+    lanes: dict[int, LaneNote] = msgspec.field(default_factory=dict)
+    kept: dict[str, str] = msgspec.field(default_factory=dict)  # story → work whose lane is gone
+    ended: str = ""  # where the work is, in words
+
+    def lane_of(self, story: str | None) -> int:
+        """The lane that holds the work of a story; 0: none."""
+        return next((n for n, note in self.lanes.items() if note.story == story), 0)
+
+
 class Desk(Value, kw_only=True):
     """What a person changed while the run went on."""
 

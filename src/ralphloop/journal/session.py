@@ -12,7 +12,7 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.interventions import AnyIntervention, intervene
 from ralphloop.core.policy import Policy
 from ralphloop.core.proof import TestReport
-from ralphloop.core.run_state import Desk, Frozen, RunState, Session, first_state
+from ralphloop.core.run_state import Book, Desk, Frozen, RunState, Session, first_state
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import JournalError
 from ralphloop.journal.journal import Journal
@@ -36,6 +36,17 @@ def change_desk(journal: Journal, session: Session, desk: Desk) -> None:
 def reports_key(run: str) -> str:
     """Where the named results of the newest passed story stand, or of the baseline."""
     return f"reports:{run}"
+
+
+def book_key(run: str) -> str:
+    """Where the lanes of a run are written down."""
+    return f"lanes:{run}"
+
+
+def load_book(journal: Queries, run: str) -> Book | None:
+    """The lanes of a run; None where it had none."""
+    saved = journal.meta(book_key(run))
+    return None if saved is None else msgspec.convert(saved, type=Book, strict=False)
 
 
 def load_reports(journal: Queries, run: str) -> dict[str, TestReport]:

@@ -129,8 +129,8 @@ class Coordinator:
     def _free_lane(self, story: str) -> Lane:
         """The lane that holds the story's work, else an idle one, one without work first."""
         yard, busy = self.yard, {lane.number for lane in self._tasks.values()}
-        held = yard.lane_of(story)
-        if held is not None and held not in busy:
+        held = yard.book.lane_of(story)
+        if held and held not in busy:
             return yard.lane(held)
         idle = [n for n in range(1, max(yard.book.count, 1) + 1) if n not in busy]
         return yard.lane(min(idle, key=lambda n: (bool(yard.note(n).story), n)))

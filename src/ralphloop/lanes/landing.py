@@ -18,12 +18,13 @@ from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
 from ralphloop.core.iteration import AddProgress, CommitStory
 from ralphloop.core.model import CheckStatus, Decision, ExitDecision, Returned, Value
+from ralphloop.core.run_state import LaneNote
 from ralphloop.core.step import step
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.lanes.worktrees import put_onto, stand, work_of
-from ralphloop.lanes.yard import Lane, LaneNote, Yard, ready
+from ralphloop.lanes.yard import Lane, Yard, ready
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judged, Measured, judge, learn_from, record

@@ -20,24 +20,16 @@ import msgspec
 
 from ralphloop.config.model import CommitPolicy
 from ralphloop.core.model import Decision, ExitDecision
-from ralphloop.core.run_state import Session
+from ralphloop.core.run_state import Book, Session
 from ralphloop.errors import RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
-from ralphloop.journal.session import load_session
+from ralphloop.journal.session import load_book, load_session
 from ralphloop.lanes.coordinator import Coordinator
 from ralphloop.lanes.landing import again, concluded, lands, settle
 from ralphloop.lanes.worktrees import directory_of, open_tree, read_mark, stand
-from ralphloop.lanes.yard import (
-    Book,
-    Yard,
-    finish_move,
-    load_book,
-    ready,
-    repository_of,
-    setup_in,
-)
+from ralphloop.lanes.yard import Yard, finish_move, ready, repository_of, setup_in
 from ralphloop.loop.effects import apply_effects, take_back
 from ralphloop.loop.ending import EndedRun
 from ralphloop.loop.open import carried, held, open_runner
@@ -249,7 +241,7 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
             yield from finish_move(yard, yard.lane(number))
             done.append(f"moved the work of {note.story} in lane {number}")
     for owing in journal.owed_effects(run):
-        holding = yard.lane_of(owing.story)
+        holding = yard.book.lane_of(owing.story)
         if lands(owing):
             yield from again(yard, owing)
         else:
@@ -262,7 +254,7 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
     gone = take_back(yard.runner) if cuts else {}
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
     for cut in cuts:
-        lane = yard.lane(yard.lane_of(cut.story) or 1)
+        lane = yard.lane(yard.book.lane_of(cut.story) or 1)
         conclude = partial(concluded, yard, lane)
         done.append((yield from recover_iteration(lane.runner, cut, conclude)))
     for lane in yard.lanes.values():

@@ -184,26 +184,28 @@ def _ignored(place: LaneTree) -> list[str]:
     ]
 
 
-def work_of(place: LaneTree, base: str, leave: Iterable[str], words: str, ref: str) -> str:
+def work_of(
+    place: LaneTree, base: str, leave: Iterable[str], words: str, ref: str, *, known: str = ""
+) -> str:
     """One commit on top of `base` with all that the lane holds, kept under a ref; its name.
 
-    Commits of the agent and forced additions are in it; what `leave` names is as in `base`.
+    Commits of the agent and forced additions are in it; what `leave` names is as in `base`.  Where
+    the commit that is `known` has just that, it is the answer, and empty where there is nothing.
     """
     wait_for_locks(place.repo)
     head, paths = place.repo.head() or base, list(leave)
     with scratch_index(place.repo, head) as git:
         ended = git.attempt("add", "--all", "--ignore-errors", "--", ":/", timeout_s=_LONG_S)
         if ended.returncode not in (0, 1):  # what cannot be read is left out, as by a commit
-            raise RepositoryError(
-                f"the work in {place.root} could not be saved: {first_lines(ended.stderr)}"
-            )
+            said = first_lines(ended.stderr)
+            raise RepositoryError(f"the work in {place.root} could not be saved: {said}")
         for path in paths:
             _as_in(git, base, path)
         tree = git.line("write-tree")
-        if tree == git.line("rev-parse", f"{base}^{{tree}}"):
-            return ""
-        message = with_trailers(words, {})
-        commit = git.line("commit-tree", tree, "-p", base, "-m", message)
+        for same in (base, *filter(None, (known,))):
+            if tree == git.line("rev-parse", f"{same}^{{tree}}"):
+                return known if same == known else ""
+        commit = git.line("commit-tree", tree, "-p", base, "-m", with_trailers(words, {}))
     place.git.run("update-ref", ref, commit)
     kill_point("lane.saved")
     return commit

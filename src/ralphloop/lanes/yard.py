@@ -11,20 +11,20 @@ every lane holds.  Three things happen to a lane, each can be done again after a
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.core.interventions import TakenIntoLane
-from ralphloop.core.model import Value
 from ralphloop.core.planning import Choice
+from ralphloop.core.run_state import Book, LaneNote
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
-from ralphloop.journal.queries import Queries
+from ralphloop.journal.session import book_key
 from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes.worktrees import LaneTree, make_ready, open_tree, put_onto, stand, work_of
 from ralphloop.loop.confine import confine
@@ -40,37 +40,6 @@ from ralphloop.stories.source import StoryFile, read
 
 _LARGEST = 1 << 30  # loading the list knows a closer limit
 SIGNATURE = "(ralph lane {})"  # behind the committer's name in the reflogs of a lane's agent
-
-
-class LaneNote(Value, kw_only=True):
-    """What a lane holds."""
-
-    story: str = ""  # empty: nothing that anybody needs
-    base: str = ""  # the commit its work stands on
-    work: str = ""  # the commit its work was saved as last
-    onto: str = ""  # `work` is about to be put onto this
-
-
-class Book(Value, kw_only=True):
-    """What a successor has to know of the lanes of a run."""
-
-    branch: str = ""  # what stories land on
-    origin: str = ""  # the branch of the checkout, and where it was
-    origin_head: str = ""
-    count: int = 1
-    lanes: dict[int, LaneNote] = msgspec.field(default_factory=dict)
-    ended: str = ""  # where the work is, in words
-    kept: dict[str, str] = msgspec.field(default_factory=dict)  # story → work whose lane is gone
-
-
-def book_key(run: str) -> str:
-    return f"lanes:{run}"
-
-
-def load_book(journal: Queries, run: str) -> Book | None:
-    """The lanes of a run; None where it had none."""
-    saved = journal.meta(book_key(run))
-    return None if saved is None else msgspec.convert(saved, type=Book, strict=False)
 
 
 class Lane(msgspec.Struct):
@@ -144,10 +113,6 @@ class Yard(msgspec.Struct):
         known, root = self.home.stories, self.checkout.root.resolve()
         real = known.path.resolve() if known else root
         return real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
-
-    def lane_of(self, story: str | None) -> int | None:
-        """The lane that holds the work of a story."""
-        return next((n for n, note in self.book.lanes.items() if note.story == story), None)
 
     def lane(self, number: int) -> Lane:
         """The lane of this number, opened or made where it has not been yet."""
@@ -249,13 +214,9 @@ def _give_away(yard: Yard, lane: Lane) -> Steps[None]:
     state = yard.runner.session.story(note.story)
     ref = f"{ref_name(yard.runner.run, yard.runner.session.number, 'lanes')}-lane{lane.number}"
     words = f"{note.story or 'a lane'}: left in lane {lane.number}"
-    leave = yard.leave
-    work = yield from aside(lambda _: work_of(place, note.base or head, leave, words, ref))
-    tree = "{}^{{tree}}"
-    saved = [place.repo.commit_of(tree.format(one)) for one in (work, note.work) if one]
-    if len(saved) == 2 and saved[0] == saved[1]:
-        place.git.run("update-ref", "-d", ref)  # it landed, or is kept, as it is
-        work = note.work
+    leave, known = yard.leave, note.work
+    saving = lambda _: work_of(place, note.base or head, leave, words, ref, known=known)  # noqa: E731
+    work = yield from aside(saving)
     if not note.story:
         return
     kept = dict(yard.book.kept)
@@ -317,12 +278,3 @@ def _bring_files(yard: Yard, lane: Lane, story: Story) -> None:
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(spec, target)
-
-
-def saved_refs(repo: Repository) -> Iterator[tuple[str, str, str]]:
-    """What lanes left: its ref, its subject, its date."""
-    form = "--format=%(refname)%09%(contents:subject)%09%(committerdate:short)"
-    for line in repo.git.line("for-each-ref", form, "refs/ralph/").splitlines():
-        ref, subject, date = (*line.split("\t"), "", "")[:3]
-        if "/lanes" in ref:
-            yield ref, subject, date

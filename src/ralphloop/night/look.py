@@ -33,7 +33,7 @@ from ralphloop.journal.lock import live_holder
 from ralphloop.journal.queries import SWAP_KEY, JournalReader, Queries
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
 from ralphloop.journal.seal import Belief
-from ralphloop.journal.session import seen_session
+from ralphloop.journal.session import load_book, seen_session
 from ralphloop.night.values import Night, StoryLook
 from ralphloop.project import Project
 from ralphloop.stories.graph import plan
@@ -71,6 +71,10 @@ def look_at(
     story_list, problem = known[1] if known else listed(project, run, config)
     latest = run or journal.latest_run()
     session = seen_session(journal, latest.id if latest else "")
+    book = load_book(journal, run.id) if run else None
+    if book and story_list:  # the file of the checkout is as old as the run
+        passed = (name for name, one in session.stories.items() if one.standing is Standing.PASSED)
+        story_list = story_list.with_passes(dict.fromkeys(passed, True))
     candidate = journal.resume_candidate(now)
     return Night(
         project=project,
@@ -87,6 +91,8 @@ def look_at(
         pending=tuple(journal.pending_requests(run.id)) if run else (),
         calls=journal.starts_since(now - HOUR),
         expired=candidate.expired if candidate else False,
+        book=book,
+        flying=tuple(journal.unfinished_iterations(run.id)) if run and book and holder else (),
         exchanged=journal.meta(SWAP_KEY) is not None and holder is None,
     )
 
@@ -271,10 +277,11 @@ def commits_of(project: Project, run: RunRecord) -> dict[int, str]:
     from ralphloop.repo.git import Git
 
     since = (f"^{run.head}",) if run.head else ()
+    heads = ("HEAD", *((f"--branches={run.branch}",) if run.branch else ()))
     most = f"--max-count={_MOST_COMMITS}"
     found: dict[int, str] = {}
     with suppress(RalphError):  # no repository, or the branch is gone
-        for commit, mark in marked_commits(Git(project.root), most, "HEAD", *since):
+        for commit, mark in marked_commits(Git(project.root), most, *heads, *since):
             name, _, number = mark.rpartition("/")
             if name == run.id and number.isdigit() and len(number) < 10:
                 found.setdefault(int(number), commit)

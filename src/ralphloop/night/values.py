@@ -17,7 +17,7 @@ from ralphloop.core.model import CheckResult, Circuit, ExitDecision, Outcome
 from ralphloop.core.planning import ENDINGS, ending_of
 from ralphloop.core.policy import Limits, Policy, raised
 from ralphloop.core.quota import quota_words
-from ralphloop.core.run_state import Session
+from ralphloop.core.run_state import Book, Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.core.totals import Totals
@@ -95,6 +95,8 @@ class Night:
     pending: tuple[Request, ...] = ()  # what a person asked and nobody answered yet
     calls: int = 0  # starts in the last hour
     expired: bool = False  # too old to be continued
+    book: Book | None = None  # of its lanes
+    flying: tuple[IterationRecord, ...] = ()  # what works in lanes now
     exchanged: bool = False  # files of the work tree are not what the story left: a run was killed
 
     @property

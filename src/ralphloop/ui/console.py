@@ -64,11 +64,16 @@ class PlainConsole:
     def __init__(self, *, verbosity: int = 0) -> None:
         self._verbosity = verbosity
         self._titled: set[str] = set()
+        self._lanes: dict[int | None, int] = {}  # iteration → the lane it is in
         self._day = ""
 
     def show(self, event: LoopEvent) -> None:
         """Print what there is to say."""
         day, at = clock(event.at, form="%Y-%m-%d"), clock(event.at, form="%H:%M")
+        if isinstance(event.what, events.IterationStarted) and event.what.lane:
+            self._lanes[event.iteration] = event.what.lane
+        if event.iteration in self._lanes:
+            at = f"{at} {self._lanes[event.iteration]}│"
         for line in event_lines(event, verbosity=self._verbosity, titled=self._titled):
             if self._day not in ("", day):
                 self._print(at, day)
@@ -106,6 +111,7 @@ class _Shown:
     title: str = ""
     action: str = ""
     wait: tuple[str, float] | None = None
+    flying: dict[int | None, str] = field(default_factory=dict)  # what each lane does
 
 
 class LiveConsole(PlainConsole):
@@ -182,9 +188,12 @@ class LiveConsole(PlainConsole):
             case events.IterationStarted() as what:
                 facts.iteration, facts.story, facts.title = event.iteration, what.story, what.title
                 facts.wait, facts.action = None, "starting"
+                if what.lane:
+                    facts.flying[event.iteration] = f"lane {what.lane}  {what.story}: {what.title}"
             case events.AgentStep() as what:
                 facts.action = step_words(what)
             case events.IterationFinished() as what:
+                facts.flying.pop(event.iteration, None)
                 facts.cost += what.spent.cost_usd
                 facts.unpriced += what.spent.unpriced
                 facts.tokens += what.spent.fresh_tokens
@@ -223,6 +232,8 @@ class LiveConsole(PlainConsole):
             reason, until = facts.wait
             left = format_duration(max(0, until - time.time()))
             return text.append(f"  waiting {left}: {one_line(reason, 60)}", "dim")
+        for words in facts.flying.values():
+            text.append(f"\n{one_line(words, 100)}")
         action = one_line(facts.action, 60)
         return text.append(f"  {action} ({format_duration(now - self._sign)} ago)", "dim")
 
@@ -268,7 +279,7 @@ def step_words(step: events.AgentStep) -> str:
     return f"{step.kind}: {words}"
 
 
-def _told(  # noqa: C901, PLR0912 - one case a kind
+def _told(  # noqa: C901, PLR0912, PLR0915 - one case a kind
     event: LoopEvent, titled: set[str] | None
 ) -> Iterator[str]:
     match event.what:
@@ -297,6 +308,12 @@ def _told(  # noqa: C901, PLR0912 - one case a kind
         case events.StoryHeldBack() as what:
             mark, words = _HELD_BACK[type(what)]
             yield f"  {mark} {what.story} {words}: {what.reason}"
+        case events.Landing(story=story, ahead=ahead):
+            yield f"  {story} waits for landing, {ahead} before it" if ahead else f"  {story} lands"
+        case events.StoryReturned() as what:
+            yield f"  ↻ {what.story} goes back to its lane: {what.reason}"
+        case events.LaneLeft(story=story, reason=reason):
+            yield f"  ! {story}: {reason}"
         case events.LeftoversKept(ref=ref, files=files):
             back = f"git restore --source={ref} -- {shlex.quote(f':/{files[0]}')}"
             yield f"    kept at {ref}: {some(files)}; one of them is yours? {back}"
