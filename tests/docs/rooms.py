@@ -50,10 +50,53 @@ os.environ["RALPH_SCRIPT_STATE"] = os.path.join(os.environ["HOME"], "starts.json
 player = [sys.executable, "-m", "ralphloop.agents.scripted_main", sys.argv[0] + ".yaml"]
 os.execv(sys.executable, player + named)
 """
-# What the agent does on all pages: the German story needs an answer, all others are done at once.
+# How the agent plans: it asks how amounts are written, then proposes two stories.
+_PLAN = """\
+stories:
+  plan:
+    - - usage: {cost_usd: 0.04}
+      - say: |
+          {"questions": [{"question": "How are amounts written?", "proposed": "with a point: 3.20",
+                          "why": "3,20 would be read in another way"}]}
+    - - usage: {cost_usd: 0.06}
+      - say: |
+          {"stories": [
+            {"id": "US-001", "title": "Add up what was written down",
+             "description": "tally.py adds up the amounts of lines such as `tea 3.20`.",
+             "criteria": [{"text": "tally.total(['tea 3.20', 'bread 2.10']) returns 5.30",
+                           "seen": "test_tally.py::Tally::test_it_adds_up"}],
+             "verify": ["python3", "-m", "unittest", "-q", "test_tally"],
+             "touches": ["tally.py", "test_tally.py"]},
+            {"id": "US-002", "title": "Print the total of a file",
+             "description": "The command of tally.py reads a file and prints its total.",
+             "criteria": [{"text": "`python3 tally.py day.txt` prints `total 5.30`",
+                           "seen": "test_command.py::Command::test_it_prints_the_total"}],
+             "verify": ["python3", "-m", "unittest", "-q", "test_command"],
+             "dependsOn": ["US-001"], "touches": ["tally.py", "test_command.py"]}]}
+"""
+# What it does on all pages: the German story needs an answer, all others are done at once.
 _SCRIPT = """\
 starts:
   - - if_prompt:
+        contains: Add up what was written down
+        then:
+          - write:
+              tally.py: |
+                def total(lines):
+                    return round(sum(float(line.split()[-1]) for line in lines), 2)
+              test_tally.py: |
+                import unittest
+
+                import tally
+
+
+                class Tally(unittest.TestCase):
+                    def test_it_adds_up(self):
+                        self.assertEqual(tally.total(["tea 3.20", "bread 2.10"]), 5.30)
+          - usage: {cost_usd: 0.12}
+          - say: total() adds up, and a test says so.
+          - status: {status: COMPLETE, tasks_completed: 1, files_modified: 2, tests_status: PASSING}
+    - if_prompt:
         contains: Greet in German
         then:
           - if_prompt:
@@ -117,7 +160,7 @@ def shell(place: Path) -> Shell:
     programs.mkdir()
     python, claude = shlex.quote(sys.executable), programs / "claude.py"
     claude.write_text(_CLAUDE)
-    (programs / "claude.py.yaml").write_text(_SCRIPT)
+    (programs / "claude.py.yaml").write_text(_PLAN + _SCRIPT)
     lines = {
         "ralph": f'exec {python} -m ralphloop "$@"',
         "ralphloop": f'exec {python} -m ralphloop "$@"',

@@ -9,7 +9,7 @@ import pytest
 from ralphloop.errors import InputError
 from ralphloop.plan.convert import convert
 from ralphloop.plan.draft import Shelf, drafted
-from ralphloop.stories.lint import as_lines
+from ralphloop.stories.lint import as_lines, is_observable
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -61,3 +61,19 @@ def test_the_corpus_is_as_large_as_it_claims() -> None:
     """Twenty of each, at least."""
     assert len(documents("faulty.md")) >= 20
     assert len(documents("clean.md")) >= 20
+
+
+@pytest.mark.parametrize(
+    ("seen", "shows"),
+    [
+        ("test_tally.py::Tally::test_it_adds_up", True),
+        ("tests/test_a.py", True),
+        ("src/lib.rs tests::adds", True),
+        ("the log names the file", True),
+        ("by looking at it", False),
+        ("obvious, e.g. from use", False),
+    ],
+)
+def test_a_test_by_its_name_is_something_one_can_see(seen: str, shows: bool) -> None:
+    """Whatever its runner calls it; a way of looking is not yet a thing to see."""
+    assert is_observable(seen) is shows

@@ -48,7 +48,8 @@ _FACT = (
 _FACTS = re.compile(_FACT.format(""), re.IGNORECASE)
 # Where one looks; by itself it says nothing about what one sees there.
 _PLACES = re.compile(
-    _FACT.format("|errors?|status|files?|commands?|pages?|fields?|buttons?|logs?|browser"),
+    r"\w{2}\.[a-z]{1,4}\b|::|"
+    + _FACT.format("|errors?|status|files?|commands?|pages?|fields?|buttons?|logs?|browser"),
     re.IGNORECASE,
 )
 _LEANING = re.compile(
