@@ -7,7 +7,6 @@ doubted or that a person should look at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 
 from ralphloop.core.model import CheckResult, CheckStatus, Value
@@ -84,7 +83,8 @@ def judge_story(proof: Proof) -> StoryVerdict:
     if made_up := proof.trial.contradictions:
         return _no(*made_up, asked=made_up)
     findings = proof.findings
-    if not is_answered(findings, proof.challenged):
+    known = {_key(finding) for finding in proof.challenged}  # was put to the agent before
+    if any(_key(finding) not in known for finding in findings):
         return _no(*(f"challenged: {finding}" for finding in findings), asked=findings)
     is_reviewed = proof.changed_tests is ChangedTests.REVIEW and proof.trial.look_at
     if findings or is_reviewed:
@@ -103,13 +103,8 @@ def _red(proof: Proof) -> list[str]:
     return [name for name in failed if name not in proof.tolerated]
 
 
-def is_answered(findings: Iterable[str], challenged: Iterable[str]) -> bool:
-    """Whether all of it was put to the agent before; a doubter never says the same twice."""
-    known = {_key(finding) for finding in challenged}
-    return all(_key(finding) in known for finding in findings)
-
-
 def _key(finding: str) -> str:
+    """What a finding is known by: a doubter never says the same twice."""
     return finding.partition(":")[0] if finding.startswith(DOUBT) else finding
 
 

@@ -42,7 +42,7 @@ from ralphloop.journal.records import (
 )
 from ralphloop.journal.seal import Belief, insist
 from ralphloop.project import ERRANDS
-from ralphloop.text.durations import iso
+from ralphloop.text.durations import stamp
 
 _LARGEST_EVENT_BYTES = 64 * 1024
 _LARGEST_INTEGER = 2**53
@@ -58,8 +58,7 @@ _ALIVE = (
 
 def new_run_id(now: float) -> str:
     """An id that sorts by time, fits into a git ref and is not met twice."""
-    stamp = iso(now).translate(str.maketrans("T", "-", "-:Z"))
-    return f"{stamp}-{os.urandom(3).hex()}"
+    return f"{stamp(now)}-{os.urandom(3).hex()}"
 
 
 class Journal(Queries):

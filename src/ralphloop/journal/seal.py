@@ -18,6 +18,7 @@ import os
 import sqlite3
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -118,8 +119,8 @@ class Seal:
             return
         self._db.execute("PRAGMA temp_store = MEMORY")
         self._db.execute("PRAGMA recursive_triggers = ON")  # else a replaced row goes unseen
-        self._db.create_function("ralph_gone", -1, self._gone)
-        self._db.create_function("ralph_came", -1, self._came)
+        self._db.create_function("ralph_gone", -1, partial(self._move, -1))
+        self._db.create_function("ralph_came", -1, partial(self._move, 1))
         made = []
         for table in _TABLES:
             names = self._columns(table).split(", ")
@@ -132,12 +133,8 @@ class Seal:
                 )
         self._db.executescript("BEGIN;" + "".join(made) + "COMMIT;")
 
-    def _gone(self, table: str, *row: object) -> None:
-        self._moved -= self._fingerprint(table, row)
-        self._touched = True
-
-    def _came(self, table: str, *row: object) -> None:
-        self._moved += self._fingerprint(table, row)
+    def _move(self, sign: int, table: str, *row: object) -> None:
+        self._moved += sign * self._fingerprint(table, row)
         self._touched = True
 
     def begin(self) -> None:

@@ -25,7 +25,7 @@ from ralphloop.core.run_state import RunState
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord, JsonValues, RunRecord, json_text
 from ralphloop.room import open_regular
-from ralphloop.text.durations import iso
+from ralphloop.text.durations import iso, stamp
 from ralphloop.text.plain import one_line
 
 SESSION_VIEW = ".ralph-session.json"
@@ -116,9 +116,8 @@ def iteration_list(
 
 def progress_text(run: str, n: int, entry: AddProgress) -> str:
     """One entry of `progress.txt`; whatever it speaks of stays on its own line."""
-    stamp = iso(entry.at).translate(str.maketrans("T", "-", "-:Z"))
     return (
-        f"## Iteration {stamp} ({_bounded(run)}/{n})\n"
+        f"## Iteration {stamp(entry.at)} ({_bounded(run)}/{n})\n"
         f"Task: {_plain(entry.task, _LONGEST_TASK)}\n"
         f"Outcome: {entry.outcome}\n"
         f"Summary: {_plain(entry.summary, _LONGEST_SUMMARY)}\n"
@@ -179,8 +178,7 @@ def archive_progress(path: Path, tasks: Iterable[str], archive: Path, *, now: fl
     known = {_bounded(task, _LONGEST_TASK).encode() for task in tasks}
     if not told or told & known or path.is_symlink():
         return ""
-    stamp = iso(now).translate(str.maketrans("T", "-", "-:Z"))
-    target = archive / f"progress-{stamp}.txt"
+    target = archive / f"progress-{stamp(now)}.txt"
     try:
         archive.mkdir(parents=True, exist_ok=True)
         path.replace(target)

@@ -36,7 +36,7 @@ from ralphloop.learning.wording import (
 from ralphloop.project import Project
 from ralphloop.redaction import redact_bytes
 from ralphloop.stories.names import slug
-from ralphloop.text.durations import iso
+from ralphloop.text.durations import iso, stamp
 from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.text.lines import own_lines
 from ralphloop.text.plain import clean, one_line
@@ -92,9 +92,8 @@ def capture(
             # The next attempt will have more to tell; but what did this one carry?
             if learning.notes or learning.carried or outcome != "failed":
                 at = iteration.finished_at or iteration.started_at
-                stamp = iso(at).translate(str.maketrans("T", "-", "-:Z"))
-                stamp = f"{stamp}-{int(at * 1000) % 1000:03d}"
-                store.save(project, f"learning-{slug(story.id)}-{stamp}.yaml", learning)
+                moment = f"{stamp(at)}-{int(at * 1000) % 1000:03d}"
+                store.save(project, f"learning-{slug(story.id)}-{moment}.yaml", learning)
     except Exception as error:  # noqa: BLE001 - nothing that can be learned is worth a run
         return f"no learning was captured: {type(error).__name__}: {error}"[:300]
     return ""

@@ -254,7 +254,9 @@ class Claude(Dialect):
         elif kind == "api_retry":
             self._retried(document)
         elif kind == "permission_denied":
-            self._denied(document)
+            call_id, tool = text_at(document, "tool_use_id"), text_at(document, "tool_name")
+            self.refused(call_id, tool)
+            self.step("tool_result", f"{tool} refused: {text_at(document, 'message')}", ok=False)
         elif kind == "model_fallback":
             self.model = short_text_of(document.get("fallback_model")) or self.model
         elif kind == "status" and document.get("status") == "compacting":
@@ -278,11 +280,6 @@ class Claude(Dialect):
             self.fatal_hint = one_line(what)
         attempt, most = count_at(document, "attempt"), count_at(document, "max_retries")
         self.step("retry", f"API: {what}, attempt {attempt} of {most}", ok=False)
-
-    def _denied(self, document: Document) -> None:
-        call_id, tool = text_at(document, "tool_use_id"), text_at(document, "tool_name")
-        self.refused(call_id, tool)
-        self.step("tool_result", f"{tool} refused: {text_of(document.get('message'))}", ok=False)
 
     def _limit(self, info: Document) -> None:
         kind, status = text_at(info, "rateLimitType")[:40], text_at(info, "status")

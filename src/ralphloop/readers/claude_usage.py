@@ -53,7 +53,10 @@ class ClaudeUsage:
         known = self._growing.get(key)
         if known == seen:
             return
-        self._growing[key] = _largest(known, seen) if known else seen
+        if known:
+            both = {name: max(getattr(known, name), getattr(seen, name)) for name in TOKENS}
+            seen = Usage(**both)
+        self._growing[key] = seen
         if len(self._growing) > _OPEN_MESSAGES:
             self._settled += self._growing.pop(next(iter(self._growing)))
 
@@ -107,7 +110,3 @@ def _of_models(models: Document) -> Usage:
         cost = money_of(model.get("costUSD"))
         total += msgspec.structs.replace(_tokens(model, _MODEL_KEYS), cost_usd=cost)
     return total
-
-
-def _largest(one: Usage, other: Usage) -> Usage:
-    return Usage(**{name: max(getattr(one, name), getattr(other, name)) for name in TOKENS})

@@ -133,7 +133,8 @@ def sentence_verdict(line: str) -> Verdict | None:
         if pattern.fullmatch(line):
             return Verdict(outcome, line)
     if _API_ERROR.fullmatch(line):
-        return failure_verdict(line, status_in(line))
+        named = [int(match[1] or match[2]) for match in _STATUS.finditer(line)]
+        return failure_verdict(line, named[-1] if named and 100 <= named[-1] <= 599 else None)
     return None
 
 
@@ -145,12 +146,6 @@ def concerns_login(reason: str) -> bool:
 def announces_limit(message: str) -> bool:
     """Whether an error message of Claude Code begins like those it uses for usage limits."""
     return _LIMIT_START.match(message[:400]) is not None
-
-
-def status_in(message: str) -> int | None:
-    """The last HTTP status an error message names."""
-    found = [match[1] or match[2] for match in _STATUS.finditer(message)]
-    return int(found[-1]) if found and 100 <= int(found[-1]) <= 599 else None
 
 
 def failure_verdict(message: str, status: int | None = None) -> Verdict:

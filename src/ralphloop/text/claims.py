@@ -16,6 +16,8 @@ have green tests.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.text.lines import EXHIBIT, STORY, last_paragraph, own_lines
 from ralphloop.text.plain import clean, one_line
@@ -191,21 +193,6 @@ _REQUEST = LazyRegex(
 _QUOTING = LazyRegex(r"\b(?:asks?|says?|shows?|reads?|labels?|button|dialog|prompt|doc|tells)\b|^…")
 
 
-def says_done(text: str) -> str | None:
-    """The sentence that states that the whole work is finished."""
-    return _stated(text, ("whole", "tests"))
-
-
-def claims_completion(text: str) -> str | None:
-    """The sentence that states that the piece at hand is finished or needed no work."""
-    return _stated(text, ("piece", "none"))
-
-
-def says_already_done(text: str) -> str | None:
-    """The sentence that states that nothing had to be done."""
-    return _stated(text, ("none",))
-
-
 def has_promise(text: str) -> bool:
     """The completion promise is the last line outside fences and status blocks."""
     for line in reversed(list(own_lines(clean(text)))):
@@ -242,6 +229,12 @@ def _stated(text: str, ranks: tuple[str, ...]) -> str | None:
             if not any(_takes_back(words, after, whole="whole" in ranks) for after in later):
                 return one_line(said[index].text, _SHOWN)
     return None
+
+
+# The sentence that states …
+says_done = partial(_stated, ranks=("whole", "tests"))  # … that the whole work is finished
+claims_completion = partial(_stated, ranks=("piece", "none"))  # … that the piece at hand is
+says_already_done = partial(_stated, ranks=("none",))  # … that nothing had to be done
 
 
 def _known(words: str) -> set[str]:

@@ -22,6 +22,7 @@ _DURATION = LazyRegex(  # each unit once, larger ones first; or a bare number of
 _UNITS = (float(_DAY), float(_HOUR), float(_MINUTE), 1.0, 0.001, 1.0)
 _CLOCK = LazyRegex(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 _LONGEST_TEXT = 40
+_STAMP = str.maketrans("T", "-", "-:Z")
 
 
 def parse_duration(value: str | float) -> float:
@@ -74,6 +75,11 @@ def iso(epoch: float) -> str:
         raise ValueError(f"not a point in time: {epoch!r}") from error
     # isoformat pads years below 1000 where strftime's %Y does not on every platform.
     return moment.isoformat().replace("+00:00", "Z")
+
+
+def stamp(epoch: float) -> str:
+    """The same for names: `20261115-220000`."""
+    return iso(epoch).translate(_STAMP)
 
 
 def told_iso(epoch: float) -> str:
