@@ -172,17 +172,25 @@ def test_a_dry_run_only_looks(shop: Shop) -> None:
     assert (result["done"], result["url"], result["base"]) == (False, None, "main")
 
 
-def test_a_fork_is_pushed_to_and_the_original_gets_it(tmp_path: Path) -> None:
-    """`--repo` says where it is opened; the branch is named with its owner."""
-    shop = Shop(tmp_path).night()
-    shop.gh.answers |= {
-        key.replace("owner/shop", "upstream/shop"): value for key, value in shop.gh.answers.items()
-    }
+@pytest.mark.parametrize(("branch", "pushed"), [("work", "work"), ("main", "ralph/")])
+def test_a_fork_is_pushed_to_and_the_original_gets_it(
+    tmp_path: Path, branch: str, pushed: str
+) -> None:
+    """`--repo` says where it is opened; the fork's own default branch is left alone as well."""
+    shop = Shop(tmp_path, branch=branch).night()
+    upstream = {f"{how}{REPO}{rest}".replace("owner/", "upstream/"): answer
+                for key, answer in shop.gh.answers.items() if REPO in key
+                for how, rest in [key.split(REPO)]}  # fmt: skip
+    upstream["repos/upstream/shop"] = [0, {"default_branch": "develop"}, ""]
+    shop.gh.answers |= upstream
     shop.gh.save()
+    main = shop.heads()["main"]
     done = shop.box.ralph("pr", "--repo", "upstream/shop")
     assert done.code == 0, done.text
-    assert shop.gh.sent("POST")[0]["head"] == "owner:work"
-    assert all("upstream/shop" in path for _, path, _ in shop.gh.calls)
+    (sent,) = shop.gh.sent("POST")
+    assert sent["head"].startswith(f"owner:{pushed}")
+    assert sent["base"] == "develop"
+    assert shop.heads()["main"] == main
 
 
 def test_what_lanes_brought_home_goes_out_from_there(tmp_path: Path) -> None:
@@ -244,7 +252,7 @@ def test_nothing_to_push_is_said(tmp_path: Path) -> None:
         ("git remote remove origin", 66, "this repository has no remote"),
         ("git remote set-url origin /somewhere/shop", 66, "no address of a repository on GitHub"),
         ("git remote rename origin a && git remote add b .", 66, "which remote? a, b"),
-        ("git switch -q main && git branch -qD work", 66, "the branch work of run"),
+        ("git switch -q main && git branch -qD work", 66, "the branch of run"),
         ("git remote set-url origin https://git.example.com/o/r", 66, "not a GitHub that gh is"),
         ("git config url./nowhere/at/all.insteadOf https:; git config --unset-all"
          " url.{bare}.insteadOf", 66, "does not appear to be a git repository"),
@@ -372,11 +380,12 @@ def test_a_refused_opening_says_that_the_branch_is_pushed(
 ) -> None:
     """Half of it is done; the same command goes on from there."""
     shop = Shop(tmp_path, stories=CLAIMED).night()
-    refusal = {"message": "Validation Failed", "errors": [{"message": message}]}
+    odd = {"resource": "PullRequest", "field": "base", "code": "invalid"}
+    refusal = {"message": "Validation Failed", "errors": [{"message": message}, odd, "x"]}
     shop.gh.fail(f"POST {REPO}/pulls", 1, "gh: Validation Failed (HTTP 422)", refusal)
     done = shop.box.ralph("pr")
     assert done.code == 69, done.text
-    assert f"GitHub refused: Validation Failed; {message[:20]}" in done.err
+    assert f"GitHub refused: Validation Failed; {message}; base invalid" in done.err
     assert words in done.err
     assert "work is pushed" in done.err
     assert "work" in shop.heads()

@@ -82,7 +82,8 @@ def pr(run: str | None, as_json: bool, **typed: object) -> None:
     remote, own = remote_of(git, report.branch, wanted.remote)
     place, default = asked_of(wanted.repo, own)
     base = wanted.base or default
-    what = offer(git, remote, report.branch, report.run, default=default, base=base)
+    kept = {default, base} if own in (None, place) else {asked_of(None, own)[1]}  # of a fork: its
+    what = offer(git, remote, report.branch, report.run, base, kept)
     head = f"{(own or place).owner}:{what.branch}"
     known, unproven = _known(place, head, anew=wanted.new), list(_unproven(report))
     draft = known.draft if known else bool(unproven)

@@ -8,9 +8,8 @@ A push is never forced and never goes to the default branch: what was made there
 `ralph/<run>` of the remote, and nothing here changes.  What the remote has is asked first, so that
 whatever stands in the way is said before a single object is sent.
 
-Issues are text of strangers.  They come bounded, without control characters, secrets and what a
-reader of the page would not see (HTML comments), each line marked as a quotation, so that nothing
-in them can look like the frame around them.
+Issues are text of strangers: bounded, without control characters, secrets and what their page does
+not show (HTML comments), each line a quotation, so that nothing in them looks like their frame.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TypeVar
@@ -31,8 +30,7 @@ from ralphloop.redaction import redact, secret_values
 from ralphloop.repo.git import READ_TIMEOUT_S, Git, failure
 from ralphloop.text.plain import clean, counted, one_line
 
-_TIMEOUT_S, _PUSH_TIMEOUT_S = 60.0, 900.0
-_LARGEST = 8 * 1024 * 1024
+_TIMEOUT_S, _PUSH_TIMEOUT_S, _LARGEST = 60.0, 900.0, 8 * 1024 * 1024
 _MOST_ISSUES, _MOST_COMMENTS = 20, 30
 _LONGEST_TEXT, _LONGEST_COMMENT, _LONGEST_IN_ALL = 20_000, 4_000, 80_000
 _PLAIN = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1"}
@@ -161,7 +159,8 @@ def _told(answer: bytes) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
     errors = found if isinstance(found := data.get("errors"), list) else []
-    said = (one.get("message") for one in errors if isinstance(one, dict))
+    dicts = (one for one in errors if isinstance(one, dict))
+    said = (one.get("message") or f"{one.get('field')} {one.get('code')}" for one in dicts)
     return "; ".join(str(part) for part in (data.get("message"), *said) if part)
 
 
@@ -189,24 +188,23 @@ def trouble(said: str, where: object, what: str = "the login", why: str = "") ->
     return kind(found.words.format(**names), found.step.format(**names))
 
 
-def offer(git: Git, remote: str, source: str, run: str, *, default: str, base: str) -> Offer:
+def offer(git: Git, remote: str, source: str, run: str, base: str, kept: Collection[str]) -> Offer:
     """Look at both sides; raises where a plain push would not do, or nothing would come of it."""
-    gone = RepositoryError(f"the branch {source} of run {run} is no longer here", "git branch")
     found = git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{source}^{{commit}}")
     if found.returncode:  # lanes take it away once the checkout has all of it
         source, found = git.line("branch", "--show-current"), git.attempt("rev-parse", "HEAD")
         mine = ("--fixed-strings", f"--grep=Ralph-Run: {run}", "--format=%H", "HEAD", "--")
         if not source or not git.attempt("log", "-1", *mine).stdout:
-            raise gone
+            raise RepositoryError(f"the branch of run {run} is no longer here", "git branch")
     commit = found.stdout.decode().strip()
-    branch = f"ralph/{run}" if source in (default, base) else source
+    branch = f"ralph/{run}" if source in kept else source
     heads = (f"refs/heads/{name}" for name in (base, branch))
     listed = _remotely(git, remote, branch, READ_TIMEOUT_S, "ls-remote", "--", remote, *heads)
     lines = (line.split("\t") for line in listed.splitlines())
     there = {name.removeprefix("refs/heads/"): its for its, name in lines}
-    if base not in there:
+    if base in kept and base not in there:
         raise RepositoryError(f"{remote} has no branch {base}", "Name another one: --base BRANCH")
-    if _contains(git, there[base], commit):
+    if _contains(git, there.get(base, ""), commit):
         raise RepositoryError(
             f"there is nothing to push: {base} of {remote} has all of {source} already",
             "`git log` shows what is committed, `git status` what is not",
