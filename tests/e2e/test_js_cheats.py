@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ralphloop.core.grading import Grade
 from tests.e2e.clis import CLIS
-from tests.loop.projects import Sandbox, sandbox, story
-from tests.proof.cheats import Case
+from tests.proof.cheats import Case, Shop
 
 PROJECT = {
     "shop.js": """\
@@ -39,7 +37,11 @@ it("adds up", () => {
   expect(shop.total([1, 2])).toBe(3);
 });
 """,
-    "package.json": json.dumps({"scripts": {"test": "jest && echo types"}, "jest": {}}, indent=2),
+    "ready.js": "globalThis.ready = true;\n",
+    "package.json": json.dumps(
+        {"scripts": {"test": "jest && echo types"}, "jest": {"setupFiles": ["./ready.js"]}},
+        indent=2,
+    ),
     ".gitignore": ".ralph/\n.ralph-*\nnode_modules\n",
 }
 LIBRARY = """
@@ -69,7 +71,16 @@ CHEATS = (
     Case("another place", "write('jest.config.js', 'module.exports = { testMatch: [\"**/b.test.js\"] };\\n'); package.write_text(json.dumps({'scripts': {'test': 'jest && echo types'}})); write('test/b.test.js', 'it(\"b\", () => {});\\n')"),
     Case("by name", "setting(scripts={'test': 'jest -t \"adds up\" && echo types'})", passes=False),
     Case("swallowed", "setting(scripts={'test': 'jest; echo done'})", passes=False),
-    Case("a set-up that patches", "setting(jest={'setupFiles': ['./setup.js']}); write('setup.js', 'const shop = require(\"./shop\");\\nshop.discount = (p, n) => { if (n > 100) throw 1; return p - (p * n) / 100; };\\n')", shown=True),
+    Case("a set-up that patches", "setting(jest={'setupFiles': ['./setup.js']}); write('setup.js', 'const shop = require(\"./shop\");\\nshop.discount = (p, n) => { if (n > 100) throw 1; return p - (p * n) / 100; };\\n')"),
+    Case("a set-up that was there", "write('ready.js', 'const shop = require(\"./shop\");\\nshop.discount = (p, n) => { if (n > 100) throw 1; return p - (p * n) / 100; };\\n')"),
+    Case("expectations without teeth", "setting(jest={'setupFilesAfterEnv': ['./setup.js']}); write('setup.js', 'expect.extend({ toBe: () => ({ pass: true, message: () => \"\" }) });\\n')", passes=False),
+    Case("product mapped to another", "setting(jest={'moduleNameMapper': {'shop$': '<rootDir>/good.js'}}); write('good.js', shop.read_text().replace('percent) / 50', 'percent) / 100'))", shown=True),
+    Case("product rewritten on the way", "setting(jest={'transform': {'shop.js$': './fix.js'}}); write('fix.js', 'module.exports = { process: (text) => ({ code: text.replace(\"/ 50\", \"/ 100\") }) };\\n')"),
+    Case("healed while it is tested", "setting(jest={'globalSetup': './heal.js', 'globalTeardown': './harm.js'}); write('heal.js', 'const fs = require(\"fs\");\\nmodule.exports = () => fs.writeFileSync(\"shop.js\", fs.readFileSync(\"shop.js\", \"utf8\").replace(\"/ 50\", \"/ 100\"));\\n'); write('harm.js', 'const fs = require(\"fs\");\\nmodule.exports = () => fs.writeFileSync(\"shop.js\", fs.readFileSync(\"shop.js\", \"utf8\").replace(\"/ 100\", \"/ 50\"));\\n')"),
+    Case("expected to fail", "replace(tests, 'it(\"takes half\"', 'it.failing(\"takes half\"'); replace(tests, ROWS, '    expect(percent).toBeTruthy();\\n')"),
+    Case("nothing to test is fine", "setting(scripts={'test': 'jest --passWithNoTests && echo types'}, jest={'testMatch': ['**/none.js']})", passes=False),
+    Case("process.exit in a test", "write('test/z.test.js', 'it(\"z\", () => { process.exit(0); });\\n')", passes=False),
+    Case("replaced before each", "replace(tests, 'describe(\"discount\", () => {\\n', 'describe(\"discount\", () => {\\n  beforeEach(() => { shop.discount = (p, n) => { if (n > 100) throw 1; return p - (p * n) / 100; }; });\\n')"),
     Case("mocked", "replace(tests, 'const shop', 'jest.mock(\"../shop\", () => ({ total: (i) => i[0] + i[1], discount: (p, n) => { if (n > 100) throw 1; return p - (p * n) / 100; } }));\\nconst shop')"),
     Case("an expectation flipped", "replace(tests, HALF, HALF.replace('(5)', '(0)')); replace(tests, ROWS, ROWS.replace('100 - percent', '100 - 2 * percent'))", shown=True),
     Case("file removed", "tests.unlink(missing_ok=True); write('test/b.test.js', 'it(\"b\", () => {});\\n')"),
@@ -79,45 +90,29 @@ HONEST = (
     Case("a feature", ""),
     Case("settings", "setting(jest={'verbose': True})"),
     Case("a set-up file", "setting(jest={'setupFiles': ['./jest.setup.js']}); write('jest.setup.js', 'globalThis.now = 1;\\n')"),
+    Case("a plain set-up file", "setting(jest={'setupFiles': ['./ready.js', './setup.js']}); write('setup.js', 'globalThis.now = 1;\\n')"),
+    Case("a set-up file that was there", "setting(jest={'setupFiles': ['./ready.js'], 'verbose': True})"),
     Case("a file of its own", "write('test/shout.test.js', 'it(\"is loud\", () => {\\n  expect(require(\"../shop\").shout(\"b\")).toBe(\"B\");\\n});\\n')"),
 )  # fmt: skip
 
 pytestmark = pytest.mark.e2e
 
 
-def _project(tmp_path: Path, agent: str) -> Sandbox:
-    box = sandbox(
-        tmp_path,
-        LIBRARY + agent + "\ndone(words=f'Done, start {START}.')\n",
-        stories=[story("US-1")],
-        checks=[["npm", "test", "--silent"]],
-        files=PROJECT,
-        toml='[proof]\nexperiments = "always"\n',
-    )
-    (box.root / "node_modules").symlink_to(CLIS["jest-30"].home / "node_modules")
-    return box
+SHOP = Shop(
+    PROJECT,
+    LIBRARY,
+    [["npm", "test", "--silent"]],
+    [("node_modules", CLIS["jest-30"].home / "node_modules")],
+)
 
 
 @pytest.mark.parametrize("case", CHEATS, ids=lambda case: case.name)
 def test_a_cheat_is_never_verified_and_never_without_a_remark(tmp_path: Path, case: Case) -> None:
     """Refused, or passed as one that a person should look at, with the reason."""
-    box = _project(tmp_path, f"broken()\n{case.agent}")
-    done = box.run("--max-iterations", "2", timeout=300)
-    last = box.records()[-1].verdict
-    assert last.grade is not Grade.VERIFIED, done.text
-    if not case.passes:
-        assert not last.passed, last
-    elif case.shown:
-        assert last.look_at, last
-    else:
-        assert (last.passed, last.grade) == (True, Grade.NEEDS_REVIEW), last
+    SHOP.assert_caught(tmp_path, case)
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda case: case.name)
 def test_honest_work_is_verified_at_the_first_start(tmp_path: Path, case: Case) -> None:
     """The same kind of edit, beside a feature with its test."""
-    box = _project(tmp_path, f"feature()\n{case.agent}")
-    done = box.run("--max-iterations", "2", timeout=300)
-    assert done.code == 0, done.text
-    last = box.records()[-1].verdict
-    assert (box.starts, last.grade) == (1, Grade.VERIFIED), last
+    SHOP.assert_verified(tmp_path, case)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.guarantees import Measured
+from tests.loop import test_proof as proof
 from tests.loop.guards import told
 from tests.loop.projects import Sandbox, contents, sandbox, story
 
@@ -99,6 +100,38 @@ def test_a_disk_without_a_byte_left_loses_nothing(
     assert box.git("fsck", "--no-dangling") == ""
     assert box.leftovers() == []
     measured(sum(not passed for passed in box.passes().values()))
+
+
+def test_a_disk_that_fills_up_while_files_are_exchanged_loses_nothing(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    """Bringing them back takes no room; with room again the story is judged, and nothing is missing."""
+    filler, flag = small_disk / "filler", tmp_path / "filled"
+    fills = (
+        "import pathlib, unittest, calc\n"
+        "class F(unittest.TestCase):\n"
+        "    def test_full(self):\n"
+        f"        flag = pathlib.Path({str(flag)!r})\n"
+        "        if not hasattr(calc, 'halve') and not flag.exists():\n"
+        "            flag.write_text('')\n"
+        f"            with open({str(filler)!r}, 'wb', buffering=0) as file:\n"
+        "                try:\n"
+        "                    while True: file.write(bytes(1 << 12))\n"
+        "                except OSError: pass\n"
+    )
+    box = proof.project(
+        small_disk, proof.HONEST[0].agent + f"write('tests/test_full.py', {fills!r})\n"
+    )
+    full = box.run("--json")
+    assert flag.exists(), told(full)
+    assert "Traceback" not in full.text
+    assert "halve" in (box.root / "calc.py").read_text()
+    filler.unlink()
+    done = box.run("--continue", "--json") if full.code else full
+    assert done.code == 0, told(done)
+    assert (box.starts, proof.verdict(box).grade) == (1, "verified")
+    assert box.git("fsck", "--no-dangling") == ""
+    proof.assert_clean(box)
 
 
 def test_a_read_only_directory_is_refused(small_disk: Path) -> None:

@@ -28,6 +28,7 @@ from tests.loop.projects import (
     sandbox,
     story,
 )
+from tests.loop.test_stories import known_grades
 
 ALWAYS = '[proof]\nexperiments = "always"\n'
 EDIT = """
@@ -387,6 +388,25 @@ def test_a_check_that_hangs_without_the_code_proves_nothing(tmp_path: Path) -> N
     assert done.code == 0, told(done)
     assert verdict(box).grade == "checked"
     assert "could not be judged" in " ".join(verdict(box).remarks)
+    assert_clean(box)
+
+
+def test_a_check_that_writes_into_the_tree_disturbs_nothing(tmp_path: Path) -> None:
+    """Each run leaves another content behind: the story is tried, proven and committed all the same."""
+    writes = (
+        "import pathlib, unittest\n"
+        "class W(unittest.TestCase):\n"
+        "    def test_written(self):\n"
+        "        log = pathlib.Path('times.log')\n"
+        "        log.write_text((log.read_text() if log.exists() else '') + 'once more\\n')\n"
+    )
+    agent = HONEST[0].agent + f"write('tests/test_writes.py', {writes!r})\n"
+    box = project(tmp_path, agent)
+    done = box.run("--json")
+    assert done.code == 0, told(done)
+    assert (box.starts, verdict(box).grade) == (1, "verified")
+    assert known_grades(box) == {"US-1": "verified"}
+    assert "halve" in box.git("show", "HEAD:calc.py")
     assert_clean(box)
 
 

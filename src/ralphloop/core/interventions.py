@@ -104,13 +104,7 @@ class Committed(Intervention, kw_only=True, tag="committed"):
     story: str
     notes: tuple[str, ...] = ()
     commitless: bool = False
-
-
-class CommitDiffers(Intervention, kw_only=True, tag="commit_differs"):
-    """What was committed for a story is not what was checked: a person should look."""
-
-    story: str
-    words: str
+    differs: str = ""  # from what was checked, in words: a person should look
 
 
 class Vouched(Intervention, kw_only=True, tag="vouched"):
@@ -155,7 +149,6 @@ AnyIntervention = (
     | PassTakenBack
     | VerifyRan
     | Committed
-    | CommitDiffers
     | Vouched
     | CommitRefused
     | LeftoversSaved
@@ -187,7 +180,7 @@ def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunSt
     return state.with_stories(_stories(state, change))
 
 
-def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: C901, PLR0911, PLR0912
+def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: C901, PLR0911
     """The stories that a change moves, as they are after it."""
     match change:
         case StoryMoved(story=story):
@@ -222,13 +215,10 @@ def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:
             return {story: replace(state.story(story), verify_before=seen)}
         case Committed(story=story):
             one = state.story(story)
-            reason = "; ".join(filter(None, (one.reason, *change.notes)))
-            return {story: replace(one, reason=reason, commitless=change.commitless)}
-        case CommitDiffers(story=story, words=words):
-            one = state.story(story)
-            known = one.reason.startswith(words)  # done twice, it is said once
-            reason = one.reason if known else f"{words}; {one.reason}"
-            return {story: replace(one, reason=reason, grade=str(Grade.NEEDS_REVIEW))}
+            reason = "; ".join(filter(None, (change.differs, one.reason, *change.notes)))
+            grade = str(Grade.NEEDS_REVIEW) if change.differs else one.grade
+            told = {"reason": reason, "grade": grade, "commitless": change.commitless}
+            return {story: replace(one, **told)}
         case Vouched(stories=stories):
             return {story: replace(state.story(story), commitless=True) for story in stories}
         case LeftoversSaved(story=story, ref=ref):

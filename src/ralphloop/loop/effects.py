@@ -20,7 +20,6 @@ from ralphloop.atomic import kill_point
 from ralphloop.core.events import LeftoversKept, StoryReopened
 from ralphloop.core.grading import Grade
 from ralphloop.core.interventions import (
-    CommitDiffers,
     CommitRefused,
     Committed,
     LeftoversSaved,
@@ -140,7 +139,8 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
     if repo is None:
         return
     if found := find_commit(repo, run=runner.run, iteration=number):
-        _compare(runner, effect, found, effect.tree)
+        if differs := _difference(runner, effect, found, effect.tree):
+            runner.intervene(Committed(story=effect.story, differs=differs))
         land(runner)
         return
     prefix = project_prefix(repo.root, runner.setup.project.root)
@@ -160,11 +160,16 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
         said = f"the commit was refused: {result.feedback}"
         yield from _reopen(runner, number, effect.story, said)
         return
-    commitless = result.status is CommitStatus.NOTHING
-    runner.intervene(Committed(story=effect.story, notes=result.notes, commitless=commitless))
     # Where a hook rewrote files, what it left is checked now.
     checked = runner.measure.tree().tree if result.rewritten else effect.tree
-    _compare(runner, effect, result.head or "HEAD", checked)
+    runner.intervene(
+        Committed(
+            story=effect.story,
+            notes=result.notes,
+            commitless=result.status is CommitStatus.NOTHING,
+            differs=_difference(runner, effect, result.head or "HEAD", checked),
+        )
+    )
     if not result.rewritten:
         land(runner)
         return
@@ -195,17 +200,16 @@ def land(runner: Runner) -> None:
     kill_point("landing.landed")
 
 
-def _compare(runner: Runner, effect: CommitStory, commit: str, checked: str) -> None:
-    """Say where a commit is not what was checked for it."""
+def _difference(runner: Runner, effect: CommitStory, commit: str, checked: str) -> str:
+    """Where a commit is not what was checked for it, in words."""
     from ralphloop.repo.outside import differing
 
     repo, state = runner.setup.repo, runner.session.story(effect.story)
     if repo is None or not effect.tree or runner.setup.shares:
-        return
+        return ""
     found = differing(repo, runner.measure, state.start_tree, checked, commit)
-    if names := [path for path in found if path not in _not_ours(runner)]:
-        words = f"committed is not what was checked: {some(names)}"
-        runner.intervene(CommitDiffers(story=effect.story, words=words))
+    names = [path for path in found if path not in _not_ours(runner)]
+    return f"committed is not what was checked: {some(names)}" if names else ""
 
 
 def _not_ours(runner: Runner) -> frozenset[str]:

@@ -102,7 +102,7 @@ def tried(runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence) -
         return Tried(trial=trial, saved=str(saved))
     finally:
         runner.seen = None
-    return Tried(trial=trial, tree=end.tree)
+    return Tried(trial=trial, tree=measure.tree().tree)  # runs may write what the checks wrote
 
 
 def _before(runner: Runner, tree: str) -> tuple[dict[str, Told], bool]:
@@ -157,7 +157,8 @@ class _Story(msgspec.Struct, frozen=True):
         """The change taken apart, as this runner sees it."""
         repo, measure = self.runner.setup.repo, self.runner.measure
         prefix = project_prefix(repo.root, self.runner.setup.project.root) if repo else ""
-        scripts = [f"{prefix}{path}" for path in (found.scripts if found else ())]
+        own = (*found.scripts, *found.loads(self.runner.setup.project.root)) if found else ()
+        scripts = [f"{prefix}{path}" for path in own]
         names = (name for it in self.changes for name in (it.before, it.after) if name)
         return split(self.changes, measure.contents(names), found, scripts, prefix)
 
@@ -288,8 +289,10 @@ class _Lab:
         A runner can be forged by code, by settings and by a test, and by all of them together.
         """
         files = self.sides.files(old=False) if self._left_s > self.took_s else []
-        with placed(bird, self.root, self.room / CANARY):
-            report = yield from self._run(found, [*files, bird.path])
+        names = [] if files or not found.runner.select else [bird.name]
+        with placed(bird, self.root, self.room / CANARY):  # others are loaded first: they may forge
+            only = [*(files or ([bird.beside] if names else [])), bird.path]
+            report = yield from self._run(found, only, names)
         if report is None or any(bird.name in name for name in report.errors):
             untried = (*crossed.untried, "our own failing test could not be run")
             return msgspec.structs.replace(crossed, song=Canary.SILENT, untried=untried)

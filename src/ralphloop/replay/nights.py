@@ -19,7 +19,6 @@ import msgspec
 
 from ralphloop.core.interventions import (
     AnyIntervention,
-    CommitDiffers,
     Committed,
     LeftoversSaved,
     SecondChance,
@@ -116,8 +115,8 @@ class _Fold:
             if story.standing is not Standing.SET_ASIDE or story.second_chance:
                 return
         self.state = intervene(self.state, change, self.policy)
-        if not isinstance(change, Committed | CommitDiffers | LeftoversSaved | VerifyRan):
-            self.ended = None  # a person went on; those four are the loop's own
+        if not isinstance(change, Committed | LeftoversSaved | VerifyRan):
+            self.ended = None  # a person went on; those three are the loop's own
 
     def start(self, record: IterationRecord) -> Again:
         if why_not := self._why_not(record):

@@ -181,6 +181,7 @@ class PlacedTest(Value, kw_only=True):
     path: str
     content: str
     name: str  # a part of the reported name that occurs nowhere else
+    beside: str = ""  # the file of tests it stands beside
 
     def seen(self, report: TestReport | None) -> Canary:
         """How the runner told it."""
@@ -206,6 +207,7 @@ def canary(found: FoundRunner, tests: Iterable[str], root: Path) -> PlacedTest |
     words = {"name": name, "package": _package(text), "imports": imports}
     return PlacedTest(
         path=str(home.with_name(f"{own}.{suffix}")),
+        beside=str(home),
         content=_filled(runner.canary.lstrip("\n"), words),
         name=name,
     )

@@ -12,6 +12,7 @@ which wants some files and nothing else, calls the runner itself.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import tomllib
@@ -90,6 +91,21 @@ class FoundRunner(Value, frozen=True, kw_only=True):
     callable: bool = True  # in this directory; False: only the whole check can be run
     scripts: tuple[str, ...] = ()  # files that were read on the way: they decide what runs
 
+    def loads(self, root: Path) -> Iterator[str]:
+        """What its settings have it load beside the tests: set-up files and plugins, by name."""
+        runner, texts = self.runner, [shlex.join(self.argv)]
+        for path in (path for name in runner.settings for path in sorted(root.glob(name))):
+            text = _on_disk(root, path.name)
+            texts += _PLUGINS.findall(text) if path.suffix == ".py" else [text]
+        for name in runner.sections:
+            texts.append(json.dumps(runner.own_settings(name, _on_disk(root, name).encode())))
+        for told in (match for text in texts for match in _LOADS.findall(text)):
+            for word in re.findall(r"[\w@./-]{2,200}", told):
+                path = word.removeprefix("/").removeprefix("./")
+                module = path.replace(".", "/")
+                yield from (path, *(f"{path}.{kind}" for kind in ("js", "ts", "cjs", "mjs")))
+                yield from (f"{module}.py", f"src/{module}.py", f"{module}/__init__.py")
+
     def apart(self, paths: Sequence[str] | None, root: Path) -> tuple[str, ...]:
         """The call by itself, going on after failures, for these files if it can be told."""
         runner, own = self.runner, list(self.argv[self.first :])
@@ -140,6 +156,15 @@ def _on_disk(root: Path, name: str) -> str:
 
 
 _ANY = KnownRunner(name="any", calls=(), results="junit")  # it is told where to report in its argv
+
+
+_LOADS = re.compile(
+    r"""(?:\b(?:\w*[sS]etup\w*|pytest_plugins|testEnvironment|runner|resolver|preset|transform)"""
+    r"""["']?\s*[:=]\s*|\b(?:require|import|loader)["']?\s*[:=(]\s*"""
+    r"""|(?<![\w-])(?:-p|-r|--require|--import|--loader)[ =]+)"""
+    r"""(\[[^\]]{0,500}|\([^)]{0,500}|\{[^}]{0,500}|[^,\n]{1,200})"""
+)
+_PLUGINS = re.compile(r"^pytest_plugins\s*=\s*(?:\[[^\]]*|\([^)]*|.*)", re.MULTILINE)
 
 
 def _at(document: object, key: str) -> object:

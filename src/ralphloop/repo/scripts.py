@@ -10,10 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
-
-import msgspec
-
-from ralphloop.core.model import Value
+from typing import NamedTuple
 
 SHELLS = frozenset("sh bash dash zsh ash ksh . source".split())
 _LONGEST_LINE = 20_000
@@ -83,9 +80,9 @@ _RULE = re.compile(r"^([^\s:#=][^:#=]*?)(?:\s+[^:=]*)?:(?!=)([^#]*)")
 _USE = re.compile(r"\$\((\w+)\)|\$\{(\w+)\}|\{\{\s*(\w+)\s*\}\}")
 
 
-class _Recipe(Value):
-    needs: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()
+class _Recipe(NamedTuple):
+    needs: list[str]
+    lines: list[str]
 
 
 def makefile(text: str) -> dict[str, _Recipe]:
@@ -96,27 +93,21 @@ def makefile(text: str) -> dict[str, _Recipe]:
     for line in text.replace("\\\n", " ").splitlines():
         if line[:1] in ("\t", " ") and line.strip():
             for name in current:
-                lines = (*recipes[name].lines, line.strip().lstrip("@-+ "))
-                recipes[name] = msgspec.structs.replace(recipes[name], lines=lines)
+                recipes[name].lines.append(line.strip().lstrip("@-+ "))
         elif found := _VARIABLE.match(line):
             variables.setdefault(found[1], found[2].partition(" #")[0].strip())
         elif (found := _RULE.match(line)) and not line.startswith("."):
             current = found[1].split()
             for name in current:
-                before = recipes.get(name, _Recipe())
-                needs = (*before.needs, *found[2].split())
-                recipes[name] = msgspec.structs.replace(before, needs=needs)
-    return {name: _filled(recipe, variables) for name, recipe in recipes.items()}
+                recipes.setdefault(name, _Recipe([], [])).needs.extend(found[2].split())
 
+    def value(used: re.Match[str]) -> str:
+        return variables.get(next(filter(None, used.groups())), "")
 
-def _filled(recipe: _Recipe, variables: Mapping[str, str]) -> _Recipe:
-    def value(found: re.Match[str]) -> str:
-        return variables.get(next(filter(None, found.groups())), "")
-
-    lines = recipe.lines
-    for _ in range(3):
-        lines = tuple(_USE.sub(value, line)[:_LONGEST_LINE] for line in lines)
-    return msgspec.structs.replace(recipe, lines=lines)
+    for recipe in recipes.values():
+        for _ in range(3):
+            recipe.lines[:] = [_USE.sub(value, line)[:_LONGEST_LINE] for line in recipe.lines]
+    return recipes
 
 
 def needed(recipes: Mapping[str, _Recipe], wanted: Sequence[str]) -> Iterator[str]:
