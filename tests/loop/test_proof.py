@@ -363,7 +363,7 @@ def test_a_killed_experiment_is_told_and_put_back_by_the_next_command_that_write
     killed = box.run(env=to_be_killed_at("experiment.written:2"))
     assert killed.code == -signal.SIGKILL, killed.text
     assert "halve" not in (box.root / "calc.py").read_text()
-    assert "an experiment was cut off" in box.ralph("status").out
+    assert "experiment was cut off" in " ".join(box.ralph("status").out.split())
     assert "halve" not in (box.root / "calc.py").read_text()
     box.ralph("retry", "US-1")
     assert "halve" in (box.root / "calc.py").read_text()

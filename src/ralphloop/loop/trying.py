@@ -88,7 +88,7 @@ def tried(runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence) -
         Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
     )
     changes = measure.changes(start.tree, end.tree)
-    wrote = frozenset(change.path for change in measure.changes(checked.tree, end.tree))
+    wrote = {change.path: change.before for change in measure.changes(checked.tree, end.tree)}
     before, is_unsure = _before(runner, start.tree)
     story = _Story(runner, begun, start, end, wrote, changes, is_unsure)
     results = zip(runner.session.frozen.checks, evidence.checks or (), strict=False)
@@ -149,7 +149,7 @@ class _Story(msgspec.Struct, frozen=True):
     begun: Begun
     start: Snapshot
     end: Snapshot
-    wrote: frozenset[str]  # by the checks themselves
+    wrote: dict[str, str | None]  # by the checks themselves, and what was there before
     changes: list[Change]
     is_unsure: bool
 
@@ -157,10 +157,15 @@ class _Story(msgspec.Struct, frozen=True):
         """The change taken apart, as this runner sees it."""
         repo, measure = self.runner.setup.repo, self.runner.measure
         prefix = project_prefix(repo.root, self.runner.setup.project.root) if repo else ""
-        own = (*found.scripts, *found.loads(self.runner.setup.project.root)) if found else ()
-        scripts = [f"{prefix}{path}" for path in own]
+        root, read = self.runner.setup.project.root, found.scripts if found else ()
+        loads = {f"{prefix}{path}" for path in (found.loads(root) if found else ())}
+        scripts = [*loads, *(f"{prefix}{path}" for path in read)]
         names = (name for it in self.changes for name in (it.before, it.after) if name)
-        return split(self.changes, measure.contents(names), found, scripts, prefix)
+        sides = split(self.changes, measure.contents(names), found, scripts, prefix)
+        # What the checks alone made is nobody's code: they make it anew in every run.
+        code = tuple(it for it in sides.code if self.wrote.get(it.path, "") is not None)
+        loaded = tuple(it.path for it in sides.tests if it.path in loads and it.before)
+        return msgspec.structs.replace(sides, code=code, loaded=loaded)
 
 
 class _Lab:
@@ -192,10 +197,12 @@ class _Lab:
         in_words = disbelief(now.name, was, told, behaved=self._behaved, canary=crossed.song)
         in_numbers = fewer(now.name, was, told, tests_changed=bool(sides.tests))
         named = concluded(self._runs(crossed))
-        proven = tuple(filter(crossed.proves, named.proven))
+        proven = () if sides.loaded else tuple(filter(crossed.proves, named.proven))
         named = msgspec.structs.replace(named, proven=proven)
         flaky = sorted(crossed.excused | crossed.by_chance)
-        untried = (*crossed.untried, *((f"flaky: {some(flaky)}",) if flaky else ()))
+        said = {"flaky": flaky, "changed, and loaded by the settings of the runner": sides.loaded}
+        told_too = (f"{words}: {some(names)}" for words, names in said.items() if names)
+        untried = (*crossed.untried, *told_too)
         rest = Trial(untried=untried, took_s=time.monotonic() - began)
         return in_words.joined(in_numbers).joined(named).joined(rest)
 
@@ -379,7 +386,7 @@ class _Lab:
             runner.journal.end_experiment([ended])
             runner.sink(ended)
         found = runner.measure.changes(swap.end, runner.measure.tree().tree)
-        others = sorted({change.path for change in found} - story.wrote)
+        others = sorted({change.path for change in found} - story.wrote.keys())
         if words := (*saved, *((f"{some(others)} changed meanwhile",) if others else ())):
             raise _Disturbed("; ".join(words))
 

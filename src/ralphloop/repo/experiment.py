@@ -48,6 +48,7 @@ class Sides(Value, kw_only=True):
     code: tuple[Change, ...] = ()
     has_settings: bool = False  # or helpers and data: which tests they concern cannot be said
     tests_in_code: bool = False
+    loaded: tuple[str, ...] = ()  # by the runner's settings, and changed: whose side is it on?
     prefix: str = ""  # of the project in its repository
 
     def files(self, *, old: bool) -> list[str]:

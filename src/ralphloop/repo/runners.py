@@ -100,7 +100,8 @@ class FoundRunner(Value, frozen=True, kw_only=True):
         for name in runner.sections:
             texts.append(json.dumps(runner.own_settings(name, _on_disk(root, name).encode())))
         for told in (match for text in texts for match in _LOADS.findall(text)):
-            for word in re.findall(r"[\w@./-]{2,200}", told):
+            values = re.sub(r"[\"'][^\"']*[\"']\s*:", "", told)  # a pattern is no file
+            for word in re.findall(r"[\w@./-]{2,200}", values):
                 path = word.removeprefix("/").removeprefix("./")
                 module = path.replace(".", "/")
                 yield from (path, *(f"{path}.{kind}" for kind in ("js", "ts", "cjs", "mjs")))
