@@ -180,7 +180,7 @@ def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunSt
     return state.with_stories(_stories(state, change))
 
 
-def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: C901, PLR0911
+def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: C901, PLR0911, PLR0912
     """The stories that a change moves, as they are after it."""
     match change:
         case StoryMoved(story=story):
