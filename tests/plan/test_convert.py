@@ -131,11 +131,6 @@ def test_headings_become_stories() -> None:
         ("tui.json", json.dumps({"name": "P", "metadata": {"version": "1"}, "userStories": [
             {"id": "US-002", "title": "Two", "acceptanceCriteria": ["Typecheck passes"],
              "priority": 2, "passes": False, "labels": ["ui"]}]})),
-        ("wrapped.json", json.dumps({"prd": {"project": "P", "userStories": [
-            {"id": "US-002", "title": "Two", "priority": 2,
-             "acceptanceCriteria": ["Typecheck passes"]}]}})),
-        ("bare.json", json.dumps([{"id": "US-002", "title": "Two", "priority": 2,
-                                   "acceptanceCriteria": ["Typecheck passes"]}])),
         ("tasks.yaml", "project: P\ntasks:\n  - id: US-002\n    title: Two\n    priority: 2\n"
                        "    acceptanceCriteria: [Typecheck passes]\n    exit_signal: true\n"),
         ("nested.json", json.dumps({"project": "P", "userStories": [
@@ -278,6 +273,7 @@ def test_a_list_that_could_not_be_run_is_refused(
         (["missing.md"], 65, "no such file"),
         (["--split", "US-1", "words"], 64, "takes its words from the story"),
         (["an idea"], 64, "nobody can be asked here"),
+        (["an idea of many words " * 200], 64, "nobody can be asked here"),
     ],
 )
 def test_what_cannot_be_planned_says_why(

@@ -8,6 +8,7 @@ run before a person says yes to just that.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from functools import partial
@@ -150,7 +151,11 @@ def source_of(words: tuple[str, ...]) -> PlanText:
     path = Path(words[0])
     if words == ("-",):
         source = PlanText(sys.stdin.buffer.read(MAX_PROMPT_BYTES).decode("utf-8", "replace"))
-    elif len(words) == 1 and (path.is_file() or (path.suffix in _FILES and " " not in words[0])):
+    # Not Path.is_file: an idea may be too long for a name.
+    elif len(words) == 1 and (
+        os.path.isfile(path)  # noqa: PTH113
+        or (path.suffix in _FILES and " " not in words[0])
+    ):
         source = PlanText(read_words(path), path)
     else:
         source = PlanText(" ".join(words))

@@ -10,7 +10,6 @@ what ralph saw itself, or a person marks here, passes.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -68,7 +67,7 @@ def convert(text: str, name: str) -> Converted | None:
     if Path(name).suffix.lower() in _DATA:
         return _story_file(text, Path(name))
     text = clean(text)
-    if text.lstrip().startswith(("{", "[{")):
+    if text.lstrip().startswith("{"):
         return _story_file(text, Path("stdin.json"))
     lines = list(_outside_fences(text))
     return _headings(lines) or _checklist(lines)
@@ -84,25 +83,12 @@ def made(**fields: object) -> Entry:
 
 def _story_file(text: str, path: Path) -> Converted:
     """Whatever shape it has, as it is read; what is wrong with it is said."""
-    text = _unwrapped(text) if path.suffix == ".json" else text
     stories = load(path, data=text.encode()).list
     raw = find_list(decoded(path, text), Problems(path)).entries
     passed = {story.id for story in stories.stories if story.passes}
     pairs = zip(stories.stories, raw, strict=True)
     entries = [_entry_of(story, one, passed) for story, one in pairs if not story.passes]
     return Converted(entries, "story file", len(passed), stories.project, stories.description)
-
-
-def _unwrapped(text: str) -> str:
-    """A bare list, or one object around the file, as generators write them."""
-    try:
-        root = json.loads(text)
-    except (ValueError, RecursionError):
-        return text  # and the reader says why not
-    if isinstance(root, list):
-        return json.dumps({"userStories": root})
-    values = list(root.values()) if isinstance(root, dict) else []
-    return json.dumps(values[0]) if len(values) == 1 and isinstance(values[0], dict) else text
 
 
 def _entry_of(story: Story, raw: object, passed: set[str]) -> Entry:

@@ -23,6 +23,7 @@ from ralphloop.plan.convert import Entry, made
 from ralphloop.room import claim
 from ralphloop.stories import shapes
 from ralphloop.stories.edit import position, rearrange
+from ralphloop.stories.graph import plan
 from ralphloop.stories.lint import Remark, remarks
 from ralphloop.stories.names import label, next_id
 from ralphloop.stories.shapes import Listing, Problems
@@ -76,7 +77,8 @@ def drafted(found: Sequence[Entry], shelf: Shelf, *, renumber: bool = False) -> 
             told.append(f"{label(title)}: already in the list as {label(there)}")
         else:
             fresh.append({**entry, "id": name})
-    ordered = _in_order(_values(fresh, {**others, **names}).stories[: len(fresh)])
+    steps = plan(_values(fresh, {**others, **names}))  # in the order they would run
+    ordered = [step.story for step in steps if step.story.index < len(fresh)]
     # Neither a number in the text nor words such as "Story 4" are ids.
     free = [s.id for s in ordered if s.id not in others and s.id[0] != "#" and " " not in s.id]
     free = [] if renumber else free
@@ -120,16 +122,6 @@ def _named(entry: Entry, names: Mapping[str, str]) -> Entry:
 def _needs(entry: Mapping[str, object]) -> list[str]:
     needs = entry.get("dependsOn")
     return [str(one) for one in needs] if isinstance(needs, list) else []
-
-
-def _in_order(stories: Sequence[Story]) -> list[Story]:
-    """Each behind those it depends on, otherwise as they came."""
-    own, done, order, waiting = {s.id for s in stories}, set[str](), list[Story](), list(stories)
-    while waiting:  # there is no circle: the list was read
-        order.append(next(one for one in waiting if not (set(one.depends_on) & own) - done))
-        waiting.remove(order[-1])
-        done.add(order[-1].id)
-    return order
 
 
 def _essence(title: str) -> str:
