@@ -87,7 +87,7 @@ def test_a_stuck_story_is_split(server: ModelServer, world: World, agent: str) -
     assert written["US-002"]["dependsOn"] == ["US-004"]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", [*AGENTS, pytest.param("opencode", marks=pytest.mark.e2e_all)])
 def test_an_agent_that_only_reads_can_write_nothing(
     server: ModelServer, world: World, agent: str
 ) -> None:

@@ -310,6 +310,20 @@ def test_only_an_open_story_can_be_split(
     assert words in plan(run_ralph, root, "--split", name, "--yes", code=64)
 
 
+def test_a_list_is_not_rebuilt_under_an_agent_at_work(tmp_path: Path, run_ralph: RunRalph) -> None:
+    """What vanishes meanwhile would be taken for the agent's doing; adding is always possible."""
+    root = repository(tmp_path)
+    night = Night(root).begin().iterate("S-1", finished=False)
+    with night.held():
+        for arguments in (["--split", "S-1"], ["-", "--replace"]):
+            done = run_ralph("plan", *arguments, "--yes", cwd=root, stdin="- [ ] New\n")
+            assert done.returncode == 64
+            assert "an agent is at work on this list" in done.stderr
+        done = run_ralph("plan", "-", "--yes", cwd=root, stdin="- [ ] New\n")
+    assert done.returncode == 0, done.stderr
+    assert listed(root)[-1]["title"] == "New"
+
+
 # --- on a terminal ---------------------------------------------------------------------------------
 
 

@@ -107,6 +107,11 @@ def plan(
 
         text = issues_as_text(Git(setup.project.root), issues, labels, repo=repo)
         source = PlanText(text, is_strangers=True)
+    if (split or wanted["replace"]) and look(setup.project, now=time.time()).is_working:
+        # What vanishes from the list while an agent works is taken for its doing.
+        raise UsageError(
+            "an agent is at work on this list", "`ralph pause`, and wait until it ends."
+        )
     desk = PlanDesk(setup, wanted, _shelf(setup, wanted["prd"]))
     return _plan(desk, wanted, source) if source else _split(desk, wanted, split or "")
 
@@ -188,8 +193,6 @@ def _split(desk: PlanDesk, wanted: Wanted, name: str) -> int:
     )
     if story.passes:
         raise UsageError(f"{label(name)} has passed", "Plan what is missing: ralph plan …")
-    if night.is_live and night.current and night.current.story == name:
-        raise UsageError(f"{label(name)} is being worked on", "`ralph stop` first, or wait.")
     state, changed = night.session.stories.get(name, StoryState()), ""
     if setup.repo and state.saved_ref:
         told = setup.repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")

@@ -31,6 +31,7 @@ from ralphloop.stories.source import load, read, story_text
 
 MOST_STORIES = 500
 _MOST_BYTES = 50_000_000
+_MOST_LOGS = 50
 _NOISE = re.compile(r"[\W_]+")
 
 
@@ -156,8 +157,11 @@ def keep(shelf: Shelf, room: Path) -> Path:
 def plan_room(room: Path) -> Path:
     """Where proposals, transcripts and old lists are kept; made if it is missing."""
     claim(room)
-    (room / "plan").mkdir(exist_ok=True)
-    return room / "plan"
+    (place := room / "plan").mkdir(exist_ok=True)
+    logs = sorted(place.glob("plan-*.log*"), key=lambda path: path.lstat().st_mtime)
+    for old in logs[:-_MOST_LOGS]:
+        old.unlink(missing_ok=True)
+    return place
 
 
 # --- splitting -----------------------------------------------------------------------------------
