@@ -91,7 +91,7 @@ def test_what_stays_red_says_why(tmp_path: Path) -> None:
     assert done.code in (1, 4), told(done)
     assert box.starts <= 8
     assert "verify failed" in done.out
-    assert "say it another way: ralph do" in done.err
+    assert "say it another way: `ralph do" in done.err
     assert errands(box) == [False]
 
 

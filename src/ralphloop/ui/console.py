@@ -214,7 +214,8 @@ class LiveConsole(PlainConsole):
         passed, total = run.passed + facts.passed, run.stories
         filled = _BAR * passed // total if total else 0
         bar = f"{'█' * filled}{'░' * (_BAR - filled)} {passed}/{total}"
-        text = Text(bar if total else "plain loop", no_wrap=True, overflow="ellipsis")
+        without = "plain loop" if run.project else "getting ready"
+        text = Text(bar if total else without, no_wrap=True, overflow="ellipsis")
         if facts.iteration:
             story = one_line(facts.story or "the prompt", 60)
             text.append(f"  [{facts.iteration}] {story}", "bold")
