@@ -76,6 +76,7 @@ READS = {
     "repo/runners.py": "ours",
     "repo/set_aside.py": "git's HEAD",
     "stacks/__init__.py": "ours, and the user's own",
+    "stories/lint.py": "our words",
     "ui/page/site.py": "ours",
 }
 READERS = {"read_text", "read_bytes"}

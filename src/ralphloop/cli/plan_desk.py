@@ -20,18 +20,9 @@ from ralphloop.cli.story_list import sample_stories
 from ralphloop.core.totals import spent_words
 from ralphloop.errors import ExitCode, InputError, RalphError, UsageError
 from ralphloop.loop.prepare import Setup
+from ralphloop.plan import outlook
 from ralphloop.plan.convert import Entry
 from ralphloop.plan.draft import Draft, Shelf, examined, plan_room, write
-from ralphloop.plan.outlook import (
-    NOT_TRIED,
-    box_for,
-    estimated,
-    past_stories,
-    size_of,
-    table,
-    tree,
-    try_all,
-)
 from ralphloop.project import relative
 from ralphloop.stories.lint import as_lines
 from ralphloop.stories.names import label
@@ -145,15 +136,15 @@ class PlanDesk:
         commands = [story for story in draft.stories if story.verify]
         entries = {str(entry["id"]): entry for entry in draft.entries}
         for story in commands:
-            entries[story.id]["verifyTried"] = NOT_TRIED
+            entries[story.id]["verifyTried"] = outlook.NOT_TRIED
         if not commands or not (self.trying or self.asking):
             return draft
-        box, where = box_for(self.setup)
+        box, where = outlook.box_for(self.setup)
         question = f"Run {counted(len(commands), 'verify command')} once now, {where}?"
         if not self.trying and not click.confirm(question, default=False, err=True):
             return draft
         output.note(f"trying {where}")
-        for name, mark, words in try_all(self.setup, commands, box, output.note):
+        for name, mark, words in outlook.try_all(self.setup, commands, box, output.note):
             output.note(f"  {label(name)}: {mark or f'refused, it cannot start: {words}'}")
             entries[name]["verifyTried"] = mark
             if not mark:
@@ -164,7 +155,8 @@ class PlanDesk:
 
     def _sizes(self, draft: Draft) -> list[str]:
         return [
-            size_of(*pair, self.root) for pair in zip(draft.stories, draft.entries, strict=True)
+            outlook.size_of(*pair, self.root)
+            for pair in zip(draft.stories, draft.entries, strict=True)
         ]
 
     def _show(self, result: PlanResult) -> None:
@@ -173,12 +165,12 @@ class PlanDesk:
 
     def _lines(self, result: PlanResult) -> Iterator[str]:
         draft, sizes = result.draft, self._sizes(result.draft)
-        yield from table(draft.stories, sizes, {one.story for one in draft.remarks})
+        yield from outlook.table(draft.stories, sizes, {one.story for one in draft.remarks})
         if any(story.depends_on for story in draft.stories):
-            yield from ("", *tree(draft.stories))
+            yield from ("", *outlook.tree(draft.stories))
         yield ""
-        past = past_stories(self.setup.project, self.shelf.stories)
-        yield from _row("estimate", estimated(sizes, past).words())
+        past = outlook.past_stories(self.setup.project, self.shelf.stories)
+        yield from _row("estimate", outlook.estimated(sizes, past).words())
         if result.starts:
             yield from _row("cost", f"this plan: {spent_words(result.dollars, result.unpriced)}")
         for line in draft.told:
@@ -189,14 +181,14 @@ class PlanDesk:
     def _emit(self, result: PlanResult, written: Path | None, kept: Path | None) -> None:
         draft, sizes = result.draft, self._sizes(result.draft)
         if self.as_json:
-            past = past_stories(self.setup.project, self.shelf.stories)
+            past = outlook.past_stories(self.setup.project, self.shelf.stories)
             output.emit_json({
                 **output.picked(result, "kind", "answers", "unpriced"),
                 "stories": draft.entries,
                 "sizes": dict(zip((story.id for story in draft.stories), sizes, strict=True)),
                 "remarks": [one._asdict() for one in draft.remarks],
                 "notes": draft.told,
-                "estimate": estimated(sizes, past)._asdict(),
+                "estimate": outlook.estimated(sizes, past)._asdict(),
                 "cost_usd": result.dollars,
                 "written": str(written) if written else None,
                 "kept": str(kept) if kept else None,

@@ -8,8 +8,10 @@ They are English; a list in another language is judged by its form alone.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import NamedTuple
 
 from ralphloop.core.story import Story, StoryList
@@ -31,48 +33,23 @@ _ROOT_KEYS = frozenset(
     "$schema project name projectName description branchName branch_name userStories stories tasks"
     " version metadata".split()
 )
-_VAGUE = re.compile(
-    r"\b(?:works? (?:well|correctly|properly|fine|as expected|nicely)|as (?:expected|appropriate"
-    r"|needed)|properly|gracefully|user[- ]friendly|intuitive|nice(?:ly)?|polished|beautiful(?:ly)?"
-    r"|robust(?:ly)?|good|better|clean code|high quality|well[- ](?:structured|designed|tested)"
-    r"|maintainable|fast enough|performant|scalable|easy to use|etc\.?|and so on|modern"
-    r"|seamless(?:ly)?|if possible|best practices?)(?:\W|$)",
-    re.IGNORECASE,
-)
-# What can be seen from outside makes a criterion checkable, whatever else it says.
-_FACT = (
-    r"[`\"'\d/=<>]|\b(?:returns?|prints?|shows?|exits?|raises?|rejects?|accepts?|responds?|contains?"
-    r"|creates?|writes?|reads?|tests?|fails?|passes|lists?|saves?|loads?|sorts?|sends?|stores?"
-    r"|within|at (?:most|least)|is (?:not )?\w+ed{})\b"
-)
-_FACTS = re.compile(_FACT.format(""), re.IGNORECASE)
-# Where one looks; by itself it says nothing about what one sees there.
-_PLACES = re.compile(
-    r"\w{2}\.[a-z]{1,4}\b|::|"
-    + _FACT.format("|errors?|status|files?|commands?|pages?|fields?|buttons?|logs?|browser"),
-    re.IGNORECASE,
-)
-_LEANING = re.compile(
-    r"\b(?:after|once|when|using|from|see|like|builds? on|depends on|requires|needs) (?:the"
-    r" (?:above|previous|last|earlier|first|other) (?:story|task|one|step|work)|the above"
-    r"|that is done|story \S+|(?:US|TASK|STORY)-\d+)\b|\b(?:(?:same )?as above|the above story"
-    r"|previous story|(?:created|built|added|made|introduced|described) (?:above|earlier))\b",
-    re.IGNORECASE,
-)
+_WORDS = json.loads((files("ralphloop.stories") / "data" / "words.json").read_text("utf-8"))
+
+
+def _words(*kinds: str, begin: str = r"\b", end: str = r"\b") -> re.Pattern[str]:
+    listed = "|".join(word for kind in kinds for word in _WORDS[kind])
+    return re.compile(f"{begin}(?:{listed}){end}", re.IGNORECASE)
+
+
+_VAGUE, _LEANING, _WHOLE = _words("vague", end=r"(?:\W|$)"), _words("leaning"), _words("whole")
+# What can be seen from outside makes a criterion checkable, whatever else it says; where one looks
+# says by itself nothing about what one sees there.
+_FACTS = _words("facts", begin=r"[`\"'\d/=<>]|\b")
+_PLACES = _words("facts", "places", begin=r"[`\"'\d/=<>]|\w{2}\.[a-z]{1,4}\b|::|\b")
+_FIRST = _words("verbs", begin="^")
+_SECOND = _words("verbs", "later", begin=r"(?:,| and| as well as|;|\+)\s+")
 _NAMED_STORY = re.compile(r"\b[A-Za-z]{1,12}-\d{1,6}\b")
-_TWO_THINGS = re.compile(
-    r"^(?:add|build|create|implement|write|support|make|set up|introduce|fix|refactor|migrate)\b"
-    r".{3,}?(?:,| and| as well as|;|\+)\s+(?:add|build|create|implement|write|support|make|set up"
-    r"|introduce|fix|refactor|migrate|deploy|document|(?:e?mail|send|notify|upload|rename|remove"
-    r"|delete) (?:it|the|a|an|all|every|each|old|its|their))\b",
-    re.IGNORECASE,
-)
 _ASIDE = re.compile(r"\([^)]{0,200}\)")
-_WHOLE = re.compile(
-    r"\b(?:(?:entire|whole|complete|full) (?:app|application|backend|frontend|system|web ?site"
-    r"|product|platform|project|code ?base|API|UI)|everything)\b",
-    re.IGNORECASE,
-)
 
 
 class Remark(NamedTuple):
@@ -158,7 +135,8 @@ def _too_large(story: Story) -> Iterator[Remark]:
     own = [one for one in story.criteria if not is_quality_gate(one)]
     if len(own) > MOST_CRITERIA:
         yield Remark(story.id, f"has {len(own)} acceptance criteria", fix)
-    if _TWO_THINGS.search(_ASIDE.sub("", story.title)):
+    title = _ASIDE.sub("", story.title)
+    if _FIRST.search(title) and _SECOND.search(title):
         yield Remark(story.id, f"{quoted(story.title)} is two stories", fix)
     if found := _WHOLE.search(story.title):
         yield Remark(story.id, f"{quoted(found[0])} is a whole project", fix)
