@@ -181,7 +181,6 @@ NODE = """\
         (
             GO,
             (
-                "example.com/calc.TestAdd",
                 "example.com/calc.TestAdd/negative",
                 "example.com/broken",
             ),

@@ -126,7 +126,7 @@ def _told(result: CheckResult) -> Told:
     )
 
 
-class _Crossed(Value, kw_only=True):
+class _Crossed(msgspec.Struct, kw_only=True):
     """What the runs crosswise showed of one check."""
 
     old_tests: TestReport | None = None
@@ -190,8 +190,7 @@ class _Lab:
             try:
                 crossed = yield from self._crosswise(self.found, was.report, now.report, crossed)
             except _Impossible as why:
-                words = (f"not tried: {why}",) if str(why) else ()
-                crossed = msgspec.structs.replace(crossed, untried=words)
+                crossed.untried = (f"not tried: {why}",) if str(why) else ()
         elif not now.report:
             crossed = _Crossed(untried=(f"{now.name} names no tests",))
         in_words = disbelief(now.name, was, told, behaved=self._behaved, canary=crossed.song)
@@ -243,31 +242,32 @@ class _Lab:
     ) -> Steps[_Crossed]:
         """Each side as it was; what a test is blamed or believed for it does a second time."""
         tests, old = self.sides.tests, self.sides.files(old=True) if alone else None
-        old_tests: TestReport | None = before
-        new_tests: TestReport | None = before
+        crossed = _Crossed(old_tests=before)
         if old != []:
             with self._exchanged(OLD_TESTS, tests):
-                old_tests = yield from self._run(found, old)
-        crossed = _Crossed(old_tests=old_tests)
-        new = self._concerned(found, before, end, old_tests)
+                crossed.old_tests = yield from self._run(found, old)
+        new = self._concerned(found, before, end, crossed.old_tests)
         if new != []:
             with self._exchanged(NEW_TESTS, self.sides.code):
-                new_tests = yield from self._run(found, new)
-                crossed = msgspec.structs.replace(crossed, new_tests=new_tests)
-                names = by_chance(end, new_tests) if new_tests else []
+                crossed.new_tests = yield from self._run(found, new)
+                names = by_chance(end, crossed.new_tests) if crossed.new_tests else []
                 if names and not concluded(self._runs(crossed)).old:  # else it cannot be verified
                     again = yield from self._again(found, names)
                     chance = (name for name in names if not again or name not in again.failed)
-                    crossed = msgspec.structs.replace(crossed, by_chance=frozenset(chance))
-        told = {OLD_TESTS: old_tests, NEW_TESTS: new_tests}
-        untried = tuple(f"{what} could not be judged" for what, it in told.items() if not it)
-        crossed = msgspec.structs.replace(crossed, new_tests=new_tests, untried=untried)
+                    crossed.by_chance = frozenset(chance)
+        else:
+            crossed.new_tests = before
+        told = {OLD_TESTS: crossed.old_tests, NEW_TESTS: crossed.new_tests}
+        crossed.untried = tuple(
+            f"{it} could not be judged" for it, came in told.items() if not came
+        )
         judged = concluded(self._runs(crossed)).old
         if names := [one.name for one in judged if one.fate.is_challenged]:
             with self._exchanged(OLD_TESTS, tests):
                 again = yield from self._again(found, names)
-            excused = frozenset(name for name in names if again and name in again.passed)
-            crossed = msgspec.structs.replace(crossed, excused=excused)
+            passed = again.passed if again else {}  # also as a row beside one that fails
+            excused = (name for name in names if name in passed and not is_failing(again, name))
+            crossed.excused = frozenset(excused)
         return crossed
 
     def _concerned(
@@ -301,12 +301,13 @@ class _Lab:
             only = [*(files or ([bird.beside] if names else [])), bird.path]
             report = yield from self._run(found, only, names)
         if report is None or any(bird.name in name for name in report.errors):
-            untried = (*crossed.untried, "our own failing test could not be run")
-            return msgspec.structs.replace(crossed, song=Canary.SILENT, untried=untried)
-        chance = crossed.by_chance | (
-            report.failed.keys() & (self.now.report or report).passed.keys()
-        )
-        return msgspec.structs.replace(crossed, song=bird.seen(report), by_chance=chance)
+            crossed.untried += ("our own failing test could not be run",)
+            crossed.song = Canary.SILENT
+        else:
+            known = self.now.report.passed if self.now.report else {}
+            crossed.by_chance |= report.failed.keys() & known.keys()
+            crossed.song = bird.seen(report)
+        return crossed
 
     @property
     def _left_s(self) -> float:

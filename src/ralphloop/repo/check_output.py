@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
+from ralphloop.repo.reports import failures, read_go
 from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.text.plain import clean
 
@@ -59,7 +60,7 @@ def failing_tests(text: str) -> tuple[str, ...]:
     """Names of failing tests in the order they are told, at most MAX_NAMES."""
     lines = [line[:_LONGEST_LINE] for line in text.splitlines() if _SIGN.search(line)]
     names: dict[str, None] = {}
-    for name in chain(_mocha(text), _one_line_each(lines), _jest(lines), _go(lines)):
+    for name in chain(_mocha(text), _one_line_each(lines), _jest(lines), failures(read_go(text))):
         names.setdefault(name.strip()[:_LONGEST_NAME])
         if len(names) >= MAX_NAMES:
             break
@@ -106,22 +107,6 @@ def _mocha(text: str) -> Iterator[str]:
         if title and (title[-1].endswith(":") or not title[-1] or len(title) > 8):
             yield " ".join(title).strip().removesuffix(":")
             title = []
-
-
-_GO_TEST = LazyRegex(r"^\s*--- FAIL: (\S+)")
-_GO_PACKAGE = LazyRegex(r"^FAIL\t\s*(\S+)(?:\s+(?:[\d.]+s|\[\w+ failed\]))?$")
-
-
-def _go(lines: list[str]) -> Iterator[str]:
-    """The package is told after its tests."""
-    waiting: list[str] = []
-    for line in lines:
-        if found := _GO_TEST.match(line):
-            waiting.append(found[1])
-        elif found := _GO_PACKAGE.match(line):
-            yield from (f"{found[1]}.{test}" for test in waiting) if waiting else (found[1],)
-            waiting = []
-    yield from waiting
 
 
 # --- no tests at all -------------------------------------------------------------------------
