@@ -72,6 +72,8 @@ def take(state: RunState, evidence: Evidence, result: Result | None = None) -> S
         (said(Status.IN_PROGRESS), measured(), None),
         (said(), measured(), Need.CHECKS),
         (said(), measured(checks=GREEN), Need.DOUBTS),
+        (said(), measured(checks=GREEN, doubts=()), Need.TRIAL),
+        (said(), measured(checks=RED, doubts=()), None),
         (said(), measured(checks=(), doubts=()), None),
         (said(), measured(checks=(), checks_cut=True), None),
         (said(outcome=Outcome.TRANSIENT), measured(), None),
