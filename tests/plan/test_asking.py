@@ -162,6 +162,9 @@ def test_money_and_failures_end_the_asking(tmp_path: Path, run_ralph: RunRalph) 
     assert prompts(root) == 2
     root = repository(tmp_path / "broken", [["fatal"]])
     assert "gave no answer" in plan(run_ralph, root, "x", "--yes", code=69)
+    root = repository(tmp_path / "slow", [["hang"]])
+    said = plan(run_ralph, root, "x", "--yes", "--max-time", "2s", code=69)
+    assert "still running after 2s" in said
 
 
 # --- questions -----------------------------------------------------------------------------------
@@ -335,6 +338,7 @@ def test_on_a_terminal_one_is_asked_shown_and_has_the_last_word(tmp_path: Path) 
     editor.chmod(0o755)
     screen = Terminal(root, "Export", "notes", env={"EDITOR": str(editor)})
     screen.wait_for("Which separator?").wait_for("[a comma]").type("\n")
+    screen.wait_for("- `a` prints A (seen: tests/test_a.py passes)")
     screen.wait_for("└─ US-002 Import notes from CSV").wait_for("[q]uit")
     assert not (root / "prd.json").exists()
     screen.type("e\n").wait_for("└─ US-002 Read notes from CSV").wait_for("[q]uit").type("a\n")

@@ -165,7 +165,8 @@ class PlanDesk:
 
     def _lines(self, result: PlanResult) -> Iterator[str]:
         draft, sizes = result.draft, self._sizes(result.draft)
-        yield from outlook.table(draft.stories, sizes, {one.story for one in draft.remarks})
+        doubted = {one.story for one in draft.remarks}
+        yield from outlook.table(draft.stories, sizes, doubted, whole=bool(result.starts))
         if any(story.depends_on for story in draft.stories):
             yield from ("", *outlook.tree(draft.stories))
         yield ""

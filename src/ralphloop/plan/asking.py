@@ -71,7 +71,7 @@ class Asker:
         if finished.end.interrupted:
             raise KeyboardInterrupt
         if response.outcome not in (Outcome.COMPLETED, Outcome.DENIED):
-            why = response.reason or str(response.outcome)
+            why = finished.stopped_because or response.reason or str(response.outcome)
             where = f"What it printed is in {RALPH_DIR}/plan/{self._run}-{self.starts}.log."
             raise AgentUnavailable(f"{self.member.name} gave no answer: {why}", where)
         answer = response.final_text or response.text

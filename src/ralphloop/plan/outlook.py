@@ -38,7 +38,7 @@ from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted, one_line
 
 NOT_TRIED, GREEN, RED = "not tried", "green: proves nothing yet", "red"
-_TITLE, _LONGEST = 54, 100
+_TITLE, _LONGEST, _CRITERION = 54, 100, 240
 _SIZES = {"S": 1.0, "M": 2.0, "L": 3.0}  # iterations, where nothing is known
 _ENOUGH = 3
 _MOST_RUNS = 50
@@ -47,9 +47,9 @@ _PATIENCE_S = 120.0
 
 
 def table(
-    stories: Sequence[Story], sizes: Sequence[str], doubted: Collection[str]
+    stories: Sequence[Story], sizes: Sequence[str], doubted: Collection[str], *, whole: bool
 ) -> Iterator[str]:
-    """One line a story, its command below it."""
+    """One line a story, its command below it, and what a model asks of it in full."""
     wide = max(len(label(story.id)) for story in stories)
     for story, size in zip(stories, sizes, strict=True):
         number, mark = len(story.criteria), "!" if story.id in doubted else " "
@@ -58,6 +58,8 @@ def table(
         yield f"{mark} {label(story.id):<{wide}}  {title}  {size}  {criteria}"
         command = f"verify: {one_line(shlex.join(story.verify), _LONGEST)}" if story.verify else ""
         yield f"  {'':{wide}}  {command or 'no verify: the checks alone decide'}"
+        for criterion in story.criteria if whole else ():
+            yield f"  {'':{wide}}  - {one_line(criterion, _CRITERION)}"
 
 
 def tree(stories: Sequence[Story]) -> Iterator[str]:
