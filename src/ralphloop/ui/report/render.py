@@ -248,7 +248,7 @@ def _per_iteration(report: Report) -> Picture:
             _column(
                 round((place + 0.1) * step, 2),
                 round(min(0.8 * step, 12), 2),
-                value / peak,
+                min(1.0, value / peak),
                 style,
                 f"iteration {cost.name}: {words}",
             )
