@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -259,11 +261,27 @@ class Night:
         with RunLock.acquire(self.project.directory, run=run, now=self.clock()):
             yield
 
+    @contextmanager
+    def held_elsewhere(self) -> Iterator[None]:
+        """A process beside us carries it: wishes from below the carrier would be an agent's."""
+        code = (
+            "import sys; from pathlib import Path; from ralphloop.journal.lock import RunLock\n"
+            "with RunLock.acquire(Path(sys.argv[1]), run=sys.argv[2], now=float(sys.argv[3])):\n"
+            "    print('held', flush=True); sys.stdin.read()"
+        )
+        place, now = str(self.project.directory.resolve()), str(self.clock())
+        argv, pipe = [sys.executable, "-c", code, place, RUN, now], subprocess.PIPE
+        with subprocess.Popen(argv, stdin=pipe, stdout=pipe) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"held\n"
+            yield
+
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
         """What was asked of the run and is not answered yet."""
         asked = self.journal.pending_requests(RUN)
         wishes = [(one.kind, msgspec.structs.replace(one.payload, by=None)) for one in asked]
-        return [(kind, msgspec.to_builtins(wish)) for kind, wish in wishes]
+        told = ((kind, msgspec.to_builtins(wish)) for kind, wish in wishes)
+        return [(kind, {key: value for key, value in wish.items() if value}) for kind, wish in told]
 
 
 def _record(

@@ -24,10 +24,10 @@ _NOISE = (
 
 @asynccontextmanager
 async def watching(
-    night: Night, size: tuple[int, int] = (80, 24), *, live: bool = True, **options: Any
+    night: Night, size: tuple[int, int] = (80, 24), *, live: bool | None = True, **options: Any
 ) -> AsyncIterator[tuple[Monitor, Pilot[None]]]:
-    """The monitor beside a night, at rest; `live` means that a process carries the run."""
-    with night.held() if live else nullcontext():
+    """The monitor beside a night, at rest; `live`: we carry the run, or (None) another process."""
+    with night.held_elsewhere() if live is None else night.held() if live else nullcontext():
         app = Monitor(night.project, zone=UTC, clock=night.clock, **options)
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: app.value is not None)
@@ -37,7 +37,7 @@ async def watching(
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     """Wait for something to become true, and fail where it never does."""
-    for _ in range(500):
+    for _ in range(1_000):
         if condition():
             return
         await pilot.pause(0.02)

@@ -13,7 +13,6 @@ from ralphloop.journal.lock import live_holder
 from ralphloop.journal.records import Request, RequestStatus, Wish
 from ralphloop.night.look import reading
 from ralphloop.proc.process_table import started_at
-from ralphloop.proc.run import ourselves, run_command
 from ralphloop.proc.tree import is_inside
 from ralphloop.project import Project
 from ralphloop.room import claim
@@ -52,17 +51,6 @@ def refuse_agent(project: Project, kind: str, now: float) -> None:
     )
 
 
-def do_between(project: Project, kind: str, wish: Wish) -> tuple[bool, str]:
-    """The same where no run goes on, by the command of that name; how it went, and what it says."""
-    budget = {"cost": wish.cost_usd, "tokens": wish.tokens, "time": f"{wish.time:.0f}s"}
-    more = [f"--{name}={value}" for name, value in budget.items() if value not in (0, "0s")]
-    told = [text for text in (wish.story, wish.text) if text]
-    command = ["circuit", "reset"] if kind == "reset_circuit" else [kind, *more]
-    argv = (*ourselves(), *command, *(["--", *told] if told else []))
-    done = run_command(argv, cwd=project.root)
-    return done.returncode == 0, done.said
-
-
 def settled(project: Project, numbers: Iterable[int]) -> list[Request]:
     """Those of the requests that are no longer pending."""
     with reading(project) as journal:
@@ -70,17 +58,17 @@ def settled(project: Project, numbers: Iterable[int]) -> list[Request]:
     return [one for one in found if one and one.status is not RequestStatus.PENDING]
 
 
-def budget_of(text: str) -> Wish:
+def budget_flag(text: str) -> str:
     """`$2.50` or `5` dollars, `2h` of time, `9000 tokens`; ValueError says what is wrong."""
     words = text.strip().removeprefix("+").strip()
     if words.endswith("tokens") and (tokens := int(words.removesuffix("tokens"))) > 0:
-        return Wish(tokens=tokens)
+        return f"--tokens={tokens}"
     try:
         dollars = float(words.removeprefix("$"))
     except ValueError:
         if (seconds := parse_duration(words)) <= 0:
             raise ValueError("nothing to add") from None
-        return Wish(time=seconds)
+        return f"--time={seconds:.0f}s"
     if not 0 < dollars < 1e6:
         raise ValueError("an amount above zero is needed")
-    return Wish(cost_usd=dollars)
+    return f"--cost={dollars}"

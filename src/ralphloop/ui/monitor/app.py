@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
 from functools import partial
 from itertools import takewhile
-from threading import Event
 from typing import Any, ClassVar
 
 from textual import on, work
@@ -36,7 +35,7 @@ from ralphloop.ui.monitor import pages
 from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, LogLine, Source
 from ralphloop.ui.monitor.paint import RUNNING, line, plain_ascii
 from ralphloop.ui.monitor.panels import Screen, log_line, story_lines
-from ralphloop.ui.monitor.screens import Field, Load, Panel, Paper, Reading, Rows, Search
+from ralphloop.ui.monitor.screens import Dialog, Field, Load, Panel, Paper, Reading, Rows, Search
 from ralphloop.ui.monitor.wishes import Wishing
 
 POLL_S = 0.2
@@ -55,9 +54,7 @@ _KEYS_OF = {
     Standing.BLOCKED: ("answer", "retry"),
     Standing.PASSED: (),
 }
-_SOMETIMES = frozenset(
-    "note budget report iteration history pause stop reset open skip retry answer copy".split()
-)
+_SOMETIMES = ("wish", "report", "copy", "iteration", "history", "open")
 
 
 class Monitor(Wishing):
@@ -66,21 +63,22 @@ class Monitor(Wishing):
     CSS_PATH = "monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [  # the footer cuts the last ones where it is narrow
         Binding("question_mark", "help", "Help"),
-        Binding("q", "quit", "Quit"),
-        Binding("a", "answer", "Answer"),
-        Binding("p", "pause", "Pause"),
-        Binding("s", "stop", "Stop"),
-        Binding("n", "note", "Note"),
-        Binding("b", "budget", "Budget"),
-        Binding("x", "skip", "Skip"),
-        Binding("r", "retry", "Retry"),
-        Binding("c", "reset", "Reset circuit"),
+        Binding("q", "quit", "Quit", tooltip="the run goes on"),
+        Binding("a", "wish('answer')", "Answer"),
+        Binding("p", "wish('pause')", "Pause", tooltip="after this iteration"),
+        Binding("p", "wish('resume')", "Go on"),
+        Binding("s", "wish('stop')", "Stop", tooltip="gently; asks first"),
+        Binding("n", "wish('note')", "Note", tooltip="for the next prompt"),
+        Binding("b", "wish('budget')", "Budget", tooltip="more money or time"),
+        Binding("x", "wish('skip')", "Skip", tooltip="set it aside for now; asks first"),
+        Binding("r", "wish('retry')", "Retry", tooltip="open it again"),
+        Binding("c", "wish('circuit reset')", "Reset circuit", tooltip="asks first"),
         Binding("o", "report", "Report"),
-        Binding("y", "copy", "Copy"),
-        Binding("slash", "search", "Filter"),
-        Binding("i", "iteration", "Iteration"),
+        Binding("y", "copy", "Copy", tooltip="the command of the marked line"),
+        Binding("slash", "search", "Filter", tooltip="stories; in the log: search"),
+        Binding("i", "iteration", "Iteration", tooltip="verdict, prompt, transcript, checks"),
         Binding("h", "history", "History"),
-        Binding("space", "open", "Open"),
+        Binding("space", "open", "Open", tooltip="the marked story"),
         Binding("f", "follow", "Follow", show=False),
         Binding("t", "theme", "Theme", show=False),
         Binding("ctrl+c", "quit", show=False, priority=True),
@@ -108,11 +106,11 @@ class Monitor(Wishing):
         self._unknown = self._facts
         self._zone = zone
         self._room = Size(80, 24)
-        self._ended = Event()
         self._pointed = 0  # the story that we marked, not a person
         self._listed: list[int] = []  # which stories are shown
         self._shown_steps: tuple[Advice, ...] = ()
         self._can: frozenset[str] = frozenset()
+        self._previewed: StoryLook | None = None
         self._last_told: LogLine | None = None
         self._header = Panel("header")
         self._todo_view = Rows("todo", "What to do")
@@ -148,32 +146,34 @@ class Monitor(Wishing):
         """Keys that can do nothing now are not there; those of the main view only in it."""
         if action in ("quit", "command_palette"):
             return True
-        return len(self.screen_stack) <= 1 and (action not in _SOMETIMES or action in self._can)
+        name = str(parameters[0]) if action == "wish" else action
+        return len(self.screen_stack) <= 1 and (action not in _SOMETIMES or name in self._can)
 
     def get_system_commands(self, screen: TextualScreen[Any]) -> Iterable[SystemCommand]:
         """All that has a key, and what the toolkit brings."""
         yield from super().get_system_commands(screen)
-        for key in self.BINDINGS:
-            if isinstance(key, Binding) and key.description and self.check_action(key.action, ()):
+        for bound in screen.active_bindings.values():
+            key = bound.binding
+            if bound.node is self and bound.enabled and key.description:
                 run = partial(self.run_action, key.action)
-                yield SystemCommand(f"{key.description} ({key.key[:5]})", key.action, run)
+                yield SystemCommand(f"{key.description} ({key.key[:5]})", key.tooltip, run)
 
     def _possible(self) -> Iterator[str]:
         """The actions that make sense for what is shown and marked."""
-        night, marked = self._facts.night, self._marked()
+        night, marked = self._facts.night, self.marked()
         if self._facts.trouble:
             return
         if night.run is not None:
             yield from ("note", "budget", "report", "iteration", "history")
-            yield from ("pause", "stop") if night.is_live else ()
-            yield from ("reset",) if night.circuit.circuit is not Circuit.CLOSED else ()
+            yield from ("resume" if night.is_paused else "pause", "stop") if night.is_live else ()
+            yield from ("circuit reset",) if night.circuit.circuit is not Circuit.CLOSED else ()
         if marked is not None:
             yield "open"
             yield from _KEYS_OF[marked.standing]
         if self._command():
             yield "copy"
 
-    def _marked(self) -> StoryLook | None:
+    def marked(self) -> StoryLook | None:
         at = self._story_view.highlighted
         known = at is not None and at < len(self._listed) and self._facts.stories
         return self._facts.night.stories[self._listed[at]] if known and at is not None else None
@@ -184,7 +184,7 @@ class Monitor(Wishing):
 
     def _command(self) -> str:
         """The command that is shown for what is marked."""
-        step, marked = self._step(), self._marked()
+        step, marked = self._step(), self.marked()
         if step is not None or marked is None:
             return step.command if step else ""
         asked = f'ralph answer {shlex.quote(marked.story.id)} "…"'
@@ -196,10 +196,11 @@ class Monitor(Wishing):
         if (can := frozenset(self._possible())) != self._can:
             self._can = can
             self.refresh_bindings()
-        step, marked = self._step(), self._marked()
+        step, marked = self._step(), self.marked()
         looks = self._facts.night.stories if step and step.story else ()
         shown = next((look for look in looks if step and look.story.id == step.story), marked)
-        if shown is not None and self._panels["preview"].display:
+        if shown not in (None, self._previewed) and self._panels["preview"].display:
+            self._previewed = shown
             self._fetch_preview(self._facts.night.session.run, shown)
 
     def on_descendant_focus(self) -> None:
@@ -232,8 +233,6 @@ class Monitor(Wishing):
             facts = self.source.poll()
             if facts is not None:
                 self.call_later(self._fresh, facts)
-            if self._asked:
-                self._look_for_answers()
             self._ended.wait(POLL_S)
         self.source.close()
 
@@ -291,7 +290,6 @@ class Monitor(Wishing):
             "-tall": height >= 34,
             "-wide": width >= 110 and height >= 34,
             "-broad": width >= 120 and height >= 34,
-            "-half": 72 <= width < 110 and height >= 50,
             "-slim": width < 72,
             "-unreadable": bool(self._facts.trouble),
             "-over": bool(self._shown_steps),
@@ -332,12 +330,14 @@ class Monitor(Wishing):
 
     @on(OptionList.OptionSelected, "#stories")
     def _chosen_story(self) -> None:
-        marked = self._marked()
-        waits = marked is not None and marked.standing is Standing.BLOCKED
-        (self.action_answer if waits else self.action_open)()
+        marked = self.marked()
+        if marked is not None and marked.standing is Standing.BLOCKED:
+            self.action_wish("answer")
+        else:
+            self.action_open()
 
     def action_open(self) -> None:
-        if (look := self._marked()) is not None:
+        if (look := self.marked()) is not None:
             load = partial(pages.story_pages, self.project, self._facts.night.session.run, look)
             self._read(load, f"{look.story.id} {look.story.title}")
 
@@ -348,21 +348,22 @@ class Monitor(Wishing):
         step = self._step()
         if step is None or not step.command:
             return
+        words = f"Run it in the background?  {step.command}"
         if step.kind == "answer":
-            self._answer_story(step.story)
+            self.action_wish("answer", step.story)
         elif step.command.split()[-1].isupper() or ":" in step.command:  # a number is to be said
             self.action_copy()
-        elif step.kind != "run" or await self._asked_dialog(f"Run it?  {step.command}", yes="Run"):
+        elif step.kind != "run" or await self.push_screen_wait(Dialog(words, yes="Run")) == "yes":
             background = ["--detach"] if step.kind == "run" else []
-            self._in_front(*shlex.split(step.command), *background)
+            self.in_front(*shlex.split(step.command), *background)
 
     def action_report(self) -> None:
-        self._in_front("ralph", "report", self._facts.night.session.run)
+        self.in_front("ralph", "report", self._facts.night.session.run)
 
     def action_copy(self) -> None:
         if command := self._command():
             self.copy_to_clipboard(command)
-            self._tell(f"Copied: {command}")
+            self.tell(f"Copied: {command}")
 
     def _open_iteration(self, run: str, n: int) -> None:
         """An iteration of a run, or with number 0 all of them."""
@@ -384,7 +385,8 @@ class Monitor(Wishing):
         self._open_iteration(self._facts.night.session.run, 0)
 
     def action_help(self) -> None:
-        self._read(pages.help_pages, "Help")
+        shown = self.screen.query("HelpPanel")
+        (self.action_hide_help_panel if shown else self.action_show_help_panel)()
 
     def action_theme(self) -> None:
         if not self.no_color:

@@ -38,40 +38,6 @@ _LABEL = 14
 _TAIL = 6  # lines of a preview
 _PIECE = 1024 * 1024
 _LARGEST_TEXT = 4 * 1024 * 1024
-_HELP = """\
-Look
-  j k g G, arrows   move; Tab goes from list to list; the mouse does the same
-  Enter             open the chosen story; answer it where it waits for you; do what is advised
-  Space             open the chosen story, also where it waits
-  /                 filter the stories; in the log: search it. Esc ends it
-  i                 the current iteration: verdict, prompt, transcript, checks
-  h                 history: the iterations of this run, and all runs
-  o                 the report
-  y                 copy the command that is shown for the chosen line
-  f                 follow the log again
-  t                 dark or light; Ctrl+P has all commands
-  q                 quit the monitor; the run goes on
-
-Steer (with or without a run; only keys that can do something now are shown)
-  a                 answer the chosen story
-  p                 pause after this iteration, and go on again
-  s                 stop the run gently; asks first
-  n                 a note for the next prompt
-  b                 raise the budget: 5 or $2.50 adds dollars, 2h adds time, 9000 tokens adds tokens
-  x                 skip the chosen story for now; asks first
-  r                 try the chosen story again
-  c                 reset the circuit to CLOSED; asks first
-
-Marks
-  ✓                 passed, with how well it is proven: verified, checked, claimed, by hand
-  ▶                 an agent works on it now
-  ?                 it waits for you: open it to see the question
-  ⊘                 set aside for now
-  !                 passed, but somebody should review it
-  ○ ·               open; waits on another story
-  2✗                two attempts failed
-
-The same from a shell: ralph answer, pause, resume, stop, skip, retry, note, budget"""
 
 
 class Page(NamedTuple):
@@ -79,13 +45,6 @@ class Page(NamedTuple):
     lines: Sequence[Line]
     # Line → run and iteration that Enter opens; iteration 0 is the run itself.
     links: Mapping[int, tuple[str, int]] = {}
-
-
-def help_pages() -> tuple[Page, ...]:
-    """What the keys do."""
-    tones = {True: Tone.PLAIN, False: Tone.STRONG}
-    rows = _HELP.splitlines()
-    return (Page("Help", [line((text, tones[text.startswith(" ")])) for text in rows]),)
 
 
 def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]:

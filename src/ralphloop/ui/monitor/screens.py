@@ -70,6 +70,9 @@ class Panel(Static):
 class Rows(OptionList):
     """Many lines, one of which is marked and may be chosen."""
 
+    HELP = """\
+✓ passed, with its grade · ▶ at work · ? waits for you · ⊘ set aside · ! to review ·
+○ open · · waits on another · 2✗ two attempts failed"""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", show=False),
         Binding("k", "cursor_up", show=False),
