@@ -9,8 +9,6 @@ killed in between leaves at most a temporary file, which `clean_leftovers` finds
 Code that must survive a crash calls `kill_point(name)` at the moments that matter.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -16,8 +16,6 @@ The numbers are a contract with scripts; click's own 2 is our "blocked", so usag
 A `Finding` is what is found out before anything is spent.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum, StrEnum
 from typing import ClassVar, NamedTuple
 

@@ -8,8 +8,6 @@ never followed, and the journal keeps what it knows.
 Choosing is pure (`to_remove`).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

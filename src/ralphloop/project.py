@@ -4,8 +4,6 @@ Settings are looked for upwards, and on a shared machine somebody else may have 
 (think of `/tmp/ralph.toml`): what belongs to neither us nor root is not obeyed.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NamedTuple

@@ -18,8 +18,6 @@ key spans a line); of an unfinished line the last `_LONGEST` bytes are held back
 secret may go on in the next chunk.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -12,8 +12,6 @@ must not be a link or somebody else's.  Where there is no such place (no home, r
 kept, which the callers say; nothing is believed for want of it.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

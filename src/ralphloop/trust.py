@@ -9,8 +9,6 @@ A `verify` command that runs nothing but code of the work tree (a test runner, a
 grant where something trusted runs such code already.  Shell lines and inline code always are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,8 +10,6 @@ Its flags differ between releases, and an unknown one ends the start at once: a 
 its `--help` once, what can be done without is left out, and what follows is said before the night.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

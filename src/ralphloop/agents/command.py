@@ -12,8 +12,6 @@ documentation run on it.  For it `agent.command` names the script (see `ralphloo
     command = ["night.yaml"]
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ralphloop.agents.base import AgentRequest, Inquiry, Launch

@@ -4,8 +4,6 @@
 stdin.  A file of the same name in a directory of the user comes before ours.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ held back until the text has gone on far enough behind them, or until something 
 lines pass as they are.
 """
 
-from __future__ import annotations
-
 import re
 
 from ralphloop.redaction import REPLACEMENT, spans_in

@@ -6,8 +6,6 @@ API keys (a stray key bills another account) unless the configuration names them
 the user's own program get everything but the first two.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -7,8 +7,6 @@ defaults inside a program change with its version, and with what its server says
 written down here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -5,8 +5,6 @@ states itself (`claude-sonnet-4*`).  Names that only begin alike are other model
 A person's own `prices.toml`, beside their `config.toml`, comes before our rows.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

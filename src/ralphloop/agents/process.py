@@ -11,8 +11,6 @@ Output is redacted before anybody sees it, reader and disk alike.  The reader sa
 output means; here it is decided only whether the process should go on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -9,8 +9,6 @@ what the real ones carry as far as readers look at it, so that a scripted run go
 code as a real one, cost and limits included.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

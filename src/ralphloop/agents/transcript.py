@@ -10,8 +10,6 @@ Output arrives here redacted.  A full disk must not end the agent's work: writin
 reason is kept in `problem`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import BinaryIO, Self
 

@@ -1,7 +1,5 @@
 """`ralph clean`: remove the transcripts and reports of old runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import click

@@ -1,7 +1,5 @@
 """`ralph completion SHELL`: what makes a shell complete ralph's commands and options."""
 
-from __future__ import annotations
-
 import click
 from click.shell_completion import get_completion_class
 

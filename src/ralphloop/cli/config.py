@@ -9,8 +9,6 @@ file; one that is different from what was agreed to stands below what it was.  T
 the user's state directory.  An agent is no person: below one, nothing can be agreed to.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -4,8 +4,6 @@
 Nothing is started, and nothing in the project is written.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence

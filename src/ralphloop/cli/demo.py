@@ -3,8 +3,6 @@
 A small repository made for show: written, committed, and run by a scripted agent.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -8,8 +8,6 @@ that are asked are asked in the root directory, because many programs obey files
 they are started in.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -6,8 +6,6 @@ repository says, so it needs a yes as well.  The templates are ours, the values 
 repository: the sandbox keeps a project's description from being anything but text.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

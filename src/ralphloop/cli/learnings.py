@@ -1,7 +1,5 @@
 """What was learned here: `ralph learn`, `ralph learnings`, `ralph stats`."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence

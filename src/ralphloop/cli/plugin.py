@@ -9,8 +9,6 @@ is ever imported.  Here are the commands a person types in a session: Claude Cod
 JSON, so no shell ever sees their arguments, and an answer that needs no model costs nothing.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

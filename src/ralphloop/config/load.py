@@ -5,8 +5,6 @@ read in one place.  Every value keeps its origin.  One reading serves both `load
 stops at the first problem, and `ralph config validate`, which lists everything.
 """
 
-from __future__ import annotations
-
 import errno
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ lists are read from text there.  Everything that is wrong becomes a `ValueError`
 what was expected and what was found.  `toml_line` and its kin are the way back.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import reprlib

@@ -1,7 +1,5 @@
 """What all values are made of."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any, TypeVar, dataclass_transform
 

@@ -4,8 +4,6 @@ Nothing here decides; it states facts, each with the side it came from.  Facts c
 where there is any and from the claim where there is none; unknown is not a fact.
 """
 
-from __future__ import annotations
-
 from ralphloop.core.model import (
     Analysis,
     CheckStatus,

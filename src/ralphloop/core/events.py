@@ -5,8 +5,6 @@ under its tag; every field has a default, so that what an older version wrote lo
 iteration is stored once: `IterationFinished` points to it, and the journal puts it back in.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -5,8 +5,6 @@ error › circuit_open › blocked › project_complete › test_saturation › 
 except that after OPEN everything is circuit_open until a reset.
 """
 
-from __future__ import annotations
-
 from ralphloop.core.model import (
     Analysis,
     Circuit,

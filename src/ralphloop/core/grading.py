@@ -5,8 +5,6 @@ Only green checks that we ran ourselves make a story pass; the grade says how mu
 doubted or that a person should look at.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from ralphloop.core.model import CheckResult, CheckStatus, Value

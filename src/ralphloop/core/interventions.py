@@ -5,8 +5,6 @@ pass turns out to be upheld by nothing.  Each is written down with the iteration
 that a replay of the night meets it at the same place.
 """
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ralphloop.core import breaker

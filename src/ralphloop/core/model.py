@@ -10,8 +10,6 @@ All of them are frozen and know nothing of files, clocks or storage.  Times are 
 handed in by the caller.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

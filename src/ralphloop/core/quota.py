@@ -5,8 +5,6 @@ up.  A `Window` is the newest word of a CLI about one of them; one whose reset h
 nothing any more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ standing and grade, attempts, quarantine and second chance, the circuit, the exi
 effects that are owed.  It is pure, so a night can be replayed, with other thresholds if one likes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import replace

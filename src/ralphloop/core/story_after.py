@@ -7,8 +7,6 @@ known of it is taken off.  What no result reports is estimated from the stream b
 agent that was asked for its status block has answered twice in one start, and both count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import replace

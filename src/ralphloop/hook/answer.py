@@ -4,8 +4,6 @@ Claude Code keeps 10,000 characters of a hook's output.  A prompt that does not 
 file; then the answer names the story and sends the agent there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -8,8 +8,6 @@ One that crashed cannot: its lease runs out, and the next session to start here 
 Nothing is deleted, it is only no longer going on.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from pathlib import Path

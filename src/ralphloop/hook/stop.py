@@ -6,8 +6,6 @@ follows one of ours is refused again only where the turn in between made progres
 the seventh time in a row without any.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -10,8 +10,6 @@ All writes pass `Database.write`: one immediate transaction, synced to disk when
 kill point before and after its commit.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 import time

@@ -8,8 +8,6 @@ Hooks ask `active_lease` on every stop of every session.  Only the standard libr
 and little of it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -11,8 +11,6 @@ for the disk.  A power cut may take the last of them: what was shown is not what
 process does not outlive the power, and effects may be done again.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import time

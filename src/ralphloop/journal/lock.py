@@ -12,8 +12,6 @@ each signs in a place of its own there, so that whoever wants all of it knows wh
 their checks one after the other, because these may want the same port, cache or database.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import time

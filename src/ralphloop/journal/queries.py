@@ -8,8 +8,6 @@ write, every question is a read of its own, and `changed` costs one pragma, so a
 several times a second through a whole night.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

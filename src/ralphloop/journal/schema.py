@@ -8,8 +8,6 @@ that asking for them costs the same after ten thousand iterations as after ten. 
 has a table of its own because rewriting it with every heartbeat would be waste.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path

@@ -12,8 +12,6 @@ add up before do not afterwards; only `adopt` counts anew, for a person who has 
 outside of a sandbox runs as the same user and could read the key.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The session in the journal: what was fixed, what a person changed, the folded state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -9,8 +9,6 @@ iteration, so writing it a second time after a crash changes nothing; one that a
 completed.  When another feature begins it is moved to `.ralph/archive`, and a new one is begun.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

@@ -9,8 +9,6 @@ The loop calls `select.carry` before a start, `capturing.capture` once an iterat
 done, `publish.after_story` and `publish.at_end`; none of them ever raises or ends a run.
 """
 
-from __future__ import annotations
-
 # Generated files: they are never progress and never dirt.
 OWN_FILES = (
     ".claude/skills/*-learned/",

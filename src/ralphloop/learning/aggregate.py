@@ -10,8 +10,6 @@ commands that worked, and what comes with a change in the top directory.  What e
 (`SharedEntry`) comes first: what is like it is it.  `doubts` has the last word.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter, defaultdict

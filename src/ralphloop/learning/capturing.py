@@ -9,8 +9,6 @@ them as something learned.  Evidence is never taken from a claim: a file counts 
 check if we ran it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

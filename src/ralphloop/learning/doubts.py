@@ -13,8 +13,6 @@ Four rules that a person can check, and no other score:
 What is retired is gone from prompts and from published files.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations

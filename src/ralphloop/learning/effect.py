@@ -6,8 +6,6 @@ handful that all passed at once would look as if they could do nothing else; Wel
 logarithms of dollars and tokens (`benchmarks/bench_learning_intervals.py` checks all of them).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

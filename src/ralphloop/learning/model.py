@@ -13,8 +13,6 @@ Notes hold text of models, tools and file names.  That text is data: it is redac
 before it gets here, and `wording` says how far it may travel.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from ralphloop.core.model import Value

@@ -10,8 +10,6 @@ is left alone, because our commit would take them along; where the commit is ref
 file is put back and the rest waits for the next time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet

@@ -11,8 +11,6 @@ is the same at every attempt and has nothing to do with how it goes; and only st
 have been given something take part, on either side.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

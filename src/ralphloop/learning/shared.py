@@ -9,8 +9,6 @@ A pattern gets in once it is established, and a person's word about it at once. 
 is written only after a person's yes: of words that somebody forgot everybody gets the id alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

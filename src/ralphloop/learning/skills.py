@@ -9,8 +9,6 @@ removed.  In a file that agents load every pattern is one harmless line that end
 hunk is indented, so that it is nothing but text.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

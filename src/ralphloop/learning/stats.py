@@ -5,8 +5,6 @@ Everything is read off the journal in one pass, run by run.  The iterations of a
 next story file.  Whether learning helps is `effect`'s to say.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -11,8 +11,6 @@ It is no cache, so one that cannot be read is an error, not an empty list.  The 
 `MAX_LEARNINGS` files are read, older ones rest.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence

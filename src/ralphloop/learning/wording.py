@@ -7,8 +7,6 @@ approves it; too much rather than too little.  `plain_line` makes text harmless 
 that an agent loads.  Pure.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -6,8 +6,6 @@ worked again; a story that waits is told at once only while others go on.  Befor
 most `most - 1` messages are sent, and the last of them says so.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from ralphloop.core import events

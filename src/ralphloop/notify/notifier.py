@@ -7,8 +7,6 @@ A channel sends one message and returns why it could not, or nothing.  Programs 
 deadline, never a shell.
 """
 
-from __future__ import annotations
-
 import html
 import queue
 import shutil

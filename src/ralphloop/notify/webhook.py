@@ -7,8 +7,6 @@ followed, nor a name that changes its mind can reach into the network behind us.
 rest of such an address is often a secret.
 """
 
-from __future__ import annotations
-
 import http.client
 import ipaddress
 import socket

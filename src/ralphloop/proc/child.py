@@ -9,8 +9,6 @@ such a gap is not counted, and the silence starts anew, because connections need
 An agent is stalled when nothing speaks for it: no output, no processor time, no change of files.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

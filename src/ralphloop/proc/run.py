@@ -8,8 +8,6 @@ deadline ends the command's whole tree, gently first so that git removes its loc
 Python looks for modules there first, and one with a `ralphloop/` may be a trap.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import selectors

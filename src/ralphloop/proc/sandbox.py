@@ -10,8 +10,6 @@ SIGINT would end bubblewrap, and the program with it, before it could say what i
 of the tree is asked but the box itself, which passes the exit code on, crashes as 128 + n.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

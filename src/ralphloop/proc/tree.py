@@ -15,8 +15,6 @@ other people's children.  To stop a tree every process of it gets SIGINT first, 
 still print their result and its cost, then SIGTERM, then SIGKILL.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -8,8 +8,6 @@ Tool calls and their results come as separate events tied by an id; calls may ov
 last calls are kept, their number is not lost.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import ClassVar, NamedTuple
 

@@ -13,8 +13,6 @@ then `terminal_reason`, then the API error.  The first that applies gives the ou
 of the CLI are the reason.  Tokens and money are in `claude_usage.py`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice

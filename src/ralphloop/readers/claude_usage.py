@@ -10,8 +10,6 @@ estimated from the usage in the stream.  One message comes as several events wit
 counts once, with the largest number of each kind.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -6,8 +6,6 @@ and `input_tokens` contains the cached ones.  In text mode errors go to stderr. 
 a `primary` and a `secondary` window may come with any event, or in its `msg` or `payload`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ralphloop.core.model import Outcome, RateLimit, Usage

@@ -15,8 +15,6 @@ given as it is, for another day would have been named; whoever waits tries again
 says what time it is now and in which zone; if it does not, only an epoch can be read.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple

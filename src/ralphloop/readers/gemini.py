@@ -7,8 +7,6 @@ the result is a success, or an error without a word: what it said just before is
 refusal for safety that comes with an answer leaves no trace at all.
 """
 
-from __future__ import annotations
-
 import re
 
 from ralphloop.core.model import Outcome, Usage

@@ -5,8 +5,6 @@ permission that would have to be asked for is rejected and ends the run with exi
 step that finished with `tool-calls`.  A step's parts are printed when they are complete.
 """
 
-from __future__ import annotations
-
 from ralphloop.core.model import Outcome, Usage
 from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.failures import Verdict, failure_verdict

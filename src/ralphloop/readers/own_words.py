@@ -8,8 +8,6 @@ Text is kept with its head and its tail, and a long message is searched for bloc
 so memory stays flat whatever the agent prints.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 from ralphloop.text.status_block import MAX_BLOCK, StatusBlock, find_block

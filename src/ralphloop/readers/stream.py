@@ -14,8 +14,6 @@ The first document that one of the possible dialects knows settles the dialect; 
 the text is the answer.  Without dialects it is, whatever it looks like.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Callable, Sequence

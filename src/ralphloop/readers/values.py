@@ -6,8 +6,6 @@ value then, so that one odd field never costs the rest of an event.
 `decode` forgives a JSON text what can be forgiven.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -10,8 +10,6 @@ what an agent prints and what would be measured; every state, transition and dec
 from the core, so other thresholds move the step where something happens.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files

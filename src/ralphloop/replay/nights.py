@@ -10,8 +10,6 @@ blocks, outcomes, measured numbers, trees, checks.  Names of stories, files and 
 numbers; of the agent's words only the status block is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

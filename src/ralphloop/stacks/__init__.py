@@ -4,8 +4,6 @@
 directory of the user's come before ours, by file name.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files

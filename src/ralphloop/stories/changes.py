@@ -5,8 +5,6 @@ claim and is put back; a story that vanished is reported; one that asks for less
 tampering.  All other edits are simply the file as it is now.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

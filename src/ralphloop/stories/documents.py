@@ -12,8 +12,6 @@ such text is parsed again before anybody else sees it: either the data differs i
 or the edit is refused.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

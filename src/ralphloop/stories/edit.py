@@ -5,8 +5,6 @@ ones; what stands before, between and after them stays as it is.  The result is 
 anybody else sees it: either the data is exactly what was asked for, or the edit is refused.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

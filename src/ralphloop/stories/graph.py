@@ -4,8 +4,6 @@ Everything is linear in stories plus dependencies; suggestions for misspelt ids 
 comparing texts is not.  The order in which stories will run is told here, too, and why.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 `slug` is for files and git refs, `label` for sentences that a person reads in a terminal.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

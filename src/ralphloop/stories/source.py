@@ -11,8 +11,6 @@ untrusted and a spec ends up in a prompt, so `../../etc/passwd`, absolute paths,
 and git's own directory are errors, not reads.
 """
 
-from __future__ import annotations
-
 import codecs
 import os
 from collections.abc import Callable, Mapping

@@ -14,8 +14,6 @@ pass" speaks for the whole, as one indicator next to others, but claims no story
 have green tests.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from ralphloop.text.lazy_regex import LazyRegex

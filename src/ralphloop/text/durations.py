@@ -6,8 +6,6 @@ always handed in, so every decision that depends on time can be replayed; only t
 which a person reads and writes a time of day is that of the machine.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from datetime import UTC, datetime, timedelta

@@ -21,8 +21,6 @@ Everything is bounded: the last `MAX_TEXT` characters are read (a run ends in it
 line the first `MAX_LINE`, and at most `MAX_ERRORS` different error lines are kept.
 """
 
-from __future__ import annotations
-
 import re
 from enum import IntEnum
 from typing import NamedTuple

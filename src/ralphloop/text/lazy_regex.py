@@ -4,8 +4,6 @@ The grammars that read prose are large and most starts of the program never need
 them at import would cost every command what only an analysis should pay.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -4,8 +4,6 @@ Every step is guarded by a cheap test, so ordinary text passes at the speed of a
 hostile text still costs linear time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

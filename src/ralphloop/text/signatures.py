@@ -10,8 +10,6 @@ Of a text with several errors the signature names the first few, without wrapper
 where something specific is said, and without a line that another one contains.
 """
 
-from __future__ import annotations
-
 import re
 
 from ralphloop.text.error_lines import ErrorLine, find_error_lines

@@ -22,8 +22,6 @@ EXIT_SIGNAL is true only when it says exactly that.  Which block of a message co
   whole block exists.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum

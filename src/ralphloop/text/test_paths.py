@@ -5,8 +5,6 @@ A directory named `test`, `tests`, `__tests__` or `spec`; a file named `test_*`,
 Swift) and both kinds of slash separate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 _DIRECTORIES = frozenset({"test", "tests", "__tests__", "spec"})

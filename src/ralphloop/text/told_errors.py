@@ -5,8 +5,6 @@ solved, wished for, conditional or merely spoken of ("prints `Error: bad token` 
 old").  A line may also announce that a failure follows ("The build stops here:").
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from itertools import islice
