@@ -22,6 +22,7 @@ from ralphloop.core.story_state import Standing
 from ralphloop.errors import InputError, Level
 from ralphloop.lanes.escape import left_lane, watch
 from ralphloop.lanes.landing import concluded, stopped
+from ralphloop.lanes.worktrees import bring_back
 from ralphloop.lanes.yard import Lane, Yard, take_up
 from ralphloop.loop.agent import run_agent
 from ralphloop.loop.begin import Begun, begin
@@ -70,6 +71,7 @@ class Coordinator:
         """What stops or delays the next start, for all lanes alike."""
         runner = self.runner
         handle_requests(runner)
+        bring_back(self.yard.landing)
         while True:
             if decision := not_again(runner) or await wait_if_needed(runner):
                 return decision
@@ -178,7 +180,10 @@ class Coordinator:
             return words
 
         runner.left_lane = left
-        return await beside(judge(runner, begun, await run_agent(runner, begun)))
+        result = await run_agent(runner, begun)
+        if await asyncio.to_thread(bring_back, lane.place):
+            runner.remarks += (f"the files of {lane.place.root} were deleted",)
+        return await beside(judge(runner, begun, result))
 
     async def _concluded(self, lane: Lane, judged: Judged) -> Decision | None:
         """Write it down; where it would pass, in its turn and where it lands."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,7 @@ from ralphloop.text.plain import one_line, some
 
 _MOST_READ = 4 << 20
 _CHUNK = 1 << 20
+_LONGEST_PATH = 1 << 13
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -96,23 +97,29 @@ def _changed(
 ) -> Iterator[str]:
     """Files of the checkout that changed meanwhile, if its words name that place."""
     after = measure.tree()
-    if after.tree == before.checkout.tree or not _names(transcript, yard.checkout.root):
+    if after.tree == before.checkout.tree:
         return
-    paths = [printable(path) for path in measure.diff(before.checkout, after).paths]
-    yield f"it changed files of your checkout ({some(paths, 5)})"
+    paths = measure.diff(before.checkout, after).paths
+    if _names(transcript, yard.checkout.root, paths):
+        yield f"it changed files of your checkout ({some([printable(it) for it in paths], 5)})"
 
 
-def _names(transcript: Path, root: Path) -> bool:
-    """Whether the transcript holds the path, as it is or from the lanes' directory."""
+def _names(transcript: Path, root: Path, paths: Iterable[str]) -> bool:
+    """Whether the transcript holds the place, as it is or from the lanes' directory.
+
+    Its hidden directories are no sign: an agent may use an environment or read a log in them.
+    """
     plain, name = re.escape(os.fsencode(root)), re.escape(os.fsencode(root.name))
-    pattern = re.compile(rb"(?:" + plain + rb"|\.\./" + name + rb")(?![\w.-])")
+    hidden = [re.escape(os.fsencode(path)) for path in paths if path.startswith(".")]
+    behind = b"|".join([rb"(?![\w.-]|/\.)", *(b"/" + path for path in hidden)])
+    pattern = re.compile(rb"(?:" + plain + rb"|\.\./" + name + rb")(?:" + behind + rb")")
     try:
         with open_regular(transcript) as file:
             rest = b""
             while chunk := file.read(_CHUNK):
                 if pattern.search(rest + chunk):
                     return True
-                rest = chunk[-len(os.fsencode(root)) - 8 :]
+                rest = chunk[-_LONGEST_PATH:]
     except OSError:
         return False
     return False

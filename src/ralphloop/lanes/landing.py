@@ -23,7 +23,7 @@ from ralphloop.core.step import step
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
-from ralphloop.lanes.worktrees import put_onto, stand, work_of
+from ralphloop.lanes.worktrees import put_onto, stand, unsolved, work_of
 from ralphloop.lanes.yard import Lane, Yard, ready
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.effects import apply_effects
@@ -121,11 +121,12 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
         back = _conflict(landed, conflicts)
         return _decided(landing, judged, begun, back)
     problem = yield from aside(lambda gone: ready(yard, yard.landing, gone))
-    look = _looking(landing, begun, judged, problem)
+    marked = unsolved(yard.landing) if note.work else ""  # it was put onto something before
+    look = _looking(landing, begun, judged, marked or problem)
     done = yield from judge(landing, begun, judged.result, look)
     kill_point("landing.judged")
     red = [it.name for it in done.evidence.checks or () if it.status is CheckStatus.FAILED]
-    if done.cut_short or done.step.verdict.passed or not landed or not (red or problem):
+    if done.cut_short or done.step.verdict.passed or not landed or marked or not (red or problem):
         return done
     return _decided(landing, done, begun, _red(landed, red or ["setup"]))
 

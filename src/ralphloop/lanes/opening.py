@@ -28,7 +28,15 @@ from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.session import load_book, load_session
 from ralphloop.lanes.coordinator import Coordinator
 from ralphloop.lanes.landing import again, concluded, lands, settle
-from ralphloop.lanes.worktrees import directory_of, open_tree, read_mark, stand
+from ralphloop.lanes.worktrees import (
+    MAKE_IT,
+    directory_of,
+    installs_from,
+    open_tree,
+    read_mark,
+    stand,
+    used_by_checks,
+)
 from ralphloop.lanes.yard import Yard, finish_move, ready, repository_of, setup_in
 from ralphloop.loop.effects import apply_effects, take_back
 from ralphloop.loop.ending import EndedRun
@@ -137,6 +145,8 @@ def _insist(home: Setup, checkout: Repository) -> None:
         raise UsageError("this is a lane itself: a lane starts no lanes", "Go to the checkout.")
     if problem := checkout.unfinished():
         raise RepositoryError(problem.message, problem.fix)
+    if where := installs_from(used_by_checks(), checkout):
+        raise RepositoryError(where, f"Take it off your PATH (deactivate) and {MAKE_IT}")
     if checkout.head() is None:
         raise RepositoryError("there is no commit yet", "Commit what you have, then start again.")
 

@@ -36,9 +36,11 @@ from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.set_aside import scratch_index
 from ralphloop.repo.work_tree import Repository, wait_for_locks
 from ralphloop.room import read_regular
+from ralphloop.text.plain import some
 
 MARK = "ralph-lane"
 INCLUDE = ".worktreeinclude"
+MAKE_IT = 'make one in lanes.setup, such as ["uv", "sync"]'
 _LONG_S = 600.0
 _SETUP_S = 1800.0
 _KEPT_OUTPUT = 4_000
@@ -154,8 +156,22 @@ def _in_the_way(root: Path) -> RepositoryError:
     )
 
 
+def bring_back(place: LaneTree) -> bool:
+    """A work tree whose files somebody deleted, as its last commit has it; False where it is."""
+    link, git_dir = place.root / ".git", place.repo.git_dir
+    if link.exists() or not git_dir.is_dir():
+        return False
+    place.root.mkdir(parents=True, exist_ok=True)
+    emptied = not any(place.root.iterdir())
+    write_atomic(link, b"gitdir: " + os.fsencode(git_dir) + b"\n", within=place.root)
+    if emptied:
+        place.git.run("reset", "--quiet", "--hard", timeout_s=_LONG_S)
+    return True
+
+
 def stand(place: LaneTree, commit: str) -> None:
     """Hold exactly this commit; whatever else was there must have been saved."""
+    bring_back(place)
     wait_for_locks(place.repo)
     git = place.git
     if operation := place.repo.unfinished_operation():
@@ -237,6 +253,14 @@ def put_onto(place: LaneTree, commit: str) -> tuple[str, ...]:
     return paths
 
 
+def unsolved(place: LaneTree) -> str:
+    """Words where a conflict that we put into files still stands in them."""
+    pattern = r"^>>>>>>> [0-9a-f]+ \(.*(work of|left in) lane [0-9]+\)$"
+    found = place.repo.git.attempt("grep", "-lIzE", "--untracked", pattern).stdout.split(b"\0")
+    paths = [printable(os.fsdecode(path)) for path in found if path]
+    return f"conflict markers are left in {some(paths, 5)}" if paths else ""
+
+
 # --- ready -----------------------------------------------------------------------------------
 
 
@@ -251,8 +275,9 @@ def make_ready(
         return ""
     if not mark.digest:
         _copy(_included(home, section.copy, project_prefix(home.root, project)), home, place)
-        if where := _installed_from(place, home):
-            return where
+        copied = [settings.parent for settings in place.root.glob("*/pyvenv.cfg")]
+        if where := installs_from(copied, home):
+            return f"{where}. Leave it out of lanes.copy and {MAKE_IT}"
     for argv in section.setup:
         ended = run_command(
             argv,
@@ -315,19 +340,24 @@ def _copy(paths: Iterable[str], home: Repository, place: LaneTree) -> None:
             raise RepositoryError(f"{path} could not be copied into a lane: {ended.said[:300]}")
 
 
-def _installed_from(place: LaneTree, home: Repository) -> str:
-    """Words where a copied environment takes the project from the user's checkout."""
+def used_by_checks() -> Iterator[Path]:
+    """Environments whose programs are started by name, also by checks in a lane."""
+    for place in dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)):
+        yield Path(place).parent
+
+
+def installs_from(environments: Iterable[Path], home: Repository) -> str:
+    """Words where an environment takes the project from the user's checkout."""
     own = os.fsencode(home.root) + b"/"
-    for settings in place.root.glob("*/pyvenv.cfg"):
-        site = settings.parent.glob("lib/python*/site-packages/*")
+    for place in environments:
+        site = place.glob("lib/python*/site-packages/*")
         names = (p for p in site if p.suffix == ".pth" or p.name.startswith("__editable__"))
         for path in names:
             with suppress(OSError):
                 text = read_regular(path, most=_LARGEST_MANIFEST) + b"/"
                 if own in text.replace(b"\n", b"/\n"):
                     return (
-                        f"{settings.parent.name} installs the project from {home.root}: in a lane"
-                        " it would test your checkout. Leave it out of lanes.copy and make it in"
-                        ' lanes.setup, such as ["uv", "sync"]'
+                        f"{place} installs the project from {home.root}: in a lane it would test"
+                        " your checkout"
                     )
     return ""

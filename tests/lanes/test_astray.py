@@ -1,0 +1,78 @@
+"""Runs in lanes where agents, people and environments do what nobody expects of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.lanes.yards import prompt, starts, stories_of, yard
+
+HONEST = 'write(f"{STORY}.txt", STORY)\ndone()\n'
+
+
+def test_an_active_environment_of_the_checkout_is_refused(tmp_path: Path) -> None:
+    """Checks start its programs by name, so broken code would be green in every lane: 66."""
+    box = yard(tmp_path, HONEST, stories=stories_of("a"), files={".gitignore": ".ralph*\n.venv/\n"})
+    site = box.root / ".venv/lib/python3.11/site-packages"
+    site.mkdir(parents=True)
+    (box.root / ".venv/bin").mkdir()
+    (site / "p.pth").write_text(f"{box.root}/src\n")
+    path = f"{box.root}/.venv/bin{os.pathsep}{os.environ['PATH']}"
+    done = box.run("--lanes", "1", env={"PATH": path})
+    assert done.code == 66, done.text
+    assert "would test your checkout" in done.text
+    assert starts(box, "a") == 0
+    (site / "p.pth").write_text("/somewhere/else\n")
+    assert box.run("--lanes", "1", env={"PATH": path}).code == 0
+
+
+def test_an_agent_that_deletes_its_lane_ends_no_run(tmp_path: Path) -> None:
+    """The lane is brought back as it began, the others go on, and the next start lands."""
+    agent = (
+        """
+import shutil
+if STORY == "a" and START == 1:
+    shutil.rmtree(os.getcwd())
+    sys.exit(0)
+if STORY == "b":
+    shutil.rmtree(pathlib.Path.cwd().parent / "landing")
+"""
+        + HONEST
+    )
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"))
+    done = box.run("--lanes", "2")
+    assert done.code == 0, done.text
+    assert "were deleted" in done.text
+    assert sorted(box.subjects()) == ["a: Do a", "b: Do b", "start"]
+    assert box.git("status", "--porcelain") == ""
+
+
+def test_a_person_who_saves_a_file_is_no_escaped_agent(tmp_path: Path) -> None:
+    """Output that names an environment in the checkout is no sign; the changed file itself is."""
+    root = tmp_path / "box" / "project"
+    agent = f"""
+pathlib.Path({str(root / "mine.txt")!r}).write_text(STORY)
+print("in {root}/.venv/lib/python3.11/x.py:" if STORY == "a" else "wrote {root}/mine.txt")
+{HONEST}"""
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"))
+    done = box.run("--lanes", "1", "--max-iterations", "2")
+    assert done.code == 3, done.text
+    assert "a passed" in done.text
+    assert "b: the agent left its lane" in done.text
+
+
+def test_conflict_markers_do_not_land(tmp_path: Path) -> None:
+    """Checks that do not read the file are green, but a conflict that is not solved is not done."""
+    agent = f"""
+say(STORY); until({{"a": "b", "b": "a"}}[STORY])
+if START == 1: write("same.txt", STORY)
+if START == 3: write("same.txt", "both")
+{HONEST}"""
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"))
+    done = box.run("--lanes", "2")
+    assert done.code == 0, done.text
+    assert "conflict markers are left in same.txt" in done.text
+    last = max(("a", "b"), key=lambda name: starts(box, name))
+    assert starts(box, last) == 3
+    assert "conflict markers are left" in prompt(box, last, 3)
+    assert (box.root / "same.txt").read_text() == "both"
