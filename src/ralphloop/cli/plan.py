@@ -220,17 +220,18 @@ def _proposed(
         desk.insist_on_reader()
     asker = _asker(desk, wanted)
     try:
-        talk = propose(asker, desk.setup, brief, partial(_ask, desk, wanted), output.note)
+        ask = partial(_ask, desk, wanted)
+        draft, refused, answers = propose(asker, desk.setup, brief, ask, output.note)
     finally:
         if asker.starts:
             cost = spent_words(asker.usage.dollars, asker.unpriced)
             output.note(f"asked {asker.member.by} {counted(asker.starts, 'time')}: {cost}")
-    spec = _spec(desk.root, source, talk.answers) if not split else ("", "")
-    for entry in talk.draft.entries if spec[1] else ():
+    spec = _spec(desk.root, source, answers) if not split else ("", "")
+    for entry in draft.entries if spec[1] else ():
         entry.setdefault("parent_spec", spec[1])
-    desk.keep(talk.draft)
+    desk.keep(draft)
     paid = (asker.usage.dollars, asker.unpriced, asker.starts)
-    return PlanResult(talk.draft, "proposal", {}, tuple(talk.refused), talk.answers, spec, *paid)
+    return PlanResult(draft, "proposal", {}, tuple(refused), answers, spec, *paid)
 
 
 def _asker(desk: PlanDesk, wanted: Wanted) -> Asker:

@@ -48,22 +48,14 @@ class Brief(NamedTuple):
     answers: tuple[Question, ...] = ()
 
 
-class Talk(NamedTuple):
-    """A plan, what the linter still refuses in it, and what was asked on the way."""
-
-    draft: Draft
-    refused: list[str]
-    answers: tuple[Question, ...] = ()
-
-
 def propose(
     asker: Asker,
     setup: Setup,
     brief: Brief,
     ask_person: Callable[[list[Question]], list[Question]],
     tell: Callable[[str], None],
-) -> Talk:
-    """Ask until there is a plan that can be used, or no more may be asked."""
+) -> tuple[Draft, list[str], tuple[Question, ...]]:
+    """The plan, what the linter still refuses in it, and what was asked on the way."""
     secrets, best, mistakes = secret_values(setup.options.env), None, list[str]()
     again, repairs, may_ask = "", 0, not brief.answers
     while repairs <= REPAIRS:
@@ -76,7 +68,7 @@ def propose(
                 continue
             draft = weighed(answer.entries, brief.shelf, brief.split, _left(brief))
             mistakes = [*answer.unseen, *as_lines(draft.remarks)]
-            best = Talk(draft, mistakes, brief.answers)
+            best = draft, mistakes, brief.answers
         except InputError as error:
             lines = error.message.removeprefix(f"{ANSWER}: ").splitlines()
             mistakes = [line.strip() for line in lines[len(lines) > 1 :]]
