@@ -18,7 +18,7 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.stories.names import label, quoted
 from ralphloop.stories.shapes import Listing, is_quality_gate
 
-MOST_CRITERIA = 12  # without the usual gates; of 289 stories that loops have done, few had more
+MOST_CRITERIA = 12  # without the usual gates; of 289 stories in public lists few have more
 MOST_PLACES = 12
 LONGEST_DESCRIPTION = 3_000
 _SHORTEST_CRITERION = 8
