@@ -188,7 +188,7 @@ def test_a_run_that_gets_ready_is_running(tmp_path: Path, run_ralph: RunRalph) -
         ("max_iterations", "50 iterations", "--max-iterations"),
         ("budget_exhausted", "$20.00 is spent", "--max-cost"),
         ("usage_limit", "resets at 7", "Once the usage limit is lifted"),
-        ("blocked", "S-1 waits for a person: which key?", "Once it is answered"),
+        ("blocked", "S-1 waits for a person: which key?", "To go on where it stopped"),
         ("no_runnable_story", "all are set aside", "`ralph stories` says why"),
         ("test_saturation", "only tests", "Look at the story"),
         ("error", "not logged in", "(`ralph doctor`), then: `ralph run --continue`"),

@@ -295,7 +295,8 @@ def _go_on(night: Night) -> Iterator[Advice]:
     else:
         is_open = night.circuit.circuit is Circuit.OPEN
         word = ExitDecision.CIRCUIT_OPEN if is_open else decision
-        word = ExitDecision.INTERRUPTED if night.died and not is_open else word
+        answered = word == ExitDecision.BLOCKED and not night.count(Standing.BLOCKED)
+        word = ExitDecision.INTERRUPTED if (night.died and not is_open) or answered else word
         ending = ending_of(word, run.reason if run else "") or ENDINGS[ExitDecision.INTERRUPTED]
         kind = "look" if night.state is State.COMPLETE else "run"
         yield Advice(kind, ending.advice, ending.command)
