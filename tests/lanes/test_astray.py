@@ -76,3 +76,23 @@ if START == 3: write("same.txt", "both")
     assert starts(box, last) == 3
     assert "conflict markers are left" in prompt(box, last, 3)
     assert (box.root / "same.txt").read_text() == "both"
+
+
+def test_what_waits_to_be_merged_is_not_done_again(tmp_path: Path) -> None:
+    """The next run in lanes goes on from it; one in the checkout, or after a commit, says how."""
+    root = tmp_path / "box" / "project"
+    agent = f'pathlib.Path({str(root / "base.txt")!r}).write_text("mine")\n{HONEST}'
+    box = yard(tmp_path, agent, stories=stories_of("a", "b", "c"))
+    assert box.run("--lanes", "1", "--max-iterations", "1").code == 3
+    branch = box.git("for-each-ref", "--format=%(refname:short)", "refs/heads/ralph/2*")
+    refused = box.run("--allow-dirty")
+    assert refused.code == 66, refused.text
+    assert f"git merge {branch}" in refused.text
+    assert box.run("--lanes", "1", "--max-iterations", "1").code == 3
+    assert box.git("log", "--format=%s", branch).split("\n") == ["b: Do b", "a: Do a", "start"]
+    box.git("commit", "-qam", "mine")
+    refused = box.run("--lanes", "1")
+    assert refused.code == 66, refused.text
+    box.git("merge", "-q", "-m", "merged", branch)
+    assert box.run("--lanes", "1").code == 0
+    assert [starts(box, name) for name in "abc"] == [1, 1, 1]

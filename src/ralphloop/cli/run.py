@@ -291,11 +291,11 @@ async def _carried(setup: Setup, *, stop: StopSignal, sink: Sink) -> EndedRun:
     from ralphloop.lanes import opening
     from ralphloop.loop.open import run_session
 
-    if not opening.wanted(setup):
-        return await run_session(setup, stop=stop, sink=sink, tell=output.note)
-    if setup.config.lanes.count or setup.options.resume:
-        return await opening.run_in_lanes(setup, stop=stop, sink=sink, tell=output.note)
-    await opening.settle_lanes(setup, stop=stop, sink=sink, tell=output.note)
+    if opening.wanted(setup):
+        if setup.config.lanes.count or setup.options.resume:
+            return await opening.run_in_lanes(setup, stop=stop, sink=sink, tell=output.note)
+        await opening.settle_lanes(setup, stop=stop, sink=sink, tell=output.note)
+    opening.insist_on_what_landed(setup)
     return await run_session(setup, stop=stop, sink=sink, tell=output.note)
 
 

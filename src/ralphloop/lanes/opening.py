@@ -47,7 +47,7 @@ from ralphloop.loop.runner import Runner, Sink, measure_of, restored
 from ralphloop.proc.steps import Steps, StopSignal, aside, beside
 from ralphloop.repo.git import printable
 from ralphloop.repo.snapshot import Snapshotter
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, contains, has_again
 from ralphloop.text.plain import some
 
 _MERGE_S = 600.0
@@ -157,7 +157,11 @@ def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None) 
     name = home.stories.list.branch_name if home.stories else None
     listed = checkout.git.line("worktree", "list", "--porcelain").splitlines()
     branch, tip = f"ralph/{run}", head
-    if name and name != origin:
+    if before and before.branch != name and (waiting := _waiting(checkout, before)):
+        if not contains(checkout, waiting, head):
+            raise _merge_first(before)
+        branch, tip = before.branch, waiting  # the checkout has only to follow
+    elif name and name != origin:
         tip = checkout.commit_of(f"refs/heads/{name}") or head
         if f"branch refs/heads/{name}" not in listed:
             branch = name
@@ -170,6 +174,31 @@ def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None) 
         origin_head=head,
         lanes=before.lanes if before else {},
         kept=before.kept if before else {},
+    )
+
+
+def insist_on_what_landed(setup: Setup) -> None:
+    """No run in the checkout without what the last one landed: all of it would be done again."""
+    if setup.repo is None or setup.is_errand or setup.options.session:
+        return
+    with JournalReader.open(setup.project.journal) as journal:
+        newest = journal.latest_run()
+        book = load_book(journal, newest.id) if newest else None
+    if book and _waiting(setup.repo, book):
+        raise _merge_first(book)
+
+
+def _waiting(checkout: Repository, book: Book) -> str:
+    """What landed for the branch of the checkout and is not in it; empty where it is."""
+    tip = checkout.commit_of(f"refs/heads/{book.branch}")
+    mine = bool(book.origin) and checkout.branch() == book.origin
+    return tip if tip and mine and not has_again(checkout, checkout.head(), tip) else ""
+
+
+def _merge_first(book: Book) -> RepositoryError:
+    return RepositoryError(
+        f"what the last run landed is on {book.branch} and not in {book.origin}",
+        f"git merge {book.branch}; or to do without it: git branch -D {book.branch}",
     )
 
 
