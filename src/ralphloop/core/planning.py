@@ -152,8 +152,8 @@ def room_for(limits: Limits, totals: Totals, *, lanes: int, flying: int) -> int:
         room = min(room, limits.max_iterations - totals.iterations - flying)
     usual = totals.cost_usd / totals.iterations if totals.iterations else 0.0
     if limits.max_cost_usd and usual:
-        paid = int((limits.max_cost_usd - totals.cost_usd) / usual)
-        room = min(room, max(paid, 1) - flying)
+        paid = (limits.max_cost_usd - totals.cost_usd) / usual
+        room = min(room, int(max(1, min(lanes, paid))) - flying)  # a next to free one: no end
     return max(0, room)
 
 
