@@ -19,6 +19,7 @@ from ralphloop.core.run_state import Book, LaneNote
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.session import book_key, load_book
+from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes.worktrees import LaneTree, listed, read_mark, remove, work_of
 from ralphloop.night.look import look, reading
 from ralphloop.project import Project, find_project
@@ -102,7 +103,7 @@ def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
             ref = f"{ref_name(name, int(time.time()), 'lanes')}-lane{number}"
             base = note.base or place.repo.head() or ""
             words = f"{note.story or 'a lane'}: when it was cleaned"
-            saved = work_of(place, base, ("progress.txt",), words, ref, known=note.work)
+            saved = work_of(place, base, [PROGRESS_VIEW], words, ref, known=note.work)
             if saved and saved != note.work:
                 yield f"saved what {root} held: git show {ref}"
         kept = {**book.kept, **({note.story: saved} if note.story and saved else {})}

@@ -23,8 +23,8 @@ from ralphloop.core.step import step
 from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
-from ralphloop.lanes.worktrees import put_onto, stand, unsolved, work_of
-from ralphloop.lanes.yard import Lane, Yard, ready
+from ralphloop.lanes.worktrees import put_onto, stand, unsolved
+from ralphloop.lanes.yard import Lane, Yard, ready, saved
 from ralphloop.loop.begin import Begun
 from ralphloop.loop.effects import apply_effects
 from ralphloop.loop.judging import Judged, Measured, judge, learn_from, record
@@ -39,6 +39,14 @@ from ralphloop.text.plain import one_line, some
 
 _MOST_LANDED = 200
 _NAMED = 5
+_MARKERS = (
+    "Your work was put on top of that. Both sides stand between conflict markers in: {files}. Solve"
+    " them so that what landed keeps working and your story is done as well; leave no marker."
+)
+_TOGETHER = (
+    "Your work was green alone and is red on top of that: {red}. It is on top of it now. Make both"
+    " work together; what landed must keep working."
+)
 
 
 class Landed(Value, kw_only=True):
@@ -108,17 +116,18 @@ def settle(yard: Yard, number: int, story: str, iteration: int) -> None:
 def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
     """The same iteration, judged on top of everything that has landed."""
     landing, note, number = yard.runner, yard.note(lane.number), judged.begun.number
-    tip, leave = yard.tip(), yard.leave
-    ref, words = ref_name(landing.run, number, "lanes"), f"{note.story}: work of lane {lane.number}"
-    work = yield from aside(lambda _: work_of(lane.place, note.base, leave, words, ref))
+    tip = yard.tip()
+    work = yield from saved(yard, lane, ref_name(landing.run, number, "lanes"))
     yard.write(lane.number, work=work)
+    lane.left = judged.after.tree
     yield from aside(lambda _: stand(yard.landing, tip))
     begun = _at_the_tip(landing, judged.begun, tip)
     landed = landed_since(yard.landing.repo, note.base, tip)
     conflicts = yield from aside(lambda _: _picked(yard, work))
     kill_point("landing.put")
     if conflicts:
-        back = _conflict(landed, conflicts)
+        files = some(conflicts, _NAMED)
+        back = _back(landed, _MARKERS.format(files=files), "conflict with", f" in {files}")
         return _decided(landing, judged, begun, back)
     problem = yield from aside(lambda gone: ready(yard, yard.landing, gone))
     marked = unsolved(yard.landing) if note.work else ""  # it was put onto something before
@@ -128,7 +137,9 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
     red = [it.name for it in done.evidence.checks or () if it.status is CheckStatus.FAILED]
     if done.cut_short or done.step.verdict.passed or not landed or marked or not (red or problem):
         return done
-    return _decided(landing, done, begun, _red(landed, red or ["setup"]))
+    names = some(red or ["setup"], _NAMED)
+    back = _back(landed, _TOGETHER.format(red=names), f"{names} fails together with")
+    return _decided(landing, done, begun, back)
 
 
 def _picked(yard: Yard, work: str) -> tuple[str, ...]:
@@ -176,32 +187,13 @@ def _decided(landing: Runner, judged: Judged, begun: Begun, back: Returned) -> J
     return replace(judged, begun=begun, evidence=evidence, before=state, step=done)
 
 
-def _conflict(landed: Sequence[Landed], paths: Sequence[str]) -> Returned:
+def _back(landed: Sequence[Landed], told: str, words: str, rest: str = "") -> Returned:
+    """Why it goes back, with the intent of those that landed meanwhile."""
     others = tuple(dict.fromkeys(it.story for it in landed if it.story))
-    files = some(paths, _NAMED)
-    told = (
-        f"{_meanwhile(landed)}\nYour work was put on top of that. Both sides stand between conflict"
-        f" markers in: {files}. Solve them so that what landed keeps working and your story is"
-        " done as well; leave no marker behind."
-    )
-    words = f"conflict with {some(others, _NAMED) or 'what landed meanwhile'} in {files}"
-    return Returned(words=words, told=told, others=others)
-
-
-def _red(landed: Sequence[Landed], red: Sequence[str]) -> Returned:
-    others = tuple(dict.fromkeys(it.story for it in landed if it.story))
-    told = (
-        f"{_meanwhile(landed)}\nYour work was green alone and is red on top of that:"
-        f" {some(red, _NAMED)}. It is on top of it now. Make both work together; what landed must"
-        " keep working."
-    )
-    words = f"{some(red, _NAMED)} fails together with {some(others, _NAMED) or 'what landed'}"
-    return Returned(words=words, told=told, others=others)
-
-
-def _meanwhile(landed: Sequence[Landed]) -> str:
     lines = [f"- {it.words()}" for it in landed[-_NAMED:]]
-    return "\n".join(["While you worked, this landed on the branch:", *lines])
+    said = "\n".join(["While you worked, this landed on the branch:", *lines, told])
+    met = some(others, _NAMED) or "what landed meanwhile"
+    return Returned(words=f"{words} {met}{rest}", told=said, others=others)
 
 
 # --- what is owed ----------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from ralphloop.lanes.coordinator import Coordinator
 from ralphloop.lanes.landing import again, concluded, lands, settle
 from ralphloop.lanes.worktrees import (
     MAKE_IT,
+    LaneTree,
     directory_of,
     installs_from,
     open_tree,
@@ -216,10 +217,8 @@ def _yard(
         setup=setup, session=session, journal=journal, measure=measure_of(setup), stop=stop,
         sink=sink,
     )  # fmt: skip
-    return Yard(
-        home=home, runner=runner, landing=landing, directory=directory, book=book,
-        own_list=own_list,
-    )  # fmt: skip
+    place = LaneTree(0, setup.repo or landing.repo)  # whose git is confined as well
+    return Yard(home, runner, place, directory, book, own_list)
 
 
 def _own_list(home: Setup, checkout: Repository, tip: str) -> tuple[bool, str]:

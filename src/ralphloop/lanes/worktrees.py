@@ -120,21 +120,20 @@ def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
 
 
 def open_tree(home: Repository, directory: Path, number: int, commit: str) -> LaneTree:
-    """The work tree of that number: the one that is there, or a new one at this commit."""
+    """The work tree of that number: the one that is there, or a new one without any file yet."""
     root = directory / name_of(number)
     known = {path: git_dir for path, git_dir, _ in listed(home)}
     if root in known and not (root / ".git").exists():
-        home.git.writing().run("worktree", "remove", "--force", "--force", str(root))
+        home.git.writing().confined(None).run("worktree", "remove", "--force", "--force", str(root))
         known.pop(root)  # somebody deleted its files
     if root not in known:
         _add(home, root, commit)
         kill_point("lane.added")
     place = LaneTree(number, Repository.open(root))
     if read_mark(place.repo.git_dir) is None:
-        if root in known and place.repo.dirty_paths():
+        if any(path.name != ".git" for path in root.iterdir()) and place.repo.dirty_paths():
             raise _in_the_way(root)
         _write_mark(place, Ready(home=str(home.root)))
-        stand(place, commit)
     return place
 
 
@@ -142,8 +141,8 @@ def _add(home: Repository, root: Path, commit: str) -> None:
     if root.exists() and any(root.iterdir()):
         raise _in_the_way(root)
     root.parent.mkdir(parents=True, exist_ok=True)
-    git = home.git.writing().adapted(config=(f"core.hooksPath={os.devnull}",))
-    args = ("worktree", "add", "--quiet", "--force", "--detach", str(root), commit)
+    git = home.git.writing().confined(None)  # nothing of anybody's runs: no file is written yet
+    args = ("worktree", "add", "--quiet", "--force", "--no-checkout", "--detach", str(root), commit)
     ended = git.attempt(*args, timeout_s=_LONG_S)
     if ended.returncode != 0:
         raise RepositoryError(f"no work tree could be made: {first_lines(ended.stderr)}")
@@ -215,8 +214,10 @@ def work_of(
         if ended.returncode not in (0, 1):  # what cannot be read is left out, as by a commit
             said = first_lines(ended.stderr)
             raise RepositoryError(f"the work in {place.root} could not be saved: {said}")
-        for path in paths:
-            _as_in(git, base, path)
+        specs = [f":(top,literal){path}" for path in paths]
+        git.run("rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", *specs)
+        theirs = git.run("ls-tree", "-r", "-z", base, "--", *(path.rstrip("/") for path in paths))
+        git.run("update-index", "-z", "--index-info", stdin=theirs)
         tree = git.line("write-tree")
         for same in (base, *filter(None, (known,))):
             if tree == git.line("rev-parse", f"{same}^{{tree}}"):
@@ -225,13 +226,6 @@ def work_of(
     place.git.run("update-ref", ref, commit)
     kill_point("lane.saved")
     return commit
-
-
-def _as_in(git: Git, base: str, path: str) -> None:
-    """The path in this index as the commit has it, or not at all."""
-    git.run("rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", f":(top,literal){path}")
-    listed = git.run("ls-tree", "-r", "-z", base, "--", path.rstrip("/"))
-    git.run("update-index", "-z", "--index-info", stdin=listed)
 
 
 def put_onto(place: LaneTree, commit: str) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ class Lane(msgspec.Struct):
     place: LaneTree
     runner: Runner
     busy: str = ""  # the story that is worked on now
+    left: str = ""  # the tree in which its last start was saved as the note's work
 
     @property
     def number(self) -> int:
@@ -130,7 +131,7 @@ class Yard(msgspec.Struct):
                 read=None,
                 unsettled=None,
             )
-            self.lanes[number] = Lane(place, runner)
+            self.lanes[number] = Lane(LaneTree(number, setup.repo or place.repo), runner)
         return self.lanes[number]
 
 
@@ -147,10 +148,8 @@ def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -
     prefix = project_prefix(checkout.root, home.project.root)
     project, stories, within = Project(place.root / prefix, home.project.root), home.stories, None
     if stories is not None and listed:
-        path = place.root / listed
-        if path.exists() or not lands_on:
-            stories = StoryFile(path, stories.list, within=place.root)
-            within = place.root
+        stories = StoryFile(place.root / listed, stories.list, within=place.root)
+        within = place.root
     specs = home.specs_dir
     if specs.is_relative_to(checkout.root):
         specs = place.root / specs.relative_to(checkout.root)
@@ -209,30 +208,33 @@ def take_up(yard: Yard, lane: Lane, choice: Choice) -> Steps[None]:
 
 def _give_away(yard: Yard, lane: Lane) -> Steps[None]:
     """Save what the lane holds, for its story where that is still open, else under its ref."""
-    note, place = yard.note(lane.number), lane.place
-    head = place.repo.head() or yard.tip()
-    state = yard.runner.session.story(note.story)
-    ref = f"{ref_name(yard.runner.run, yard.runner.session.number, 'lanes')}-lane{lane.number}"
-    words = f"{note.story or 'a lane'}: left in lane {lane.number}"
-    leave, known = yard.leave, note.work
-    saving = lambda _: work_of(place, note.base or head, leave, words, ref, known=known)  # noqa: E731
-    work = yield from aside(saving)
+    note, run, runner = yard.note(lane.number), yard.runner.run, lane.runner
+    ref = f"{ref_name(run, runner.session.number, 'lanes')}-lane{lane.number}"
+    runner.forget()
+    work = note.work
+    if not work or runner.tree().tree != lane.left:  # else nobody touched it since
+        work = yield from saved(yard, lane, ref, known=work)
     if not note.story:
         return
     kept = dict(yard.book.kept)
-    if work and state.standing in (Standing.OPEN, Standing.BLOCKED):
+    if work and runner.session.story(note.story).standing in (Standing.OPEN, Standing.BLOCKED):
         kept[note.story] = work
     yard.keep(lanes={**yard.book.lanes, lane.number: LaneNote()}, kept=kept)
 
 
+def saved(yard: Yard, lane: Lane, ref: str, *, known: str = "") -> Steps[str]:
+    """What the lane holds as one commit, or the one that is known where it is just that."""
+    note, leave, place = yard.note(lane.number), yard.leave, lane.place
+    base = note.base or place.repo.head() or yard.tip()
+    words = f"{note.story or 'left'}: work of lane {lane.number}"
+    return (yield from aside(lambda _: work_of(place, base, leave, words, ref, known=known)))
+
+
 def move(yard: Yard, lane: Lane, onto: str) -> Steps[None]:
     """Put the work of a lane onto another commit; written ahead, so that it can be done again."""
-    note, number = yard.note(lane.number), lane.number
-    ref = ref_name(lane.runner.run, lane.runner.session.number, f"lanes-{number}")
-    words = f"{note.story}: work of lane {number}"
-    leave = yard.leave
-    work = yield from aside(lambda _: work_of(lane.place, note.base, leave, words, ref))
-    yard.write(number, work=work, onto=onto)
+    ref = ref_name(lane.runner.run, lane.runner.session.number, f"lanes-{lane.number}")
+    work = yield from saved(yard, lane, ref)
+    yard.write(lane.number, work=work, onto=onto)
     yield from finish_move(yard, lane)
 
 

@@ -1,0 +1,133 @@
+"""What lanes share: money, iterations, a usage limit, a person's words, the sandbox."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.lanes.yards import starts, stories_of, yard
+from tests.loop.projects import Sandbox
+
+HONEST = 'write(f"{STORY}.txt", STORY)\ndone()\n'
+PAID = """
+def answer(cost, **more):
+    text = "Worked.\\n\\n---RALPH_STATUS---\\nSTATUS: COMPLETE\\n---END_RALPH_STATUS---"
+    print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": text,
+        "session_id": STORY, "num_turns": 1, "total_cost_usd": cost, "permission_denials": [],
+        "usage": {"input_tokens": 9, "output_tokens": 9}, **more}), flush=True)
+"""
+
+
+def paid(tmp_path: Path, agent: str, *names: str, limits: str = "") -> Sandbox:
+    """A project whose agent says what it cost."""
+    box = yard(tmp_path, PAID + agent, stories=stories_of(*names), limits=limits)
+    toml = box.root / "ralph.toml"
+    toml.write_text(toml.read_text().replace("[checks]", 'format = "claude"\n[checks]', 1))
+    box.git("commit", "-qam", "claude")
+    return box
+
+
+def test_iterations_in_flight_count(tmp_path: Path) -> None:
+    """With three allowed, four lanes start three agents and no more."""
+    box = yard(tmp_path, HONEST, stories=stories_of(*"abcdef"), limits="max_iterations = 3")
+    done = box.run("--lanes", "4")
+    assert done.code == 3, done.text
+    assert sum(starts(box, name) for name in "abcdef") == 3
+    assert sum(box.passes().values()) == 3
+
+
+def test_lanes_never_start_what_the_money_left_cannot_pay(tmp_path: Path) -> None:
+    """Once it is known what a start costs, so many start that all together stay below the limit."""
+    agent = 'write(f"{STORY}.txt", STORY)\nanswer(0.3)\n'
+    box = paid(tmp_path, agent, *"abcdefgh", limits="max_cost_usd = 1.0")
+    done = box.run("--lanes", "2", "--json")
+    assert done.code == 3, done.text
+    (ended,) = done.events("run_finished")
+    assert ended["cost_usd"] == pytest.approx(1.2)  # as one after the other: 0.9 is below the limit
+
+
+def test_a_usage_limit_is_known_to_all(tmp_path: Path) -> None:
+    """Nobody starts an agent until the reset that one of them met, and then all goes on."""
+    agent = """
+(STATE / f"at-{STORY}-{START}").write_text(str(time.time()))
+if STORY == "a" and START == 1:
+    resets = int(time.time()) + 4
+    (STATE / "resets").write_text(str(resets))
+    print(json.dumps({"type": "result", "subtype": "success", "is_error": True, "num_turns": 1,
+        "result": f"Claude AI usage limit reached|{resets}", "session_id": "s", "usage": {},
+        "total_cost_usd": 0}), flush=True)
+    sys.exit(1)
+if STORY == "b": until("resets"); time.sleep(1)
+write(f"{STORY}.txt", STORY)
+answer(0.0)
+"""
+    box = paid(tmp_path, agent, "a", "b", "c")
+    done = box.run("--lanes", "2")
+    assert done.code == 0, done.text
+    resets = float((box.state / "resets").read_text())
+    assert float((box.state / "at-c-1").read_text()) >= resets
+    assert float((box.state / "at-a-2").read_text()) >= resets
+
+
+def test_a_person_steers_all_lanes_at_once(tmp_path: Path) -> None:
+    """A note is in the next prompts of every lane, and stop ends all of them, to be continued."""
+    agent = (
+        """
+if START == 1: say(STORY); until("go", 60); status(); sys.exit()
+if not (STATE / "on").exists(): time.sleep(60)
+"""
+        + HONEST
+    )
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"))
+    process = box.start("--lanes", "2")
+    wait(box, "a", "b")
+    assert box.ralph("note", "mind the gap").code == 0
+    (box.state / "go").write_text("")
+    wait(box, "prompt-a-2", "prompt-b-2")
+    assert box.ralph("stop").code == 0
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert all("mind the gap" in (box.state / f"prompt-{n}-2").read_text() for n in "ab")
+    assert box.leftovers() == []
+    (box.state / "on").write_text("")
+    done = box.run("--continue")
+    assert done.code == 0, done.text
+    assert sorted(box.subjects()) == ["a: Do a", "b: Do b", "start"]
+
+
+def wait(box: Sandbox, *names: str) -> None:
+    """Until agents have said so."""
+    until = time.monotonic() + 60
+    while not all((box.state / name).exists() for name in names):
+        assert time.monotonic() < until, names
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap here")
+def test_the_sandbox_holds_an_agent_in_its_lane(tmp_path: Path) -> None:
+    """Neither the checkout nor another lane nor a branch can be written from inside."""
+    root = tmp_path / "box" / "project"
+    agent = f"""
+for place in ({str(root)!r}, {str(root) + ".lanes/landing"!r}):
+    try: pathlib.Path(place, "mine.txt").write_text("x")
+    except OSError: pass
+ended = subprocess.run(["git", "branch", "-f", "main", "HEAD~0"], capture_output=True)
+write(f"{{STORY}}.txt", str(ended.returncode))
+done()
+"""
+    box = yard(
+        tmp_path, agent, stories=stories_of("a"), toml='[sandbox]\nmode = "on"\nwrite = ["STATE"]\n'
+    )
+    toml = box.root / "ralph.toml"
+    toml.write_text(toml.read_text().replace("STATE", str(box.state)))
+    box.git("commit", "-qam", "sandbox")
+    done = box.run("--lanes", "1")
+    if "none works here" in done.text:
+        pytest.skip("no sandbox works on this machine")
+    assert done.code == 0, done.text
+    assert (box.root / "a.txt").read_text() != "0"
+    assert not (box.root / "mine.txt").exists()
+    assert not Path(f"{root}.lanes/landing/mine.txt").exists()
