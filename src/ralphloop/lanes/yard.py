@@ -210,6 +210,8 @@ def _give_away(yard: Yard, lane: Lane) -> Steps[None]:
     """Save what the lane holds, for its story where that is still open, else under its ref."""
     note, run, runner = yard.note(lane.number), yard.runner.run, lane.runner
     ref = f"{ref_name(run, runner.session.number, 'lanes')}-lane{lane.number}"
+    if not note.base and [path.name for path in lane.place.root.iterdir()] == [".git"]:
+        return  # it is new
     runner.forget()
     work = note.work
     if not work or runner.tree().tree != lane.left:  # else nobody touched it since
