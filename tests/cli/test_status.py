@@ -142,6 +142,11 @@ def test_a_paused_run_is_sent_to_resume(tmp_path: Path, run_ralph: RunRalph) -> 
     assert text.startswith("paused ")
     assert "paused by a person" in text
     assert "`ralph resume`" in text
+    night.iterate(finished=False)
+    with night.held():
+        text = shown(run_ralph, tmp_path)
+    assert text.startswith("pausing ")
+    assert "paused by a person after this iteration" in text
 
 
 def test_a_raised_budget_is_counted(tmp_path: Path, run_ralph: RunRalph) -> None:

@@ -1,6 +1,7 @@
 """What was learned here: `ralph learn`, `ralph learnings`, `ralph stats`."""
 
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -298,7 +299,10 @@ def _print(patterns: Sequence[Pattern], as_json: bool, none: str) -> None:
     for one in patterns:
         standing = output.paint(f"{one.standing:<11}", *_COLOURS.get(one.standing, ()))
         row = f"{one.id}  {standing}  {one.category:<10} {counted(one.story_count, 'story'):>9}"
-        output.emit_lines([f"{row}  {output.safe(one.sentence)}"])
+        indent = len(one.id) + 37  # of what wraps on a terminal; a pipe has whole lines
+        on_screen = output.wrapped(one.sentence, indent=indent) if sys.stdout.isatty() else []
+        first, *rest = on_screen or [output.safe(one.sentence)]
+        output.emit_lines([f"{row}  {first}", *(" " * indent + words for words in rest)])
     if not patterns:
         output.emit_lines([none])
 

@@ -69,7 +69,9 @@ def show_status(*, as_json: bool = False) -> None:
 
 
 def _lines(night: Night) -> Iterator[str]:
-    yield from output.row(night.state, _headline(night), "bold", _COLOURS[night.state])
+    pausing = night.state is State.PAUSED and night.is_working
+    label = "pausing" if pausing else str(night.state)
+    yield from output.row(label, _headline(night), "bold", _COLOURS[night.state])
     yield from _current(night)
     yield from _stories(night)
     if night.run is not None:
@@ -105,7 +107,8 @@ def _headline(night: Night) -> str:
 def _waiting(night: Night) -> str:
     wait, paused = night.wait, night.session.desk.paused
     if night.state is State.PAUSED:
-        return f": {paused or (wait.reason if wait else '')}"
+        after = " after this iteration" if night.is_working else ""
+        return f": {paused or (wait.reason if wait else '')}{after}"
     if night.state is not State.WAITING or wait is None:
         return ""
     left = format_duration(night.wait_s)
