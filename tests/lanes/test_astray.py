@@ -96,3 +96,22 @@ def test_what_waits_to_be_merged_is_not_done_again(tmp_path: Path) -> None:
     box.git("merge", "-q", "-m", "merged", branch)
     assert box.run("--lanes", "1").code == 0
     assert [starts(box, name) for name in "abc"] == [1, 1, 1]
+
+
+def test_a_night_is_replayed_in_the_order_it_was_decided(tmp_path: Path) -> None:
+    """A later start landed first and made the earlier one red: code and journal agree on it."""
+    agent = """
+def landed():
+    argv = ["git", "log", "--branches", "--format=%s"]
+    return "b: Do b" in subprocess.run(argv, capture_output=True, text=True).stdout
+while STORY == "a" and START == 1 and not landed(): time.sleep(0.05)
+write(f"{STORY}.txt" if START == 1 else "both.txt")
+done()
+"""
+    check = ["sh", "-c", "test ! -f a.txt || test ! -f b.txt || test -f both.txt"]
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"), checks=[check])
+    done = box.run("--lanes", "2")
+    assert done.code == 0, done.text
+    assert "a goes back" in done.text
+    replayed = box.ralph("replay")
+    assert replayed.code == 0, replayed.text

@@ -38,6 +38,7 @@ from ralphloop.core.step import Step, step
 from ralphloop.core.story_state import Standing, StoryState, load_states
 from ralphloop.journal.queries import Queries
 from ralphloop.journal.records import IterationRecord
+from ralphloop.journal.session import load_book
 from ralphloop.replay.cases import Case, CaseEvidence, CaseIteration, CaseStories, judge
 from ralphloop.text import status_block
 from ralphloop.text.test_paths import is_test_path
@@ -85,7 +86,7 @@ def replay(
     fold = _Fold(beginning, policy, other_limits, resumes)
     changes = journal.interventions(run)
     starts = []
-    for record in journal.every_iteration(run):
+    for record in _in_order(journal, run):
         if (ended := record.finished_at) is None:
             continue
         # Before the start, or while its agent worked.
@@ -96,6 +97,17 @@ def replay(
         fold.change(late.change)
     kept = load_states(journal.story_states(run))
     return ReplayedNight(starts=tuple(starts), stories=fold.differences(kept))
+
+
+def _in_order(journal: Queries, run: str) -> Iterator[IterationRecord]:
+    """As they were decided: in lanes a later start may well be over before an earlier one."""
+    if load_book(journal, run) is None:
+        yield from journal.every_iteration(run)
+        return
+    brief = journal.every_iteration(run, brief=True)
+    for known in sorted(brief, key=lambda one: one.finished_at or 0.0):
+        if record := journal.iteration(run, known.n):
+            yield record
 
 
 @dataclass
