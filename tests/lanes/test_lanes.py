@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+from tests.kill_points import to_be_killed_at
 from tests.lanes.yards import prompt, starts, stories_of, yard
 from tests.loop.projects import Sandbox, story
 
@@ -338,3 +339,31 @@ def test_the_screens_know_lanes(tmp_path: Path) -> None:
     assert "2│" in out
     report = box.ralph("report").out
     assert box.git("log", "-1", "--format=%h") in report
+
+
+def test_what_lanes_cannot_begin_with_is_said_first(tmp_path: Path) -> None:
+    """A rebase half done ends 66; a plain loop or no commits of ours 64; nothing is started."""
+    box = yard(tmp_path, HONEST, stories=stories_of("a"))
+    (box.root / ".git/rebase-merge").mkdir()
+    assert "a rebase is in progress" in (found := box.run("--lanes", "1")).text
+    assert found.code == 66
+    (box.root / ".git/rebase-merge").rmdir()
+    (box.root / "p.md").write_text("x")
+    assert box.run("--lanes", "1", "--prompt", "p.md").code == 64
+    never = {"RALPH_GIT_COMMIT": "never"}
+    assert box.run("--lanes", "1", env=never).code == 64
+    assert starts(box, "a") == 0
+    assert not lanes_of(box).exists()
+
+
+def test_a_new_run_in_the_checkout_settles_what_lanes_left(tmp_path: Path) -> None:
+    """A run in lanes that was killed after its commit is finished first; nothing lands twice."""
+    box = yard(tmp_path, HONEST, stories=stories_of("a", "b"))
+    killed = box.run("--lanes", "1", env=to_be_killed_at("landing.committed"))
+    assert killed.code == -9, killed.text
+    done = box.run("--lanes", "0")
+    assert "Recovered" in done.err
+    branch = box.git("branch", "--list", "ralph/2*", "--format=%(refname:short)")
+    assert box.git("show", f"{branch}:a.txt") == "a"
+    assert box.git("log", "--format=%s", branch).split("\n") == ["a: Do a", "start"]
+    assert box.leftovers() == []
