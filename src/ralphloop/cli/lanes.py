@@ -21,7 +21,7 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.session import book_key, load_book
 from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes.worktrees import LaneTree, listed, read_mark, remove, work_of
-from ralphloop.night.look import look, reading
+from ralphloop.night.look import look
 from ralphloop.project import Project, find_project
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.work_tree import Repository, contains
@@ -61,14 +61,9 @@ def _trees(repo: Repository) -> Iterator[tuple[Path, Path, str]]:
             yield root, git_dir, branch
 
 
-def _book(project: Project) -> Book:
-    with reading(project) as journal:
-        run = journal.latest_run()
-        return (load_book(journal, run.id) if run else None) or Book()
-
-
 def _shown(project: Project, repo: Repository) -> Iterator[str]:
-    night, book = look(project, now=time.time()), _book(project)
+    night = look(project, now=time.time())
+    book = night.book or Book()
     working = {book.lane_of(it.story): it for it in night.flying}
     trees = list(_trees(repo))
     for root, _, branch in trees:

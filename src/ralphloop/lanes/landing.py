@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
-from ralphloop.core.iteration import AddProgress, CommitStory
+from ralphloop.core.iteration import AddProgress
 from ralphloop.core.model import CheckStatus, Decision, ExitDecision, Returned, Value
 from ralphloop.core.run_state import LaneNote
 from ralphloop.core.step import step
@@ -123,7 +123,7 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
     yield from aside(lambda _: stand(yard.landing, tip))
     begun = _at_the_tip(landing, judged.begun, tip)
     landed = landed_since(yard.landing.repo, note.base, tip)
-    conflicts = yield from aside(lambda _: _picked(yard, work))
+    conflicts = yield from aside(lambda _: put_onto(yard.landing, work))
     kill_point("landing.put")
     if conflicts:
         files = some(conflicts, _NAMED)
@@ -140,11 +140,6 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
     names = some(red or ["setup"], _NAMED)
     back = _back(landed, _TOGETHER.format(red=names), f"{names} fails together with")
     return _decided(landing, done, begun, back)
-
-
-def _picked(yard: Yard, work: str) -> tuple[str, ...]:
-    """The lane's work brought into the landing tree; what is in conflict."""
-    return put_onto(yard.landing, work) if work else ()
 
 
 def _at_the_tip(landing: Runner, begun: Begun, tip: str) -> Begun:
@@ -216,17 +211,11 @@ def again(yard: Yard, owing: IterationRecord) -> Steps[None]:
         work = place.repo.commit_of(ref_name(landing.run, owing.n, "lanes"))
         tip = yard.tip()
         yield from aside(lambda _: stand(place, tip))
-        if work:
-            yield from aside(lambda _: put_onto(place, work))
+        yield from aside(lambda _: put_onto(place, work))
         landing.seen = None
     if not made:
         add_earlier(landing, owing.n, owing.story or "")
     yield from apply_effects(landing, owing.n, owing.effects)
-
-
-def lands(owing: IterationRecord) -> bool:
-    """Whether its effects belong to the landing tree."""
-    return owing.owes(CommitStory)
 
 
 def stopped(yard: Yard, judged: Judged, reason: str) -> Decision:

@@ -19,6 +19,7 @@ from functools import partial
 import msgspec
 
 from ralphloop.config.model import CommitPolicy
+from ralphloop.core.iteration import CommitStory
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.run_state import Book, Session
 from ralphloop.errors import RepositoryError, UsageError
@@ -27,7 +28,7 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.session import load_book, load_session
 from ralphloop.lanes.coordinator import Coordinator
-from ralphloop.lanes.landing import again, concluded, lands, settle
+from ralphloop.lanes.landing import again, concluded, settle
 from ralphloop.lanes.worktrees import (
     MAKE_IT,
     LaneTree,
@@ -280,7 +281,7 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
             done.append(f"moved the work of {note.story} in lane {number}")
     for owing in journal.owed_effects(run):
         holding = yard.book.lane_of(owing.story)
-        if lands(owing):
+        if owing.owes(CommitStory):
             yield from again(yard, owing)
         else:
             runner = yard.lane(holding).runner if holding else yard.runner

@@ -101,10 +101,6 @@ def directory_of(home: Repository, where: str) -> Path:
     return home.root.with_name(f"{home.root.name}.lanes")
 
 
-def name_of(number: int) -> str:
-    return str(number) if number else "landing"
-
-
 def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
     """Every linked work tree: its root, git's directory of it, its branch."""
     places = {}
@@ -121,7 +117,7 @@ def listed(home: Repository) -> Iterator[tuple[Path, Path, str]]:
 
 def open_tree(home: Repository, directory: Path, number: int, commit: str) -> LaneTree:
     """The work tree of that number: the one that is there, or a new one without any file yet."""
-    root = directory / name_of(number)
+    root = directory / (str(number) if number else "landing")
     known = {path: git_dir for path, git_dir, _ in listed(home)}
     if root in known and not (root / ".git").exists():
         home.git.writing().confined(None).run("worktree", "remove", "--force", "--force", str(root))
@@ -233,6 +229,8 @@ def put_onto(place: LaneTree, commit: str) -> tuple[str, ...]:
 
     Of a conflict both sides are left in the files, and nothing of it in git's own.
     """
+    if not commit:
+        return ()  # there was nothing to save
     ended = place.git.attempt("cherry-pick", "--no-commit", commit, timeout_s=_LONG_S)
     if ended.returncode == 0:
         return ()

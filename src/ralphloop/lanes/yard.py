@@ -244,8 +244,7 @@ def finish_move(yard: Yard, lane: Lane) -> Steps[None]:
     """Do what was written ahead; conflicts are left in the files for the agent to solve."""
     note, place = yard.note(lane.number), lane.place
     yield from aside(lambda _: stand(place, note.onto))
-    if note.work:
-        yield from aside(lambda _: put_onto(place, note.work))
+    yield from aside(lambda _: put_onto(place, note.work))
     lane.runner.forget()
     yard.write(lane.number, base=note.onto, onto="")
 
