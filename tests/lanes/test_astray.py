@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from pathlib import Path
 
 from tests.lanes.yards import prompt, starts, stories_of, yard
@@ -33,6 +35,7 @@ def test_an_agent_that_deletes_its_lane_ends_no_run(tmp_path: Path) -> None:
 import shutil
 if STORY == "a" and START == 1:
     shutil.rmtree(os.getcwd())
+    done()
     sys.exit(0)
 if STORY == "b":
     shutil.rmtree(pathlib.Path.cwd().parent / "landing")
@@ -115,3 +118,33 @@ done()
     assert "a goes back" in done.text
     replayed = box.ralph("replay")
     assert replayed.code == 0, replayed.text
+
+
+def test_lanes_that_a_person_deleted_are_made_again(tmp_path: Path) -> None:
+    """After a crash they stand as their stories began: no claim of lost work lands."""
+    agent = f"""
+if START == 1:
+    write("half.txt")
+    done()
+    say("s" + STORY)
+    until("never", 60 if STORY == "b" else 0)
+    sys.exit(0)
+assert pathlib.Path("base.txt").exists()
+{HONEST}"""
+    slow = "touch $TEST_STATE/checked; test -e $TEST_STATE/quick || sleep 30"
+    check = ["sh", "-c", f"case $PWD in */1) {slow};; esac"]
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"), checks=[check])
+    with box.start("--lanes", "2") as process:
+        deadline = time.monotonic() + 60
+        while not all((box.state / it).exists() for it in ("checked", "sb")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.kill()
+    shutil.rmtree(box.root.with_name("project.lanes"))
+    box.git("worktree", "prune")
+    (box.state / "quick").touch()
+    done = box.run("--continue")
+    assert done.code == 0, done.text
+    assert "were deleted" in done.text
+    assert [starts(box, name) for name in "ab"] == [2, 2]
+    assert [it for it in box.leftovers() if "agent.py" in it] == []

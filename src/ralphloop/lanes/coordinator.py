@@ -182,7 +182,7 @@ class Coordinator:
         runner.left_lane = left
         result = await run_agent(runner, begun)
         if await asyncio.to_thread(bring_back, lane.place):
-            runner.remarks += (f"the files of {lane.place.root} were deleted",)
+            runner.left_lane = lambda: f"the files of {lane.place.root} were deleted"
         return await beside(judge(runner, begun, result))
 
     async def _concluded(self, lane: Lane, judged: Judged) -> Decision | None:

@@ -34,6 +34,7 @@ from ralphloop.lanes.worktrees import (
     LaneTree,
     directory_of,
     installs_from,
+    is_empty,
     open_tree,
     read_mark,
     stand,
@@ -274,6 +275,8 @@ def _recovered(
 def recover_lanes(yard: Yard) -> Steps[list[str]]:
     """Do what was begun; returns what was done, in words."""
     journal, run, setup = yard.journal, yard.runner.run, yard.runner.setup
+    if is_empty(yard.landing):  # somebody deleted it
+        stand(yard.landing, yard.tip())
     done = [*filter(None, [restored(journal, setup.repo, yard.runner.measure, setup.project)])]
     for number, note in tuple(yard.book.lanes.items()):
         if note.onto:
@@ -294,6 +297,8 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
     for cut in cuts:
         lane = yard.lane(yard.book.lane_of(cut.story) or 1)
+        if lost := lane.lost:
+            lane.runner.left_lane = partial(str, lost)
         conclude = partial(concluded, yard, lane)
         done.append((yield from recover_iteration(lane.runner, cut, conclude)))
     for lane in yard.lanes.values():

@@ -151,6 +151,11 @@ def _in_the_way(root: Path) -> RepositoryError:
     )
 
 
+def is_empty(place: LaneTree) -> bool:
+    """Whether nothing was ever put into it."""
+    return not (place.repo.git_dir / "index").exists()
+
+
 def bring_back(place: LaneTree) -> bool:
     """A work tree whose files somebody deleted, as its last commit has it; False where it is."""
     link, git_dir = place.root / ".git", place.repo.git_dir

@@ -26,7 +26,15 @@ from ralphloop.errors import InputError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.session import book_key
 from ralphloop.journal.views import PROGRESS_VIEW
-from ralphloop.lanes.worktrees import LaneTree, make_ready, open_tree, put_onto, stand, work_of
+from ralphloop.lanes.worktrees import (
+    LaneTree,
+    is_empty,
+    make_ready,
+    open_tree,
+    put_onto,
+    stand,
+    work_of,
+)
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import second_chance
 from ralphloop.loop.prepare import Setup, spec_of
@@ -48,6 +56,7 @@ class Lane(msgspec.Struct):
     place: LaneTree
     runner: Runner
     busy: str = ""  # the story that is worked on now
+    lost: str = ""  # what somebody deleted that it held, in words
     left: str = ""  # the tree in which its last start was saved as the note's work
 
     @property
@@ -85,7 +94,8 @@ class Yard(msgspec.Struct):
         if not tip:
             raise RepositoryError(
                 f"the branch {self.book.branch}, which stories land on, is gone",
-                "Bring it back (git reflog), then: ralph run --continue",
+                f"Bring it back: git branch {self.book.branch} COMMIT (git reflog knows it; the run"
+                f" began at {self.book.origin_head[:12]}), then: ralph run --continue",
             )
         return tip
 
@@ -131,8 +141,19 @@ class Yard(msgspec.Struct):
                 read=None,
                 unsettled=None,
             )
-            self.lanes[number] = Lane(LaneTree(number, setup.repo or place.repo), runner)
+            place = LaneTree(number, setup.repo or place.repo)
+            self.lanes[number] = Lane(place, runner, lost=self._filled(place))
         return self.lanes[number]
+
+    def _filled(self, place: LaneTree) -> str:
+        """A lane that was made anew under its story: as it began, with the work that was saved."""
+        note = self.note(place.number)
+        if not note.story or note.onto or not is_empty(place):
+            return ""
+        stand(place, note.base or self.tip())
+        if note.work:
+            put_onto(place, note.work)
+        return f"the files of {place.root} were deleted"
 
 
 def repository_of(setup: Setup) -> Repository:
