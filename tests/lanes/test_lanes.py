@@ -112,6 +112,7 @@ done()
     assert "a: Do a" in told
     assert "conflict markers" in told
     assert [it["attempts"] for it in done.events("iteration_finished")] == [0, 0, 0]
+    assert "b went back to lane" in box.ralph("report").out
     assert box.subjects() == ["start", "a: Do a", "b: Do b"]
 
 

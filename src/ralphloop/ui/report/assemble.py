@@ -251,6 +251,11 @@ class _Events:
                     self.notes.append(ReportNote("the run was continued", event.at))
                 case events.Preflight(warnings=said):
                     warnings.update((say(words), None) for words in said)
+                case events.StoryReturned() as what:
+                    words = f"{what.story} went back to lane {what.lane}: {what.reason}"
+                    self.notes.append(ReportNote(say(words), event.at))
+                case events.LaneLeft() as what:
+                    self.notes.append(ReportNote(say(f"{what.story}: {what.reason}"), event.at))
                 case events.RequestAnswered() as what:
                     who = "the agent" if what.by_agent else "a person"
                     words = f"{who} asked: {what.kind}; {what.answer}"
