@@ -351,6 +351,8 @@ def test_what_lanes_cannot_begin_with_is_said_first(tmp_path: Path) -> None:
     (box.root / ".git/rebase-merge").rmdir()
     (box.root / "p.md").write_text("x")
     assert box.run("--lanes", "1", "--prompt", "p.md").code == 64
+    plain = box.run("--prompt", "p.md", "--max-iterations", "1", env={"RALPH_LANES_COUNT": "1"})
+    assert plain.code != 64, plain.text  # a setting for stories is none for a plain loop
     never = {"RALPH_GIT_COMMIT": "never"}
     assert box.run("--lanes", "1", env=never).code == 64
     assert starts(box, "a") == 0

@@ -59,7 +59,8 @@ Tell = Callable[[str], None]
 
 def wanted(setup: Setup) -> bool:
     """Whether a run works in lanes: it is asked for, or the one to be settled first did."""
-    if setup.options.session or setup.is_errand:
+    asked = "lanes.count" in setup.options.flags
+    if setup.options.session or setup.is_errand or (setup.stories is None and not asked):
         return False
     if setup.config.lanes.count:
         return True
