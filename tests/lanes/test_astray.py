@@ -148,3 +148,14 @@ assert pathlib.Path("base.txt").exists()
     assert "were deleted" in done.text
     assert [starts(box, name) for name in "ab"] == [2, 2]
     assert [it for it in box.leftovers() if "agent.py" in it] == []
+
+
+def test_a_start_that_is_refused_leaves_no_branch(tmp_path: Path) -> None:
+    """A setup that fails, or a check that is red before any work: 66, and all is as before."""
+    toml = '[lanes]\nsetup = [["test", "-e", "base.txt"]]\n'
+    box = yard(tmp_path, HONEST, stories=stories_of("a"), checks=[["test", "-e", "c"]], toml=toml)
+    assert box.run("--lanes", "1").code == 66
+    settings = box.root / "ralph.toml"
+    settings.write_text(settings.read_text().replace("base.txt", "missing"))
+    assert box.run("--lanes", "1").code == 66
+    assert box.git("branch", "--format=%(refname:short)") == "main"

@@ -22,7 +22,7 @@ from ralphloop.config.model import CommitPolicy
 from ralphloop.core.iteration import CommitStory
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.run_state import Book, Session
-from ralphloop.errors import RepositoryError, UsageError
+from ralphloop.errors import RalphError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
@@ -122,12 +122,17 @@ def open_yard(
         names = some([printable(path) for path in dirty])
         tell(f"warning: changes of your checkout stay there and are no part of the run: {names}")
     tip = yard.tip()
-    yield from aside(lambda _: stand(yard.landing, tip))
-    if why := (yield from aside(lambda gone: ready(yard, yard.landing, gone))):
-        raise RepositoryError(f"the landing tree {yard.landing.root} is not ready: {why}")
-    yard.keep()  # before the run exists: none is ever without its lanes
-    setup = yard.runner.setup
-    yard.runner = yield from open_runner(setup, journal, run, stop=stop, sink=sink, tell=tell)
+    try:
+        yield from aside(lambda _: stand(yard.landing, tip))
+        if why := (yield from aside(lambda gone: ready(yard, yard.landing, gone))):
+            raise RepositoryError(f"the landing tree {yard.landing.root} is not ready: {why}")
+        yard.keep()  # before the run exists: none is ever without its lanes
+        setup = yard.runner.setup
+        yard.runner = yield from open_runner(setup, journal, run, stop=stop, sink=sink, tell=tell)
+    except RalphError:
+        if journal.find_run(run) is None:  # nothing began: no branch of it is left
+            checkout.git.writing().attempt("update-ref", "-d", f"refs/heads/ralph/{run}", tip)
+        raise
     where = f"{yard.directory}, landing on {book.branch}"
     tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
     if count > 1:
