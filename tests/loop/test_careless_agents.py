@@ -183,7 +183,7 @@ def test_a_hook_that_refuses_everything_does_not_burn_the_night(
 
 
 def test_what_is_left_out_of_a_commit_is_said(tmp_path: Path) -> None:
-    """A scaffold with a repository of its own cannot be committed: the story says so."""
+    """A scaffold with a repository of its own cannot be committed: the story says so, and waits."""
     agent = """
         write('app/main.txt')
         subprocess.run(['git', 'init', '-q', 'app'], check=True)
@@ -192,9 +192,8 @@ def test_what_is_left_out_of_a_commit_is_said(tmp_path: Path) -> None:
     box = sandbox(tmp_path, agent, checks=GREEN)
     done = box.run()
     assert done.code == 0, done.text
-    assert (
-        "passed (checked): true green; not committed: app/ (a repository of its own)" in done.text
-    )
+    assert "passed (needs review): committed is not what was checked: app;" in done.text
+    assert "not committed: app/ (a repository of its own)" in done.text
     assert "not committed: app/" in " ".join(box.ralph("stories").out.split())
 
 

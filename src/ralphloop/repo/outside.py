@@ -70,7 +70,9 @@ def differing(
 
 
 def _blob(repo: Repository, path: str) -> str:
-    """The content that a commit would hold of a file, as it is now."""
+    """The content that a commit would hold of a file, as it is now; a pipe would never end."""
+    if not (repo.root / path).is_file():
+        return ""
     return repo.git.attempt("hash-object", "--", path).stdout.decode().strip()
 
 
