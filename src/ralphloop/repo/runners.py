@@ -304,7 +304,8 @@ class _Search:
         wanted = [word for word in words if not word.startswith("-") and "=" not in word]
         for recipe in needed(recipes, wanted or list(recipes)[:1]):
             self._note(file, recipe)
-            yield from self.script(recipe, env, (*scripts, file), depth)
+            lines = "\n".join(line.removeprefix("-") for line in recipe.splitlines())
+            yield from self.script(lines, env, (*scripts, file), depth)
 
     def _read(self, name: str) -> str:
         path = name.removeprefix("./")

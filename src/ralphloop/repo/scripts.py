@@ -92,8 +92,10 @@ def makefile(text: str) -> dict[str, _Recipe]:
     current: list[str] = []
     for line in text.replace("\\\n", " ").splitlines():
         if line[:1] in ("\t", " ") and line.strip():
+            words = line.strip().lstrip("@-+ ")
+            ignored = "-" in line[: line.index(words)]  # whether it fails; how loud it is, is not
             for name in current:
-                recipes[name].lines.append(line.strip().lstrip("@-+ "))
+                recipes[name].lines.append(f"{'-' * ignored}{words}")
         elif found := _VARIABLE.match(line):
             variables.setdefault(found[1], found[2].partition(" #")[0].strip())
         elif (found := _RULE.match(line)) and not line.startswith("."):
