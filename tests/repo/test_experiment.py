@@ -191,7 +191,7 @@ SIDES = {
     "pytest.py": "settings",
     "check.sh": "settings",
     "src/a.py": "code",
-    "README.md": "code",
+    "README.md": "neither",
     ".github/workflows/tests.yaml": "code",
     "requirements/tests.txt": "code",
     "requirements/tests/pins.txt": "settings",
@@ -200,11 +200,11 @@ SIDES = {
 
 @pytest.mark.parametrize(("path", "side"), SIDES.items(), ids=SIDES)
 def test_each_path_is_on_one_side(tmp_path: Path, path: str, side: str) -> None:
-    """Tests and what a runner obeys on one, everything else on the other."""
+    """Tests and what a runner obeys on one, everything else but prose on the other."""
     found = find_runner(PYTEST, tmp_path)
     change = Change(path=path, status="M", before="1", after="2")
     sides = split([change], {}, found, ["check.sh"])
-    assert bool(sides.tests) is (side != "code")
+    assert bool(sides.tests) is (side in ("tests", "settings"))
     assert bool(sides.code) is (side == "code")
     if path != "test.js":
         assert sides.has_settings is (side == "settings")

@@ -205,6 +205,8 @@ def explained(path: Path) -> Iterator[None]:
         other = ("the journal {path} failed", "Look at its directory.")
         message, step = _FAILURES.get(code, other)
         raise JournalError(f"{message.format(path=path)}: {error}", step) from error
+    except UnicodeDecodeError as error:  # SQLite quotes what it cannot read
+        raise _unusable(path, f"the journal {path} is damaged: it holds no text") from error
     except OSError as error:
         reason = error.strerror or str(error)
         step = "Give yourself access to that directory, then try again."
