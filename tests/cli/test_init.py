@@ -221,7 +221,10 @@ def test_a_second_time_changes_nothing(repo: Path, run_ralph: RunRalph) -> None:
     assert done.returncode == 0
     assert contents(repo) == before
     assert done.stdout.count("it is up to date") == 4
-    assert "kept      prd.json: 2 stories, 0 passed" in done.stdout
+    assert (
+        "kept      prd.json: 2 stories, 0 passed; these are still the sample, not yours"
+        in done.stdout
+    )
     assert "git add" not in done.stdout
 
 

@@ -145,7 +145,8 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     names = [str(each.path.relative_to(root)) for each in written]
     if listed := stories.there:
         words = f"{stories.name}: {counted(listed.total, 'story')}, {listed.passed} passed"
-        output.emit_lines(_row("kept", words))
+        sample = "; these are still the sample, not yours" * (listed.get("SAMPLE-1") is not None)
+        output.emit_lines(_row("kept", words + sample))
     if CONFIG_NAME in names and (yes or asking):
         _agree(root, root / stories.name if stories.is_sample and stories.name in names else None)
     output.emit_lines(_doubts(root, stories, names))
