@@ -326,20 +326,33 @@ if STORY == "a": assert pathlib.Path("half.txt").read_text() == "half"
 
 
 def test_the_screens_know_lanes(tmp_path: Path) -> None:
-    """Console lines name their lane, status and report count what has landed."""
-    agent = 'say(STORY)\nuntil({"a": "b", "b": "a"}[STORY])\nif STORY == "b": until("never", 2)\n'
-    box = yard(tmp_path, agent + HONEST, stories=stories_of("a", "b"))
+    """Console lines name their lane, status and report count what has landed, and what waits."""
+    agent = """
+say(STORY)
+until({"a": "b"}.get(STORY, "a"))
+if STORY != "c": until("seen")
+if STORY == "b": until("never", 2)
+"""
+    stories = [*stories_of("a", "b"), story("c", dependsOn=["b"])]
+    box = yard(tmp_path, agent + HONEST, stories=stories)
     process = box.start("--lanes", "2")
     until = time.monotonic() + 60
-    while "1 of 2 passed" not in (shown := box.ralph("status").out) and time.monotonic() < until:
+    waiting = "c: it needs b first"
+    while waiting not in (shown := box.ralph("status").out) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert waiting in shown
+    assert f"waiting: {waiting}" in box.ralph("lanes").out
+    (box.state / "seen").write_text("")
+    while "1 of 3 passed" not in (shown := box.ralph("status").out) and time.monotonic() < until:
         time.sleep(0.05)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert "1 of 2 passed" in shown
+    assert "1 of 3 passed" in shown
     assert "1│" in out
     assert "2│" in out
     report = box.ralph("report").out
     assert box.git("log", "-1", "--format=%h") in report
+    assert '<figure id="lanes">' in box.ralph("report", "--html").out
 
 
 def test_what_lanes_cannot_begin_with_is_said_first(tmp_path: Path) -> None:

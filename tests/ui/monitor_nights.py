@@ -27,7 +27,7 @@ from ralphloop.journal.records import (
     RunRecord,
     RunStatus,
 )
-from ralphloop.journal.session import save_circuit
+from ralphloop.journal.session import book_key, save_circuit
 from ralphloop.project import Project
 
 EVENING = 1_794_780_000.0  # 2026-11-15 22:00 UTC
@@ -131,7 +131,7 @@ class Night:
         event = LoopEvent(run=RUN, at=self.clock(), what=event_of(kind, data), iteration=iteration)
         self.journal.append_events([event])
 
-    def start(self, story: str, attempt: int = 1) -> None:
+    def start(self, story: str, attempt: int = 1, lane: int = 0) -> None:
         """An agent begins to work."""
         self.n += 1
         folder = self.project.transcripts / RUN
@@ -154,6 +154,7 @@ class Night:
             story=story,
             title=self.titles[story],
             attempt=attempt,
+            lane=lane,
             prompt_tokens=5_204,
             left_out=[],
         )
@@ -431,6 +432,31 @@ def finished(root: Path) -> Night:
         night.passes(story, grade)
     night.end("project_complete", "all 8 stories have passed", complete=True)
     night.clock.now += 3_600
+    return night
+
+
+def in_lanes(root: Path) -> Night:
+    """Four at once: one lands, one is next, one came back, one is new; others wait."""
+    night = Night(root)
+    night.begin()
+    night.passes("US-001")
+    notes = {n: {"story": f"US-{n + 1:03}"} for n in range(1, 5)}
+    night.journal.set_meta(book_key(RUN), {"count": 4, "lanes": notes, "branch": "ralph/x"})
+    night.start("US-004", lane=3)
+    night.clock.now += 200
+    night.finish("US-004", reason="conflict with US-001 in src/shop/app.py", state={"returns": 1})
+    told = {"story": "US-004", "lane": 3, "reason": "conflict with US-001", "returns": 1}
+    night.tell("story_returned", night.n, **told)
+    night.start("US-002", lane=1)
+    night.start("US-003", lane=2)
+    night.acts({"kind": "result", "summary": "Done.", "ok": True}, every=60)
+    night.tell("landing", night.n, story="US-003", lane=2, ahead=0)
+    night.clock.now += 30
+    night.tell("landing", night.n - 1, story="US-002", lane=1, ahead=1)
+    night.start("US-004", lane=3)
+    night.clock.now += 30
+    night.start("US-005", lane=4)
+    night.acts("Read src/shop/export.py")
     return night
 
 

@@ -69,9 +69,10 @@ class Night:
         )
         self.event("run_started", continued=False, circuit="CLOSED")
 
-    def event(self, type_: str, /, **data: Any) -> None:
+    def event(self, type_: str, iteration: int | None = None, /, **data: Any) -> None:
         """Something the loop told everybody."""
-        event = LoopEvent(run=self.run, at=self.now, what=event_of(type_, data))
+        what = event_of(type_, data)
+        event = LoopEvent(run=self.run, at=self.now, what=what, iteration=iteration)
         self.journal.append_events([event])
 
     def iteration(

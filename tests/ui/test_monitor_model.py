@@ -52,6 +52,24 @@ def head(screen: Screen) -> str:
     return said(screen.header(200))
 
 
+def test_lanes_are_a_strip_with_the_queue_and_what_waits(tmp_path: Path) -> None:
+    """What each lane does and since when; the log tells lanes apart; a story says why it waits."""
+    screen = screen_of(nights.in_lanes(tmp_path))
+    assert said(screen.now()).splitlines()[:4] == [
+        "1│ US-002 waits for landing, 1 before it, 50s",
+        "2│ US-003 lands, 1m 20s",
+        "3│ US-004 works, came back from landing, 50s",
+        "4│ US-005 works, 20s",
+    ]
+    rows = {row.id: (row.standing, row.verdict) for row in screen.facts.stories}
+    assert rows["US-007"] == ("waits on US-006", "it needs US-006 first")
+    assert rows["US-008"] == ("open", "every lane is busy")
+    fourth = [line.text for line in screen.facts.log if line.text.startswith("4│")]
+    assert len(fourth) == 2
+    assert "US-005" in fourth[0]
+    assert [step.summary for step in screen.facts.actions] == ["Read src/shop/export.py"]
+
+
 # --- states ----------------------------------------------------------------------------------
 
 

@@ -72,6 +72,11 @@ def test_run_in_each_state(
     assert look(make(root), size, live=live) == svg
 
 
+def test_lanes(svg: SnapshotAssertion, root: Path) -> None:
+    """A run in lanes has a line for each of them."""
+    assert look(nights.in_lanes(root), (120, 40)) == svg
+
+
 @SIZES
 def test_no_run_yet(svg: SnapshotAssertion, root: Path, size: tuple[int, int]) -> None:
     """Without a run the stories are there, and how to start."""

@@ -15,7 +15,16 @@ from ralphloop.project import Project
 from ralphloop.ui.monitor.moments import Facts
 from ralphloop.ui.page.devices import form_word
 from ralphloop.ui.page.parts import NAMES, ROWS, Painter, Piece
-from tests.ui.monitor_nights import RUN, Night, finished, half_open, running, stuck, waiting
+from tests.ui.monitor_nights import (
+    RUN,
+    Night,
+    finished,
+    half_open,
+    in_lanes,
+    running,
+    stuck,
+    waiting,
+)
 from tests.ui.page_visits import Elements, Visits, digests
 from tests.ui.test_report_model import multiply_iterations
 
@@ -126,6 +135,15 @@ def test_lanes_show_every_story_at_work(visits: Visits, night: Night) -> None:
     assert "Checkout validates" in now
     assert "Export orders" in now
     assert page.count(">running<") == 2
+
+
+def test_the_page_says_what_each_lane_does(tmp_path: Path) -> None:
+    """The lines of the monitor, at every story at work."""
+    night = in_lanes(tmp_path / "shop")
+    with night.held(), Visits(night.project, tmp_path / "state") as visits:
+        page = Elements(visits.get("", visits.known()).text).words
+    assert "lane 1 waits for landing, 1 before it" in page
+    assert "lane 4 works" in page
 
 
 # --- what is sent ----------------------------------------------------------------------------

@@ -133,6 +133,32 @@ def test_each_picture_carries_its_numbers_as_a_table(night: Report) -> None:
     assert "<td><bdi>US-6</bdi></td><td><bdi>verified</bdi></td>" in figures[0]
 
 
+def test_lanes_are_a_timeline(journal: Journal) -> None:
+    """A row for each lane: at work, waiting to land, landing, what went back; with its numbers."""
+    night = Night(journal)
+    for n, lane in ((1, 1), (2, 2)):
+        night.event("iteration_started", n, story=f"US-{n}", lane=lane)
+    for n, kind, data in (
+        (2, "landing", {"story": "US-2", "lane": 2}),
+        (1, "landing", {"story": "US-1", "lane": 1, "ahead": 1}),
+        (2, "iteration_finished", {}),
+        (1, "iteration_finished", {}),
+        (1, "story_returned", {"story": "US-1", "lane": 1, "reason": "conflict with US-2"}),
+    ):
+        night.now += 60
+        night.event(kind, n, **data)
+    night.end("interrupted")
+    report = told(journal, story_list(story(1), story(2)))
+    drawn = next(one for one in pictures(report, UTC) if one.key == "lanes")
+    assert [strip.before for strip in drawn.strips] == [("lane 1",), ("lane 2",)]
+    first, second = ([bar.style for bar in strip.bars] for strip in drawn.strips)
+    assert first == ["lane-working", "lane-queued", "lane-landing", "lane-returned"]
+    assert second == ["lane-working", "lane-landing"]
+    assert "1m 00s in all" in drawn.summary
+    assert "1 story was sent back" in drawn.summary
+    assert drawn.rows[-1][3] == "US-1 went back: conflict with US-2"
+
+
 def test_an_empty_run_has_sentences_instead_of_pictures(journal: Journal) -> None:
     """Nothing happened is said, not drawn."""
     Night(journal)

@@ -25,7 +25,7 @@ from ralphloop.night.look import look
 from ralphloop.project import Project, find_project
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.work_tree import Repository, contains
-from ralphloop.text.durations import elapsed, format_duration
+from ralphloop.text.plain import some
 
 _FORM = "--format=%(refname)%09%(contents:subject)%09%(committerdate:short)"
 
@@ -64,14 +64,18 @@ def _trees(repo: Repository) -> Iterator[tuple[Path, Path, str]]:
 def _shown(project: Project, repo: Repository) -> Iterator[str]:
     night = look(project, now=time.time())
     book = night.book or Book()
-    working = {book.lane_of(it.story): it for it in night.flying}
+    working = {look.number: look for look in night.lanes}
+    pids = {it.n: it.pid for it in night.flying}
     trees = list(_trees(repo))
     for root, _, branch in trees:
         number = int(root.name) if root.name.isdigit() else 0
         story, busy = book.lanes.get(number, LaneNote()).story, working.get(number)
-        age = format_duration(elapsed(busy.started_at, night.now)) if busy else ""
-        held = f"{story}, process {busy.pid}, for {age}" if busy else story and f"holds {story}"
+        held = story and f"holds {story}"
+        if busy and busy.iteration:
+            held = f"{busy.words(night.now)}, process {pids[busy.iteration]}"
         yield f"{root}  {branch or 'landing tree'}  {held or 'idle'}"
+    for why, names in night.waiting.items():
+        yield f"waiting: {some(names)}: {why}"
     branches = repo.git.line("for-each-ref", "--format=%(refname:short)", "refs/heads/ralph/")
     for branch in branches.splitlines():
         if not branch.startswith("ralph/lane-"):

@@ -30,7 +30,7 @@ from ralphloop.night.values import Night, State, ended_words, next_steps
 from ralphloop.project import find_project, relative
 from ralphloop.stories.names import label
 from ralphloop.text.durations import clock_time, elapsed, format_duration, iso
-from ralphloop.text.plain import against, agreeing, counted
+from ralphloop.text.plain import against, agreeing, counted, some
 
 _COLOURS = {
     State.RUNNING: "green",
@@ -42,6 +42,7 @@ _COLOURS = {
 }
 _CIRCUIT_COLOURS = {Circuit.CLOSED: (), Circuit.HALF_OPEN: ("yellow",), Circuit.OPEN: ("red",)}
 _MOST_WARNINGS = 3
+_MOST_REASONS = 4
 _STORY_COLOURS = {
     Standing.PASSED: "green",
     Standing.BLOCKED: "yellow",
@@ -120,6 +121,8 @@ def _current(night: Night) -> Iterator[str]:
         return
     for current in night.flying or filter(None, (night.current,)):
         yield from _worked_on(night, current)
+    for why, stories in list(night.waiting.items())[:_MOST_REASONS]:
+        yield from output.row("waiting", f"{some([label(one) for one in stories])}: {why}")
 
 
 def _worked_on(night: Night, current: IterationRecord) -> Iterator[str]:
@@ -130,6 +133,8 @@ def _worked_on(night: Night, current: IterationRecord) -> Iterator[str]:
     name = label(current.story) if current.story else "the prompt"
     title = f" “{story.title}”" if story else ""
     words = f"{name}{title}{attempt}: iteration {current.n}, for {age}"
+    doing = {one.iteration: one.doing for one in night.lanes}.get(current.n, "works")
+    words += f"; it {doing}" if doing != "works" else ""
     yield from output.row(f"lane {lane}" if lane else "working on", words)
 
 
@@ -151,7 +156,7 @@ def _stories(night: Night) -> Iterator[str]:
 def _spent(night: Night) -> Iterator[str]:
     totals, limits = night.totals, night.limits
     most = f" of {limits.max_iterations}" if limits.max_iterations else ""
-    lost = totals.starts - totals.iterations - (night.current is not None)
+    lost = totals.starts - totals.iterations - (len(night.flying) or night.current is not None)
     without = f", and {counted(lost, 'start')} without an answer" if lost > 0 else ""
     yield from output.row("iterations", f"{totals.iterations}{most}{without}")
     cap = f" of {money(limits.max_cost_usd)}" if limits.max_cost_usd else ""

@@ -69,6 +69,7 @@ def choose(stories: StoryList, states: States, *, only: str | None = None) -> Ch
 # --- several at once -------------------------------------------------------------------------
 
 MOST_RETURNS = 2  # from landing; then a story waits until it is alone
+BUSY = "every lane is busy"
 
 
 class Plan(Value, kw_only=True):
@@ -110,7 +111,7 @@ def assign(
         starts.append(Choice(story=story, second_chance=again))
     for story in fresh:
         other = collides(story, there, states)
-        busy = f"it may collide with {other}" if other else "every lane is busy"
+        busy = f"it may collide with {other}" if other else BUSY
         waits[story.id] = _must_wait(story, there, states) or busy
     return Plan(starts=tuple(starts), waits=waits)
 

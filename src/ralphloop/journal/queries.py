@@ -256,6 +256,17 @@ class Queries:
         sql = "SELECT * FROM events WHERE run = ? ORDER BY seq DESC LIMIT ?"
         return [self._event(row) for row in self._db.rows(sql, (run, limit))][::-1]
 
+    def through(self, run: str, searched: int = 5_000) -> dict[int, tuple[bool, float]]:
+        """Of those that go on, whose agent is through, in order: do they land, and since when."""
+        newest = "SELECT * FROM events WHERE run = ? ORDER BY seq DESC LIMIT ?"
+        is_last = "type = 'agent_event' AND json_extract(data, '$.kind') = 'result'"
+        going_on = "SELECT n FROM iterations WHERE run = ? AND finished_at IS NULL"
+        where = f"iteration IN ({going_on}) AND (type = 'landing' OR {is_last}) ORDER BY seq"
+        sql = f"SELECT iteration, type, at FROM ({newest}) WHERE {where}"  # noqa: S608
+        rows = self._db.rows(sql, (run, searched, run))
+        landing = {n: (True, at) for n, kind, at in rows if kind == "landing"}
+        return landing | {n: (False, at) for n, _, at in rows if n not in landing}
+
     def _event(self, row: sqlite3.Row) -> LoopEvent:
         """The event, with the iteration it only points to."""
         what, n = event_of(row["type"], msgspec.json.decode(row["data"])), row["iteration"]

@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ from ralphloop.config.load import check_config
 from ralphloop.config.model import Config
 from ralphloop.core import readable
 from ralphloop.core.events import LoopEvent
+from ralphloop.core.model import Circuit
+from ralphloop.core.planning import BUSY, assign, room_for
 from ralphloop.core.policy import HOUR
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, StoryState
@@ -34,12 +36,12 @@ from ralphloop.journal.queries import SWAP_KEY, JournalReader, Queries
 from ralphloop.journal.records import IterationRecord, RunRecord, Wait
 from ralphloop.journal.seal import Belief
 from ralphloop.journal.session import load_book, seen_session
-from ralphloop.night.values import Night, StoryLook
+from ralphloop.night.values import Night, State, StoryLook
 from ralphloop.project import Project
 from ralphloop.stories.graph import plan
 from ralphloop.stories.source import find_source, load
 from ralphloop.text.durations import iso
-from ralphloop.text.plain import counted
+from ralphloop.text.plain import counted, some
 
 _EVENT_PAGE = 2_000
 _MOST_EVENTS = 100_000  # a night of ten thousand iterations; what a person did is early or rare
@@ -76,13 +78,12 @@ def look_at(
         passed = (name for name, one in session.stories.items() if one.standing is Standing.PASSED)
         story_list = story_list.with_passes(dict.fromkeys(passed, True))
     candidate = journal.resume_candidate(now)
-    return Night(
+    night = Night(
         project=project,
         now=now,
         config=config,
         story_list=story_list,
         stories_problem=problem,
-        stories=tuple(stories_of(story_list, session.stories)),
         run=run,
         session=session,
         holder=holder,
@@ -93,8 +94,29 @@ def look_at(
         expired=candidate.expired if candidate else False,
         book=book,
         flying=tuple(journal.unfinished_iterations(run.id)) if run and book and holder else (),
+        through=journal.through(run.id) if run and book and holder else {},
         exchanged=journal.meta(SWAP_KEY) is not None and holder is None,
     )
+    looks = stories_of(story_list, session.stories, dict(_waits(night)))
+    return replace(night, stories=tuple(looks))
+
+
+def _waits(night: Night) -> Iterator[tuple[str, str]]:
+    """Why open stories wait while lanes work; decided as the run decides it."""
+    stories, book, flying = night.story_list, night.book, [it.story or "" for it in night.flying]
+    starts = night.state is State.RUNNING and night.circuit.circuit is not Circuit.OPEN
+    if stories is None or book is None or not (flying and starts):
+        return
+    free, most = book.count - len(flying), night.config.limits.calls_per_hour
+    room = room_for(night.limits, night.totals, lanes=book.count, flying=len(flying))
+    room = min(room, max(0, most - night.calls)) if most else room
+    for name, why in assign(stories, night.session.stories, flying=flying, room=room).waits.items():
+        yield name, "no more at once within the limits" if why == BUSY and room < free else why
+    passed = {story.id for story in stories.stories if story.passes}
+    for story in stories.stories:
+        needs = [name for name in story.depends_on if name not in passed]
+        if needs and not story.passes:
+            yield story.id, f"it needs {some(needs, 2)} first"
 
 
 def config_of(project: Project, run: RunRecord | None) -> Config:
@@ -121,11 +143,14 @@ def story_file(project: Project, run: RunRecord | None, config: Config) -> Path:
     return named if run or named.exists() else find_source(project.root)
 
 
-def stories_of(story_list: StoryList | None, states: States) -> Iterator[StoryLook]:
+def stories_of(
+    story_list: StoryList | None, states: States, waits: Mapping[str, str] = {}
+) -> Iterator[StoryLook]:
     """The list's stories, then those only the journal remembers."""
     stories = story_list.stories if story_list else ()
     for story in stories:
-        yield StoryLook(story, states.get(story.id, StoryState()))
+        state = states.get(story.id, StoryState())
+        yield StoryLook(story, state, waits=waits.get(story.id, ""))
     for name in sorted(states.keys() - {story.id for story in stories}):
         if name or not stories:
             title = "no longer in the story list" if name else "the prompt"

@@ -17,14 +17,14 @@ from ralphloop.core.model import CheckResult, Circuit, ExitDecision, Outcome
 from ralphloop.core.planning import ENDINGS, ending_of
 from ralphloop.core.policy import Limits, Policy, raised
 from ralphloop.core.quota import quota_words
-from ralphloop.core.run_state import Book, Session
+from ralphloop.core.run_state import Book, LaneNote, Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.core.totals import Totals
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
 from ralphloop.project import CONFIG_NAME, Project
-from ralphloop.text.durations import elapsed
+from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import counted, one_line
 
 _MOST_ASKED = 5
@@ -48,6 +48,7 @@ class StoryLook:
     story: Story
     state: StoryState
     is_listed: bool = True  # False: only the journal remembers it
+    waits: str = ""  # why it does while lanes work
 
     @property
     def standing(self) -> Standing:
@@ -77,6 +78,21 @@ class StoryLook:
         return f"git cherry-pick --no-commit {shlex.quote(ref)}" if ref else ""
 
 
+class LaneLook(NamedTuple):
+    """One lane of a run that goes on."""
+
+    number: int
+    story: str = ""
+    doing: str = "is free"
+    since: float | None = None
+    iteration: int = 0  # 0: nobody works there
+
+    def words(self, now: float) -> str:
+        """What it does, in one line."""
+        age = f", {format_duration(elapsed(self.since, now))}" if self.since else ""
+        return f"{one_line(self.story, 60)} {self.doing}{age}".strip()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Night:
     """How things stand in a project; with another `now` it is the same moment, a little later."""
@@ -97,6 +113,9 @@ class Night:
     expired: bool = False  # too old to be continued
     book: Book | None = None  # of its lanes
     flying: tuple[IterationRecord, ...] = ()  # what works in lanes now
+    through: dict[int, tuple[bool, float]] = field(
+        default_factory=dict
+    )  # those of them whose agent is
     exchanged: bool = False  # files of the work tree are not what the story left: a run was killed
 
     @property
@@ -134,7 +153,8 @@ class Night:
     @property
     def is_working(self) -> bool:
         """An agent runs now."""
-        return self.is_live and self.newest is not None and self.newest.finished_at is None
+        newest = self.newest
+        return self.is_live and bool(self.flying or (newest and newest.finished_at is None))
 
     @property
     def is_paused(self) -> bool:
@@ -145,6 +165,40 @@ class Night:
     def current(self) -> IterationRecord | None:
         """The iteration that goes on, or was cut off."""
         return next((each for each in self.iterations if each.finished_at is None), None)
+
+    @property
+    def lanes(self) -> tuple[LaneLook, ...]:
+        """What each lane does; none where the run has none."""
+        if self.book is None or not self.is_live:
+            return ()
+        working = {self.book.lane_of(it.story): it for it in self.flying}
+        every = sorted({*range(1, max(self.book.count, 1) + 1), *working} - {0})
+        return tuple(self._lane(number, working.get(number)) for number in every)
+
+    def _lane(self, number: int, it: IterationRecord | None) -> LaneLook:
+        if it is None:
+            held = self.book.lanes.get(number, LaneNote()).story if self.book else ""
+            why = next((f": {one.waits}" for one in self.stories if one.story.id == held), "")
+            return LaneLook(number, held, f"waits{why}".strip(": ")) if held else LaneLook(number)
+        lands, since = self.through.get(it.n, (None, it.started_at))
+        if lands:
+            before = [n for n, (landing, _) in self.through.items() if landing].index(it.n)
+            doing = f"waits for landing, {before} before it" if before else "lands"
+        elif lands is False:
+            doing = "is checked"
+        else:
+            back = self.session.story(it.story).returns
+            doing = "works, came back from landing" if back else "works"
+        return LaneLook(number, it.story or "", doing, since, it.n)
+
+    @property
+    def waiting(self) -> dict[str, list[str]]:
+        """Why stories wait while lanes work, each reason with its stories."""
+        found: dict[str, list[str]] = {}
+        for look in self.stories:
+            if look.waits:
+                found.setdefault(look.waits, []).append(look.story.id)
+        return found
 
     @property
     def last(self) -> IterationRecord | None:

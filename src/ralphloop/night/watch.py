@@ -225,7 +225,8 @@ class Watch:
         run = journal.find_run(wanted) if wanted else journal.latest_run()
         is_new_run = run is not None and run.id != self._run
         fresh = self._events(journal, run) if run and (written or is_new_run) else []
-        only_steps = bool(fresh) and all(isinstance(event.what, AgentStep) for event in fresh)
+        small = [isinstance(it.what, AgentStep) and it.what.kind != "result" for it in fresh]
+        only_steps = bool(fresh) and all(small)
         known = before is not None and run and before.run and before.run.id == run.id
         if before is not None and run and known and not outside and (only_steps or not written):
             pending = tuple(journal.pending_requests(run.id))
@@ -261,8 +262,8 @@ class Watch:
 
     def _follow(self, night: Night) -> Tail | None:
         """The transcript of the iteration that runs now."""
-        newest = night.newest
-        if newest is None or newest.finished_at is not None:
+        newest = night.current
+        if newest is None:
             self._tail = None
             return None
         path = self.project.transcripts / newest.run / f"{newest.n}.log"

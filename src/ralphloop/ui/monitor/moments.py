@@ -20,6 +20,7 @@ from ralphloop.core import events
 from ralphloop.core.events import LoopEvent
 from ralphloop.core.grading import Grade
 from ralphloop.core.model import Usage
+from ralphloop.core.planning import BUSY
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import RalphError
 from ralphloop.night.values import Night, StoryLook
@@ -132,9 +133,10 @@ class Source:
     def _forget_events(self) -> None:
         self._log: deque[LogLine] = deque(maxlen=LOG_KEPT)
         self._shown_log: tuple[LogLine, ...] = ()
-        self._steps: deque[tuple[float, events.AgentStep]] = deque(maxlen=_EVENTS_KEPT)
+        self._steps: deque[tuple[int | None, float, events.AgentStep]] = deque(maxlen=_EVENTS_KEPT)
         self._limit_words = ""
         self._titled: set[str] = set()
+        self._lanes: dict[int | None, int] = {}  # iteration → the lane it is in
 
     def _taken_in(self, seen: Watched) -> Facts:
         if seen.is_new_run:
@@ -142,13 +144,15 @@ class Source:
         self._tell(seen.events)
         night, before, newest = seen.night, self._facts, seen.night.newest
         same = before is not None and night.stories is before.night.stories
-        at, step = self._steps[-1] if self._steps else (None, None)
+        n = night.current.n if night.flying and night.current else None  # lanes tell of several
+        steps = [(at, step) for it, at, step in self._steps if n in (None, it)]
+        at, step = steps[-1] if steps else (None, None)
         signs = [sign for sign in (seen.last_output, at) if sign]
         return Facts(
             night=night,
             stories=before.stories if before and same else story_rows(night),
             log=self._shown_log,
-            actions=_actions(step for _, step in self._steps),
+            actions=_actions(step for _, step in steps),
             answered=step is not None and step.kind == "result",
             last_output=max(signs, default=newest.started_at if newest else None),
             usage=seen.usage,
@@ -159,11 +163,15 @@ class Source:
     def _tell(self, fresh: Iterable[LoopEvent]) -> None:
         """Fold new events into the log; the newest ones of a long run are kept."""
         for event in fresh:
-            self._log.extend(log_lines(event, self._titled))
-            if isinstance(event.what, events.IterationStarted):
+            if isinstance(event.what, events.IterationStarted) and event.what.lane:
+                self._lanes[event.iteration] = event.what.lane
+            lane = self._lanes.get(event.iteration)
+            for told in log_lines(event, self._titled):
+                self._log.append(told._replace(text=f"{lane}│ {told.text}") if lane else told)
+            if isinstance(event.what, events.IterationStarted) and not lane:
                 self._steps.clear()
             elif isinstance(step := event.what, events.AgentStep):
-                self._steps.append((event.at, step))
+                self._steps.append((event.iteration, event.at, step))
                 if step.kind == "limit":
                     self._limit_words = one_line(step.summary, 80)
         if fresh:
@@ -184,7 +192,7 @@ def story_rows(night: Night) -> tuple[StoryRow, ...]:
             one_line(look.story.title, 200),
             *_standing(look, passed, current),
             attempts=look.failed,
-            verdict=one_line(look.state.reason, 300),
+            verdict=one_line(look.state.reason or look.waits, 300),
         )
         for look in night.stories
     )
@@ -206,6 +214,8 @@ def _standing(look: StoryLook, passed: set[str], current: set[str]) -> tuple[str
     if needs:
         more = f" +{len(needs) - 1}" if len(needs) > 1 else ""
         return paint.WAITING, f"waits on {needs[0]}{more}", Tone.QUIET
+    if look.waits not in ("", BUSY):
+        return paint.WAITING, "waits", Tone.QUIET
     return paint.OPEN, "begun" if look.state.iterations else "open", Tone.PLAIN
 
 

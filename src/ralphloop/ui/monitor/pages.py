@@ -72,6 +72,7 @@ def preview(project: Project, run: str, look: StoryLook) -> Page:
     records = [record for record in found if record.finished_at is not None][:1]
     lines = [line((one_line(look.story.title, 300), Tone.STRONG))]
     tone = Tone.WARN if look.standing is Standing.BLOCKED else Tone.PLAIN
+    lines += _field("waits", look.waits)
     lines += _field("asks" if look.standing is Standing.BLOCKED else "why", look.state.reason, tone)
     for record in records:
         kept = record.record
@@ -162,6 +163,7 @@ def _what_is_known(look: StoryLook) -> Iterator[Line]:
     yield from _heading("Where it stands")
     state, standing = look.state, look.standing.replace("_", " ")
     yield from _field("standing", f"{standing} ({look.grade})" if look.grade else standing)
+    yield from _field("waits", look.waits)
     yield from _field("why", state.reason)
     yield from _field("attempts", f"{look.failed} failed" if look.failed else "")
     yield from _field("cost", cost_words(state.cost_usd, state.unpriced))

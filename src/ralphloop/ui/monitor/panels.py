@@ -187,11 +187,14 @@ class Screen:
 
     def now(self) -> Iterator[Line]:
         """The current iteration, or what stands in its place."""
-        facts, night, newest = self.facts, self.night, self.night.newest
+        facts, night, newest = self.facts, self.night, self.night.current
+        for lane in night.lanes:
+            tone = Tone.BUSY if lane.iteration else Tone.QUIET
+            yield line((f"{lane.number}│ ", Tone.QUIET), (lane.words(self.at), tone))
         if newest is None or not night.is_working:
             yield from self._instead()
             return
-        title = next((row.title for row in facts.stories if row.mark == paint.RUNNING), "")
+        title = next((row.title for row in facts.stories if row.id == newest.story), "")
         name = f"{one_line(newest.story, 60)} {title}" if newest.story else "the prompt"
         yield line((name, Tone.STRONG))
         most = night.limits.max_attempts

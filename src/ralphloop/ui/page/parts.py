@@ -114,6 +114,7 @@ class Painter:
             "review": [row for row in facts.stories if row.mark == paint.REVIEW][:_MOST_ASKED],
             "steps": [one for one in steps if one.kind not in ("answer", "review")],
             "working": [it for it in night.iterations if it.finished_at is None and night.is_live],
+            "lanes": {one.iteration: one for one in night.lanes},
             "log": facts.log[-_LOG_LINES:],
             "stories": sorted(facts.stories, key=_turn)[:ROWS],
         }

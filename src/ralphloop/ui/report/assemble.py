@@ -20,7 +20,7 @@ from ralphloop.night.look import Record
 from ralphloop.night.own_commits import OwnCommits
 from ralphloop.night.values import Night, StoryLook, next_steps
 from ralphloop.text.plain import counted
-from ralphloop.ui.report.tally import Account, Tally
+from ralphloop.ui.report.tally import Account, LaneTally, Tally
 from ralphloop.ui.report.values import (
     MOST_SPANS,
     Cost,
@@ -113,7 +113,7 @@ def build(record: Record, secrets: tuple[str, ...] = ()) -> Report:
         learnings=tuple(say(words) for words in record.learnings[:MOST_DECISIONS]),
         warnings=(*told.warnings, *_untried(tally)),
         proof=_proof(groups),
-        series=_series(tally, moves, waits, told.first_circuit, run),
+        series=_series(tally, moves, waits, told, run),
     )
 
 
@@ -242,8 +242,10 @@ class _Events:
     def __init__(self, told: Iterable[LoopEvent], say: Teller) -> None:
         self.notes: list[ReportNote] = []
         self.first_circuit = ""
+        self.lanes = LaneTally(say)
         warnings: dict[str, None] = {}
         for event in told:
+            self.lanes.see(event)
             match event.what:
                 case events.RunStarted(circuit=circuit) if not self.first_circuit:
                     self.first_circuit = str(circuit)
@@ -333,7 +335,7 @@ def _times(night: Night, tally: Tally) -> Times:
 
 
 def _series(
-    tally: Tally, moves: list[Transition], waits: list[Wait], first_circuit: str, run: RunRecord
+    tally: Tally, moves: list[Transition], waits: list[Wait], told: _Events, run: RunRecord
 ) -> Series:
     say, end = tally.say, _last_sign(run)
     costs = [
@@ -342,7 +344,7 @@ def _series(
     ]
     costs.sort(key=lambda cost: (-cost.cost_usd, -cost.tokens))
     rest = costs[MOST_STORY_BARS:]
-    circuit = _spans(moves, first_circuit or "CLOSED", run.started_at, end, say)
+    circuit = _spans(moves, told.first_circuit or "CLOSED", run.started_at, end, say)
     return Series(
         passed=tuple(part[-1] for part in _parts(tally.passes, MOST_POINTS)),
         # Neighbours summed up, so that a picture has no more bars than an eye can see.
@@ -360,6 +362,7 @@ def _series(
             )
             for wait in waits
         ),
+        lanes=tuple(told.lanes.spans[-MOST_SPANS:]),
     )
 
 

@@ -27,7 +27,7 @@ from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
 from ralphloop.ui import clock, number
 from ralphloop.ui.report.assemble import ALWAYS
-from ralphloop.ui.report.values import MOST_SPANS, Cost, Report, Span, StoryLine
+from ralphloop.ui.report.values import MOST_SPANS, Cost, LaneSpan, Report, Span, StoryLine
 
 _HERE = Path(__file__).parent
 # An underscore within a word is only itself.
@@ -198,7 +198,8 @@ def pictures(report: Report, zone: tzinfo | None = None) -> list[Picture]:
     waiting = Picture("waits", "Waiting", summary, ("from", "what for", "for", "why"))
     _lanes(waiting, axis, (), waits)
     stories = _stories_over_time(report, axis)
-    return [stories, _per_iteration(report), _per_story(report), circuit, waiting]
+    lanes = [_in_lanes(report.series.lanes, axis)] if report.series.lanes else []
+    return [stories, *lanes, _per_iteration(report), _per_story(report), circuit, waiting]
 
 
 def _stories_over_time(report: Report, axis: _TimeAxis) -> Picture:
@@ -292,7 +293,7 @@ def _lanes(drawn: Picture, axis: _TimeAxis, names: Sequence[str], spans: Sequenc
     if not spans:
         return
     drawn.rows = [
-        (clock(s.start, axis.zone), s.kind, format_duration(s.end - s.start), s.reason)
+        (clock(s.start, axis.zone), _row(s), format_duration(s.end - s.start), s.reason)
         for s in spans
     ]
     lanes: dict[str, list[Bar]] = {name: [] for name in names}
@@ -300,9 +301,24 @@ def _lanes(drawn: Picture, axis: _TimeAxis, names: Sequence[str], spans: Sequenc
         x = min(axis.x(span.start), 99.5)
         width = round(max(axis.x(span.end) - x, 0.5), 2)  # to be seen at all
         label = f"{span.kind}: {span.reason}"
-        lanes.setdefault(span.kind, []).append(Bar(x, 8, width, 84, f"lane-{span.kind}", label))
+        lanes.setdefault(_row(span), []).append(Bar(x, 8, width, 84, f"lane-{span.kind}", label))
     drawn.strips = [Strip((kind,), bars) for kind, bars in lanes.items()]
     drawn.below = axis.ticks
+
+
+def _in_lanes(spans: Sequence[LaneSpan], axis: _TimeAxis) -> Picture:
+    queued = format_duration(sum(one.end - one.start for one in spans if one.kind == "queued"))
+    back = counted(sum(one.kind == "returned" for one in spans), "story", "was")
+    summary = f"At work, crossed: waiting to land ({queued} in all), landing. {back} sent back."
+    drawn = Picture("lanes", "Lanes", summary, ("from", "lane", "for", "what"))
+    _lanes(
+        drawn, axis, sorted({_row(span) for span in spans}, key=lambda row: (len(row), row)), spans
+    )
+    return drawn
+
+
+def _row(span: Span) -> str:
+    return f"lane {span.lane}" if isinstance(span, LaneSpan) else span.kind
 
 
 def _round_up(value: float) -> float:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from ralphloop.core import events
+from ralphloop.core.events import LoopEvent
 from ralphloop.core.iteration import SaveLeftovers
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision, Outcome, Transition
 from ralphloop.core.story_state import is_failed_attempt
@@ -20,7 +22,7 @@ from ralphloop.night.own_commits import OwnCommits
 from ralphloop.night.values import ended_words
 from ralphloop.text.plain import clean
 from ralphloop.text.status_block import Status
-from ralphloop.ui.report.values import Cost, NearMiss, Passed, ReportNote, Teller
+from ralphloop.ui.report.values import Cost, LaneSpan, NearMiss, Passed, ReportNote, Teller
 
 _MOST_EXAMPLES = 5
 _MOST_TAMPERING = 20
@@ -188,3 +190,38 @@ def _last_lines(it: IterationRecord) -> tuple[str, ...]:
 
 def _is_outage(it: IterationRecord) -> bool:
     return it.outcome in set(Outcome) and Outcome(it.outcome).is_infrastructure
+
+
+class LaneTally:
+    """Who was in which lane, when it came to land, and what went back."""
+
+    def __init__(self, say: Teller) -> None:
+        self.spans: list[LaneSpan] = []
+        self._say = say
+        self._open: dict[int | None, tuple[events.IterationStarted, float]] = {}
+        self._queued: dict[int | None, float] = {}
+        self._landed = 0.0  # when the landing tree was free again
+
+    def see(self, event: LoopEvent) -> None:
+        match event.what:
+            case events.IterationStarted() as what if what.lane:
+                self._open[event.iteration] = (what, event.at)
+            case events.Landing():
+                self._queued[event.iteration] = event.at
+            case events.IterationFinished() if event.iteration in self._open:
+                self._finished(event.iteration, event.at)
+            case events.StoryReturned() as what:
+                self._add("returned", f"{what.story} went back: {what.reason}", event.at, what.lane)
+
+    def _finished(self, number: int | None, end: float) -> None:
+        what, start = self._open.pop(number)
+        queued = self._queued.pop(number, end)
+        turn = min(max(queued, self._landed), end)
+        self._add("working", f"{what.story}, iteration {number}", start, what.lane, queued)
+        self._add("queued", f"{what.story} waited for landing", queued, what.lane, turn)
+        self._add("landing", f"{what.story} was landing", turn, what.lane, end)
+        self._landed = end if queued < end else self._landed
+
+    def _add(self, kind: str, words: str, start: float, lane: int, end: float = 0.0) -> None:
+        if end - start >= 1 or kind in ("working", "returned"):
+            self.spans.append(LaneSpan(kind, self._say(words), start, max(start, end), lane))

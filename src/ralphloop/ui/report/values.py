@@ -153,6 +153,12 @@ class Span(Fact):
     end: float
 
 
+class LaneSpan(Span):
+    """A story in a lane: working, queued, landing or returned."""
+
+    lane: int
+
+
 class Series(Fact):
     """The numbers behind the pictures."""
 
@@ -163,6 +169,7 @@ class Series(Fact):
     circuit: tuple[Span, ...]
     circuit_changes: int
     waits: tuple[Span, ...]
+    lanes: tuple[LaneSpan, ...] = ()  # the newest; none: the run had no lanes
 
 
 class ProofCounts(Fact):
