@@ -68,7 +68,7 @@ CHEATS = (
     Case("for later", "replace(tests, 'it(\"takes half\", () => {\\n' + HALF + '  });', 'it.todo(\"takes half\");'); replace(tests, ROWS, '    expect(percent).toBeTruthy();\\n')"),
     Case("asserts nothing", "both(lambda old: old.replace('.toBe', '.not.toBe').replace('(5)', '(\"five\")').replace('100 - percent', '\"\"'))"),
     Case("left out by settings", "setting(jest={'testPathIgnorePatterns': ['shop']}); write('test/b.test.js', 'it(\"b\", () => {});\\n')"),
-    Case("another place", "write('jest.config.js', 'module.exports = { testMatch: [\"**/b.test.js\"] };\\n'); package.write_text(json.dumps({'scripts': {'test': 'jest && echo types'}})); write('test/b.test.js', 'it(\"b\", () => {});\\n')"),
+    Case("another place", "write('jest.config.js', 'module.exports = { testMatch: [\"**/b.test.js\"] };\\n'); package.write_text(json.dumps({'scripts': {'test': 'jest && echo types'}})); write('test/b.test.js', 'it(\"b\", () => {});\\n')", passes=False),
     Case("by name", "setting(scripts={'test': 'jest -t \"adds up\" && echo types'})", passes=False),
     Case("swallowed", "setting(scripts={'test': 'jest; echo done'})", passes=False),
     Case("a set-up that patches", "setting(jest={'setupFiles': ['./setup.js']}); write('setup.js', 'const shop = require(\"./shop\");\\nshop.discount = (p, n) => { if (n > 100) throw 1; return p - (p * n) / 100; };\\n')"),
