@@ -162,7 +162,8 @@ else:
     done = box.ralph("do", "make the file", "--verify", IS_MADE)
     assert done.code == 2, told(done)
     name = box.worked_on()[-1]
-    assert "ralph answer" in done.err
+    assert f"ralph answer {name}" in done.err
+    assert "US-1" not in done.err
     assert box.ralph("answer", name, "made.txt, please").code == 0
     assert box.run("--continue").code == 0
     assert "made.txt, please" in box.prompt(2)

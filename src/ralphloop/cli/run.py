@@ -314,8 +314,5 @@ def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
         return
     for report in reports[:1]:
         output.note(f"report: {report}")
-    steps = [str(step) for step in next_steps(look(setup.project, now=time.time()))]
-    if setup.is_errand and ended.told.decision is ExitDecision.NO_RUNNABLE_STORY:
-        steps = ["See why in the report; say it another way: `ralph do …`"]
-    for step in steps:
+    for step in next_steps(look(setup.project, now=time.time(), run=ended.run)):
         output.note(f"next: {step}")

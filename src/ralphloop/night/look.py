@@ -50,12 +50,13 @@ _SEARCHED_RUNS = 500
 Listed = tuple[StoryList | None, str]  # the story list, or why there is none
 
 
-def look(project: Project, *, now: float) -> Night:
-    """Look at a project; raises only where the journal itself cannot be read."""
+def look(project: Project, *, now: float, run: str = "") -> Night:
+    """Look at a project, or at one run of it; raises only where the journal cannot be read."""
     holder = live_holder(project.directory, now)
+    wanted = run or (holder.run if holder else "")
     with JournalReader.open(project.journal) as journal, journal.snapshot():
-        run = journal.find_run(holder.run) if holder else journal.latest_run()
-        return look_at(project, journal, run, now=now, holder=holder)
+        record = journal.find_run(wanted) if wanted else journal.latest_run()
+        return look_at(project, journal, record, now=now, holder=holder)
 
 
 def look_at(

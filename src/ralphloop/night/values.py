@@ -23,7 +23,7 @@ from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.core.totals import Totals
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.records import IterationRecord, Request, RunRecord, RunStatus, Wait
-from ralphloop.project import CONFIG_NAME, Project
+from ralphloop.project import CONFIG_NAME, ERRANDS, Project
 from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import counted, one_line
 
@@ -343,6 +343,8 @@ def _go_on(night: Night) -> Iterator[Advice]:
         yield Advice("look", "`ralph stop` ends it; to let it go on:", "ralph resume")
     elif night.is_live:
         yield Advice("look", "`ralph stop` ends it; to follow it:", "ralph log -f")
+    elif decision == ExitDecision.NO_RUNNABLE_STORY and run and run.prd_path.startswith(ERRANDS):
+        yield Advice("look", "See why in the report; say it another way:", "ralph do …")
     elif night.expired:
         words = "A new session begins, what is known of the stories is kept:"
         yield Advice("run", words, "ralph run")
