@@ -168,3 +168,13 @@ else:
     assert box.run("--continue").code == 0
     assert "made.txt, please" in box.prompt(2)
     assert errands(box) == [True]
+
+
+def test_a_story_list_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:
+    """A night that ended properly has nothing to settle, so nobody needs its file."""
+    box = sandbox(tmp_path, MAKES, stories=2)
+    assert box.run("--max-iterations", "1").code == 3
+    box.git("rm", "-q", "prd.json")
+    box.git("commit", "-qm", "Away with it")
+    done = box.ralph("do", "make the file", "--verify", IS_MADE)
+    assert done.code == 0, told(done)

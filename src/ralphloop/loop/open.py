@@ -168,6 +168,7 @@ def open_runner(
     beside = (
         made(load_session(journal, run.id), setup.for_stories_of(run.prd_path))
         for run in journal.unfinished_runs(errand=not setup.is_errand)
+        if journal.owed_effects(run.id) or journal.unfinished_iterations(run.id)
     )
     for cut_off in (*([old] if old else ()), *beside):
         from ralphloop.loop.recovery import recover
