@@ -222,7 +222,7 @@ def test_an_edit_by_a_person_is_kept(tmp_path: Path) -> None:
 def test_a_file_changed_between_read_and_write_is_not_overwritten(tmp_path: Path) -> None:
     """An edit that falls into the moment of writing wins; the mark is then made again."""
     path = write_prd(tmp_path, raw_story("A"))
-    before = source.read(path, 1000)
+    before = source.read(path)
     path.write_text("a person was faster")
     assert not source.replace(path, b"ours", before, within=None)
     assert path.read_text() == "a person was faster"

@@ -22,15 +22,15 @@ from ralphloop.errors import ExitCode, InputError, UsageError
 from ralphloop.night.look import story_file
 from ralphloop.project import find_project, relative
 from ralphloop.stories import shapes
-from ralphloop.stories.edit import Entry, position, rearrange
+from ralphloop.stories.documents import Entry
+from ralphloop.stories.edit import position, rearrange
 from ralphloop.stories.lint import Remark, as_lines, remarks
 from ralphloop.stories.names import label, next_id
-from ralphloop.stories.shapes import Listing, Problems
-from ralphloop.stories.source import load, read, story_text
+from ralphloop.stories.shapes import Listing
+from ralphloop.stories.source import load, story_text
 from ralphloop.text.plain import counted
 
 SCHEMA_NAME = "prd.schema.json"
-_MOST_BYTES = 50_000_000
 
 
 def _file() -> Path:
@@ -107,7 +107,7 @@ def edit(story: str) -> None:
     if not sys.stdin.isatty():
         raise UsageError("an editor needs a terminal", "Edit the file, or use ralph stories add.")
     path = _file()
-    listing = _listing(path)
+    listing = story_text(path).listing
     before = listing.entries[position(listing, story)]
     text = json.dumps(before, indent=2, ensure_ascii=False) + "\n"
     written = click.edit(text, extension=".json")
@@ -196,13 +196,8 @@ def sample_stories() -> list[object]:
     return list(json.loads(text)["userStories"])
 
 
-def _listing(path: Path) -> Listing:
-    text = story_text(path, read(path, _MOST_BYTES).data)
-    return shapes.find_list(text.document.data, Problems(path))
-
-
 def _remarks(path: Path) -> list[Remark]:
-    return list(remarks(load(path).list, _listing(path)))
+    return list(remarks(load(path).list, story_text(path).listing))
 
 
 def _tell(path: Path, *, only: str) -> None:

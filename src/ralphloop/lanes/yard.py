@@ -46,7 +46,6 @@ from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.source import StoryFile, read
 
-_LARGEST = 1 << 30  # loading the list knows a closer limit
 SIGNATURE = "(ralph lane {})"  # behind the committer's name in the reflogs of a lane's agent
 
 
@@ -292,7 +291,7 @@ def _bring_files(yard: Yard, lane: Lane, story: Story) -> None:
     known, mine = home.stories, setup.stories
     if known is not None and mine is not None and (yard.own_list or not mine.path.exists()):
         mine.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(mine.path, read(known.path, _LARGEST).data, within=lane.place.root)
+        write_atomic(mine.path, read(known.path).data, within=lane.place.root)
     try:
         spec = spec_of(story, home)
     except InputError:

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 _BEAT_S = 1.0
 _HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 _FRESH_S = 0.5
-_MOST_STORY_BYTES = 1 << 30  # loading it knows a closer limit
 
 
 class Checker(Protocol):
@@ -279,7 +278,7 @@ class Runner(msgspec.Struct, kw_only=True):
         known = self.setup.stories
         if known is None:
             return None
-        data = read(known.path, _MOST_STORY_BYTES).data
+        data = read(known.path).data
         if self.read is None or self.read[0] != data:
             self.read = (data, load(known.path).list)
         return self.read[1]

@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from ralphloop.core.story import Story
 from ralphloop.stories.lint import KNOWN_KEYS
-from ralphloop.stories.shapes import Problems, find_list
-from ralphloop.stories.source import decoded, load
+from ralphloop.stories.source import load, story_text
 from ralphloop.text.plain import clean, one_line
 
 Entry = dict[str, object]  # one story in the shape of prd.json
@@ -84,7 +83,7 @@ def made(**fields: object) -> Entry:
 def _story_file(text: str, path: Path) -> Converted:
     """Whatever shape it has, as it is read; what is wrong with it is said."""
     stories = load(path, data=text.encode()).list
-    raw = find_list(decoded(path, text), Problems(path)).entries
+    raw = story_text(path, text.encode()).listing.entries
     passed = {story.id for story in stories.stories if story.passes}
     pairs = zip(stories.stories, raw, strict=True)
     entries = [_entry_of(story, one, passed) for story, one in pairs if not story.passes]

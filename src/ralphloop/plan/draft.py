@@ -21,16 +21,14 @@ from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import InputError
 from ralphloop.plan.convert import Entry, made
 from ralphloop.room import claim
-from ralphloop.stories import shapes
 from ralphloop.stories.edit import position, rearrange
 from ralphloop.stories.graph import plan
 from ralphloop.stories.lint import Remark, remarks
 from ralphloop.stories.names import label, next_id
-from ralphloop.stories.shapes import Listing, Problems
+from ralphloop.stories.shapes import Listing
 from ralphloop.stories.source import load, read, story_text
 
 MOST_STORIES = 500
-_MOST_BYTES = 50_000_000
 _MOST_LOGS = 50
 _NOISE = re.compile(r"[\W_]+")
 
@@ -51,8 +49,7 @@ def look_at_shelf(path: Path) -> Shelf:
     """The list of this file; one that is there and cannot be read is an error."""
     if not path.exists():
         return Shelf(path)
-    document = story_text(path, read(path, _MOST_BYTES).data).document
-    listing = shapes.find_list(document.data, Problems(path))
+    listing = story_text(path).listing
     return Shelf(path, listing, load(path).list.stories if listing.entries else ())
 
 
@@ -150,7 +147,7 @@ def keep(shelf: Shelf, room: Path) -> Path:
     """A copy of the list as it is, in our own room."""
     place, stamp = plan_room(room), time.strftime("%Y%m%d-%H%M%S")
     copy = place / f"{shelf.path.stem}-{stamp}{shelf.path.suffix}"
-    write_atomic(copy, read(shelf.path, _MOST_BYTES).data, within=place)
+    write_atomic(copy, read(shelf.path).data, within=place)
     return copy
 
 

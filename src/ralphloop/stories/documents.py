@@ -17,6 +17,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,9 @@ from ralphloop.stories.shapes import Problems
 from ralphloop.text.lazy_regex import LazyRegex
 
 Node = Any  # ruamel's nodes are typed too loosely to help
+Entry = Mapping[str, object]
 Edits = Mapping[int, tuple[str, bool | str]]  # entry of the list → key, value
+Span = tuple[int, int]
 _Splice = tuple[int, int, str]  # which span to replace, and by what
 
 _MAX_PLACE = 200
@@ -34,6 +37,7 @@ _MAX_COMPLAINT = 200
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN_KEY = LazyRegex(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
 _MARKDOWN = LazyRegex(r"\s*(?:#{1,3} \S|[-*] \S|[A-Za-z][\w'-]* [a-z])")
+_DASH = LazyRegex(r"[ \t]*-[ \t]*")
 _COLON = LazyRegex(r"[ \t]*:")
 _PLAIN_WORD = LazyRegex(r"[A-Za-z]\w*(?:[ -]\w+)*")
 _NOT_A_WORD = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -60,9 +64,8 @@ class JsonDocument:
     def __init__(self, text: str, problems: Problems) -> None:
         self.text = text
         self.data = _parse_json(text, problems)
-        self._problems = problems
 
-    def spans(self, list_key: str) -> list[tuple[int, int]]:
+    def spans(self, list_key: str) -> list[Span]:
         """Where the entries of a root list stand in the text."""
         root = _items(self.text, _after_space(self.text, 0))
         entries = next(item.start for item in root if item.key == list_key)
@@ -70,19 +73,25 @@ class JsonDocument:
 
     def with_values(self, list_key: str, edits: Edits) -> str:
         """The text with one member set in some entries of a root list."""
-        try:
-            root = _items(self.text, _after_space(self.text, 0))
-            entries = next(item.start for item in root if item.key == list_key)
-            return _spliced(
-                self.text,
-                [
-                    _json_splice(self.text, entry.start, *edits[index])
-                    for index, entry in enumerate(_items(self.text, entries))
-                    if index in edits
-                ],
-            )
-        except RecursionError:
-            raise self._problems.fail("", "is nested too deeply") from None
+        spans = self.spans(list_key)
+        splices = [_json_splice(self.text, spans[at][0], *edit) for at, edit in edits.items()]
+        return _spliced(self.text, splices)
+
+    def written(self, entry: Entry, before: str) -> str:
+        """A new entry, indented like its neighbours; on one line where they are."""
+        margin = before.rpartition("\n")[2]
+        if margin.strip():
+            return json.dumps(entry, ensure_ascii=False)
+        step = "\t" if "\t" in margin else " " * max(1, len(margin) // 2)
+        return json.dumps(entry, ensure_ascii=False, indent=step).replace("\n", f"\n{margin}")
+
+    def joined(self, pieces: list[str], spans: list[Span]) -> str:
+        """The entries of a list, with what stands between two of them now."""
+        before = self.text[: spans[0][0]]
+        between = f",{before[len(before.rstrip()) :] or ' '}"
+        if len(spans) > 1:
+            between = self.text[spans[0][1] : spans[1][0]]
+        return between.join(pieces)
 
 
 class YamlDocument:
@@ -95,15 +104,24 @@ class YamlDocument:
         self._problems = problems
         self._root, self.data = _parse_yaml(text, problems)
 
-    def entry_lines(self, list_key: str) -> tuple[list[int], int]:
-        """Where the lines of each entry of a block list begin, and where the last one ends."""
+    def spans(self, list_key: str) -> list[Span]:
+        """Where the lines of each entry of a block list stand, from dash to dash."""
         found = next(node for name, node in self._root.value if name.value == list_key)
         if found.flow_style or not found.value:
-            return [], 0
+            return []
         starts = [self.text.rfind("\n", 0, node.start_mark.index) + 1 for node in found.value]
         after = [name.start_mark.index for name, _ in self._root.value]
         end = min((at for at in after if at > starts[-1]), default=len(self.text))
-        return starts, end
+        return list(pairwise([*starts, end]))
+
+    def written(self, entry: Entry, before: str) -> str:
+        dash = _DASH.match(self.text, len(before))
+        first = dash[0] if dash else "- "
+        lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+        return first + f"\n{' ' * len(first)}".join(lines)
+
+    def joined(self, pieces: list[str], _: list[Span]) -> str:
+        return "".join(piece if piece.endswith("\n") else f"{piece}\n" for piece in pieces)
 
     def with_values(self, list_key: str, edits: Edits) -> str:
         """The text with one member set in some entries of a root list."""
@@ -186,24 +204,21 @@ def _json_splice(text: str, brace: int, key: str, value: bool | str) -> _Splice:
     return last.end, last.end, f'{comma}"{key}"{colon}{json.dumps(value)}'
 
 
-class _Constant(NamedTuple):
-    word: str
-
-
 def _parse_json(text: str, problems: Problems) -> object:
-    repeated: dict[int, tuple[object, str]] = {}  # the object is kept so that its id stays its own
-    constants: list[_Constant] = []
+    odd: dict[int, tuple[object, str]] = {}  # the object is kept so that its id stays its own
 
     def keep(pairs: list[tuple[str, object]]) -> dict[str, object]:
         made = dict(pairs)
         if len(made) != len(pairs):
             counts = Counter(name for name, _ in pairs)
-            repeated[id(made)] = made, next(name for name in counts if counts[name] > 1)
+            name = next(name for name in counts if counts[name] > 1)
+            odd[id(made)] = made, f"the key {quoted(name)} stands here twice"
         return made
 
-    def note(word: str) -> _Constant:
-        constants.append(_Constant(word))
-        return constants[-1]
+    def note(word: str) -> object:
+        made = object()
+        odd[id(made)] = made, f"{word} is not a JSON value"
+        return made
 
     try:
         data: object = json.loads(text, object_pairs_hook=keep, parse_constant=note)
@@ -217,11 +232,9 @@ def _parse_json(text: str, problems: Problems) -> object:
     except ValueError:
         # The only other ValueError of the decoder: Python's bound on the digits of an integer.
         raise problems.fail("", "holds a number with thousands of digits") from None
-    for place, value in _places(data) if repeated or constants else ():
-        if isinstance(value, _Constant):
-            problems.add(place, f"{value.word} is not a JSON value")
-        elif id(value) in repeated:
-            problems.add(place, f"the key {quoted(repeated[id(value)][1])} stands here twice")
+    for place, value in _places(data) if odd else ():
+        if id(value) in odd:
+            problems.add(place, odd[id(value)][1])
     return data
 
 

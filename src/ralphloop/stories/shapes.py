@@ -76,23 +76,15 @@ class Problems:
 
 def found(value: object) -> str:
     """Name a value of the wrong kind, for "must be …, found …"."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case int() if value.bit_length() > 64:
-            return "a number out of range"
-        case int() | float():
-            return f"the number {value}"
-        case str():
-            return f"the text {quoted(value)}"
-        case list():
-            return "a list"
-        case dict():
-            return "an object"
-        case _:
-            return f"a {type(value).__name__} (quote it to make it text)"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        is_large = isinstance(value, int) and value.bit_length() > 64
+        return "a number out of range" if is_large else f"the number {value}"
+    if isinstance(value, str):
+        return f"the text {quoted(value)}"
+    named = {type(None): "null", list: "a list", dict: "an object"}
+    return named.get(type(value), f"a {type(value).__name__} (quote it to make it text)")
 
 
 # --- the file --------------------------------------------------------------------------------
@@ -374,13 +366,12 @@ _START, _END = r"(?<![^\W_])", r"(?![^\W_])"
 
 _NAMED = LazyRegex(
     _START
-    + r"(?:tests?|testing|testsuites?|unittests?|coverage|e2e|pytest|jest|vitest|mocha|jasmine"
+    + r"(?i:tests?|testing|testsuites?|unittests?|coverage|e2e|pytest|jest|vitest|mocha|jasmine"
     + r"|rspec|phpunit|junit|xunit|nunit|testng"
     + r"|(?:playwright|cypress|selenium)[ \t-](?:specs?|suites?|scenarios?))"
-    + _END,
-    re.IGNORECASE,
+    + _END
+    + r"|(?<=[a-z0-9])Tests?(?![a-z])"  # LoginTests
 )
-_CAMEL_CASE = LazyRegex(r"(?<=[a-z0-9])Tests?(?![a-z])")
 _EXPERIMENT = LazyRegex(_START + r"a ?/ ?b[ \t-]?(?:tests?|testing|tested)" + _END, re.IGNORECASE)
 
 # Every name of tests has one of these in it; ordinary stories need no more than this look.
@@ -413,10 +404,7 @@ def is_about_tests(title: str, criteria: Iterable[str]) -> bool:
 def _names_tests(text: str) -> bool:
     if not any(part in text.casefold() for part in _PARTS):
         return False
-    if not (_NAMED.search(text) or _CAMEL_CASE.search(text)):
-        return False
-    rest = _EXPERIMENT.sub(" ", text)
-    return bool(_NAMED.search(rest) or _CAMEL_CASE.search(rest))
+    return _NAMED.search(_EXPERIMENT.sub(" ", text)) is not None
 
 
 def is_quality_gate(criterion: str) -> bool:

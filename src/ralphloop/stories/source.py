@@ -25,7 +25,7 @@ from ralphloop.room import open_regular
 from ralphloop.stories import graph, shapes
 from ralphloop.stories.documents import JsonDocument, YamlDocument
 from ralphloop.stories.names import label, quoted
-from ralphloop.stories.shapes import Problems
+from ralphloop.stories.shapes import Listing, Problems
 
 _NAMES = ("prd.json", "tasks.yaml", "tasks.yml")
 _YAML_SUFFIXES = frozenset({".yaml", ".yml"})
@@ -78,10 +78,7 @@ def load(path: Path, *, within: Path | None = None, data: bytes | None = None) -
 
     Marks are written through links, but never to a file outside `within`.
     """
-    problems = Problems(path)
-    data = read(path, _format(path).max_bytes).data if data is None else data
-    text, _, _ = _decoded(data, path)
-    listing = shapes.find_list(_document(path, text, problems).data, problems)
+    problems, listing = Problems(path), story_text(path, data).listing
     kind: Kind = "tasks" if path.suffix in _YAML_SUFFIXES else "prd"
     story_list = shapes.read_list(listing, source=str(path), kind=kind, problems=problems)
     graph.check(story_list.stories, listing, problems)
@@ -89,22 +86,11 @@ def load(path: Path, *, within: Path | None = None, data: bytes | None = None) -
     return StoryFile(path, story_list, within=within)
 
 
-def _format(path: Path) -> type[JsonDocument | YamlDocument]:
-    return YamlDocument if path.suffix in _YAML_SUFFIXES else JsonDocument
-
-
-def _document(path: Path, text: str, problems: Problems) -> JsonDocument | YamlDocument:
-    if not text.strip():
-        raise problems.fail("", "is empty")
-    document = _format(path)(text, problems)
-    problems.raise_if_any()
-    return document
-
-
 class StoryText(NamedTuple):
-    """A story file as text, with what it takes to make bytes of it again."""
+    """A story file as text, the list in it, and what it takes to make bytes of it again."""
 
     document: JsonDocument | YamlDocument
+    listing: Listing
     bom: bytes
     codec: str
 
@@ -112,20 +98,25 @@ class StoryText(NamedTuple):
         return self.bom + text.encode(self.codec)
 
 
-def story_text(path: Path, data: bytes) -> StoryText:
-    text, bom, codec = _decoded(data, path)
-    return StoryText(_document(path, text, Problems(path)), bom, codec)
+def story_text(path: Path, data: bytes | None = None) -> StoryText:
+    """What the file holds, or `data` in its place, as far as it is a list of anything."""
+    data = read(path).data if data is None else data
+    (text, bom, codec), problems = _decoded(data, path), Problems(path)
+    if not text.strip():
+        raise problems.fail("", "is empty")
+    document = _format(path)(text, problems)
+    problems.raise_if_any()
+    return StoryText(document, shapes.find_list(document.data, problems), bom, codec)
 
 
-def decoded(path: Path, text: str) -> object:
-    """The data in a text that is to become a story file."""
-    return _document(path, text, Problems(path)).data
+def _format(path: Path) -> type[JsonDocument | YamlDocument]:
+    return YamlDocument if path.suffix in _YAML_SUFFIXES else JsonDocument
 
 
 def _marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
     """The bytes of the file with these stories marked, the same ones if they are already."""
     text = story_text(path, data)
-    listing = shapes.find_list(text.document.data, Problems(path))
+    listing = text.listing
     words, found = shapes.status_words(listing.entries), set[str]()
     edits: dict[int, tuple[str, bool | str]] = {}
     for index, raw in enumerate(listing.entries):
@@ -155,8 +146,9 @@ class StoryBytes(NamedTuple):
     marks: tuple[int, int, int, int]
 
 
-def read(path: Path, max_bytes: int) -> StoryBytes:
+def read(path: Path) -> StoryBytes:
     """The whole file, refused where it is none or too large."""
+    max_bytes = _format(path).max_bytes
     try:
         opened = open_regular(path)
     except OSError as error:
@@ -179,7 +171,7 @@ def rewrite(
 ) -> tuple[bytes, bytes]:
     """Change the file's content, again where somebody wrote it meanwhile; before and after."""
     for _ in range(_WRITE_ATTEMPTS):
-        before = read(path, _format(path).max_bytes)
+        before = read(path)
         after = changed(before.data)
         if after == before.data or replace(path, after, before, within=within):
             return before.data, after
@@ -231,19 +223,12 @@ def resolve_parent_spec(story: Story, *, specs_dir: Path, repo_root: Path) -> Pa
         real = Path(os.path.realpath(candidate))
         if real.is_relative_to(root) and ".git" not in real.relative_to(root).parts:
             is_inside = True
-            if _is_file(real):
+            if os.path.isfile(real):  # noqa: PTH113 - Path.is_file raises on too long names
                 return real
         elif os.path.lexists(candidate):
             raise _no_spec(story, "leads out of the repository")
     looked = f"is not a file in {' or '.join(map(str, bases))}"
     raise _no_spec(story, looked if is_inside else "leads out of the repository")
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name too long for the file system
-        return False
 
 
 def _no_spec(story: Story, reason: str) -> InputError:
