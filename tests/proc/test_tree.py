@@ -20,7 +20,7 @@ from ralphloop.proc.process_table import (
     name_of,
     send_signal,
 )
-from ralphloop.proc.tree import stop_tree
+from ralphloop.proc.tree import gentle, stop_tree
 from tests.agents_run.helpers import Stage, is_alive, wait_until
 
 # --- after a crash of the supervisor ---------------------------------------------------------
@@ -53,7 +53,7 @@ def _abandon(directory: Path, mark: str) -> tuple[int, float]:
 def test_recovery_stops_what_a_dead_supervisor_left(tmp_path: Path) -> None:
     """Pid and start time find the agent and everything below it."""
     pid, started = _abandon(tmp_path, mark_of("run-x", 1))
-    stopped = stop_tree(pid, started, "", grace_s=0.5)
+    stopped = stop_tree(pid, started, "", stages=gentle(0.5))
     assert len(stopped) == 3
     assert not any(is_alive(pid) for pid in Stage(tmp_path).pids())
 
@@ -64,7 +64,7 @@ def test_recovery_finds_the_tree_by_its_mark(tmp_path: Path) -> None:
     pid, started = _abandon(tmp_path, mark)
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not is_alive(pid))
-    stopped = stop_tree(pid, started, mark, grace_s=0.5)
+    stopped = stop_tree(pid, started, mark, stages=gentle(0.5))
     assert any("sleep 304" in name for name in stopped)
     assert any("sleep 305" in name for name in stopped)
     assert not any(is_alive(pid) for pid in Stage(tmp_path).pids())
@@ -74,19 +74,19 @@ def test_recovery_does_not_touch_a_recycled_pid(tmp_path: Path) -> None:
     """A process that got the old pid later is a stranger."""
     pid, started = _abandon(tmp_path, "some/other")
     try:
-        assert stop_tree(pid, started - 1000, "run-z/1", grace_s=0.2) == ()
-        assert stop_tree(pid, started + 1000, "run-z/1", grace_s=0.2) == ()
-        assert stop_tree(None, None, "run-z/1", grace_s=0.2) == ()
+        assert stop_tree(pid, started - 1000, "run-z/1", stages=gentle(0.2)) == ()
+        assert stop_tree(pid, started + 1000, "run-z/1", stages=gentle(0.2)) == ()
+        assert stop_tree(None, None, "run-z/1", stages=gentle(0.2)) == ()
         assert is_alive(pid)
     finally:
-        stop_tree(pid, started, "", grace_s=0.2)
+        stop_tree(pid, started, "", stages=gentle(0.2))
 
 
 def test_recovery_never_stops_itself(tmp_path: Path) -> None:
     """A supervisor that itself runs inside a marked tree survives its own clean-up."""
     code = (
-        "from ralphloop.proc.tree import stop_tree\n"
-        "print(stop_tree(None, None, 'outer/1', grace_s=0.2))"
+        "from ralphloop.proc.tree import gentle, stop_tree\n"
+        "print(stop_tree(None, None, 'outer/1', stages=gentle(0.2)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -7,12 +7,14 @@ under `refs/ralph/lanes/` first, and a run that can be continued finds it again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 
 import click
 import msgspec
 
+from ralphloop.agents.base import mark_of
 from ralphloop.cli import output
 from ralphloop.cli.given import DefaultGroup
 from ralphloop.core.run_state import Book, LaneNote
@@ -22,6 +24,7 @@ from ralphloop.journal.session import book_key, load_book
 from ralphloop.journal.views import PROGRESS_VIEW
 from ralphloop.lanes.worktrees import LaneTree, listed, read_mark, remove, work_of
 from ralphloop.night.look import look
+from ralphloop.proc.tree import stop_tree
 from ralphloop.project import Project, find_project
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.work_tree import Repository, contains
@@ -48,10 +51,19 @@ def clean() -> None:
     project = find_project()
     repo, now = Repository.open(project.root), time.time()
     with (
-        RunLock.acquire(project.directory, run="lanes-clean", now=now),
+        RunLock.acquire(project.directory, run="lanes-clean", now=now) as lock,
         Journal.open(project.journal, check=False) as journal,
     ):
-        output.emit_lines(map(output.safe, _cleaned(repo, journal)))
+        ended = [*lock.ended, *_agents_ended(journal)]
+        told = [f"ended {words}, left by a run that was killed" for words in ended]
+        output.emit_lines(map(output.safe, chain(told, _cleaned(repo, journal))))
+
+
+def _agents_ended(journal: Journal) -> Iterator[str]:
+    """Agents that a run which was killed has left in lanes; the iterations stay unfinished."""
+    for run in journal.unfinished_runs():
+        for cut in journal.unfinished_iterations(run.id):
+            yield from stop_tree(cut.pid, cut.pid_started, mark_of(cut.run, cut.n))
 
 
 def _trees(repo: Repository) -> Iterator[tuple[Path, Path, str]]:
@@ -92,24 +104,19 @@ def _shown(project: Project, repo: Repository) -> Iterator[str]:
 
 def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
     run = journal.latest_run()
-    name, book = run.id if run else "none", load_book(journal, run.id) if run else None
-    book = book or Book()
+    book = (load_book(journal, run.id) if run else None) or Book()
+    cut = {it.story for it in journal.unfinished_iterations(run.id)} if run else set()
     for root, git_dir, branch in list(_trees(repo)):
-        number = int(root.name) if root.name.isdigit() else 0
-        note, saved = book.lanes.get(number, LaneNote()), ""
-        if (root / ".git").exists() and number:
-            place = LaneTree(number, Repository.open(root))
-            ref = f"{ref_name(name, int(time.time()), 'lanes')}-lane{number}"
-            base = note.base or place.repo.head() or ""
-            words = f"{note.story or 'a lane'}: when it was cleaned"
-            saved = work_of(place, base, [PROGRESS_VIEW], words, ref, known=note.work)
-            if saved and saved != note.work:
+        if (root / ".git").exists() and root.name.isdigit():
+            place = LaneTree(int(root.name), Repository.open(root))
+            ref = (
+                f"{ref_name(run.id if run else 'none', int(time.time()), 'lanes')}-lane{root.name}"
+            )
+            before, book = book, _saved(book, place, ref, cut)
+            if repo.commit_of(ref):
                 yield f"saved what {root} held: git show {ref}"
-        kept = {**book.kept, **({note.story: saved} if note.story and saved else {})}
-        rest = {n: one for n, one in book.lanes.items() if n != number}
-        book = msgspec.structs.replace(book, lanes=rest, kept=kept)
-        if run is not None:
-            journal.set_meta(book_key(run.id), book)
+            if run is not None and book != before:
+                journal.set_meta(book_key(run.id), book)
         git = repo.git.writing()
         if git.attempt("worktree", "remove", "--force", "--force", str(root)).returncode:
             remove(root)
@@ -119,9 +126,26 @@ def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
         yield f"removed {root}"
         if root.parent.is_dir() and not any(root.parent.iterdir()):
             root.parent.rmdir()
-    for branch in repo.git.line(
-        "branch", "--list", "ralph/2*", "--format=%(refname:short)"
-    ).split():
+    args = ("branch", "--list", "ralph/2*", "--format=%(refname:short)")
+    for branch in repo.git.line(*args).split():
         if branch != book.branch and contains(repo, repo.head(), branch):
             repo.git.writing().attempt("branch", "-D", branch)
             yield f"removed branch {branch}, which your branch has"
+
+
+def _saved(book: Book, place: LaneTree, ref: str, cut: Collection[str | None]) -> Book:
+    """The book without a lane, whose work is a commit now; of a story that is `cut` off it is put
+    back where it was, since that is still to be judged."""
+    note = book.lanes.get(place.number, LaneNote())
+    base, words = (
+        note.base or place.repo.head() or "",
+        f"{note.story or 'a lane'}: when it was cleaned",
+    )
+    work = work_of(place, base, [PROGRESS_VIEW], words, ref, known=note.work)
+    lanes, kept = dict(book.lanes), dict(book.kept)
+    lanes.pop(place.number, None)
+    if note.story in cut:
+        lanes[place.number] = LaneNote(story=note.story, base=base, work=work, onto=base)
+    elif note.story and work:
+        kept[note.story] = work
+    return msgspec.structs.replace(book, lanes=lanes, kept=kept)

@@ -10,6 +10,9 @@ git's directory of the work tree, because projects that share a work tree share 
 clean-ups.  Runs that keep to their projects (`[git] scope`) share the lock of the work tree, and
 each signs in a place of its own there, so that whoever wants all of it knows whom to name.  They do
 their checks one after the other, because these may want the same port, cache or database.
+
+A holder that was killed leaves its name, and what it ran itself (checks, their experiments, hooks
+of a commit) lives on in the tree: whoever takes the project next ends it before anything else.
 """
 
 import fcntl
@@ -101,9 +104,12 @@ _BESIDE = (
 class RunLock:
     """The project and its work tree, held by this process until `release`."""
 
-    def __init__(self, held: dict[Path, KernelLock], holder: Holder) -> None:
+    def __init__(
+        self, held: dict[Path, KernelLock], holder: Holder, ended: tuple[str, ...] = ()
+    ) -> None:
         self._held = held
         self.holder = holder
+        self.ended = ended  # what the last holder, which was killed, had left running
 
     @classmethod
     def acquire(cls, directory: Path, *, run: str, now: float, shared: bool = False) -> Self:
@@ -116,7 +122,8 @@ class RunLock:
         pid, project = os.getpid(), str(directory.parent)
         host, began = os.uname().nodename, started_at(pid) or 0.0
         holder = Holder(run, "script", pid, host, now, pid_started=began, project=project)
-        return cls(_take_all(directory, holder, now=now, shared=shared), holder)
+        held, ended = _take_all(directory, holder, now=now, shared=shared)
+        return cls(held, holder, ended)
 
     @classmethod
     def of_tree(cls, root: Path, *, run: str, now: float) -> Self:
@@ -183,10 +190,12 @@ def hook_turn(
         expires_at=now + lease_s,
         project=str(directory.parent),
     )
-    held = _take_all(directory, holder, now=now, patience_s=_HOOK_PATIENCE_S)
+    held, _ = _take_all(directory, holder, now=now, patience_s=_HOOK_PATIENCE_S)
     try:
         yield holder
     finally:
+        for place in held if live_holder(directory, now) == holder else ():
+            _write_holder(place, holder._replace(pid=0))  # it was not killed
         _release(held)
 
 
@@ -271,13 +280,14 @@ def _can_be_held(place: Path) -> bool:
 
 def _take_all(
     directory: Path, holder: Holder, *, now: float, patience_s: float = 0.0, shared: bool = False
-) -> dict[Path, KernelLock]:
-    """Take every place for this holder and put its name there, or take none."""
+) -> tuple[dict[Path, KernelLock], tuple[str, ...]]:
+    """Take every place for this holder and put its name there, or take none; and what was ended."""
     held: dict[Path, KernelLock] = {}
     try:
         for place, together in _places(directory, shared=shared).items():
             held[place] = _take(place, holder, now=now, patience_s=patience_s, shared=together)
             _refuse_lease(place, holder, now=now)
+        ended = _end_checks(read_holder(directory))
         for place, kernel in held.items():
             if not kernel.shared:
                 _write_holder(place, holder)
@@ -287,7 +297,17 @@ def _take_all(
     except BaseException:  # whatever it was goes on; the locks must not
         _release(held)
         raise
-    return held
+    return held, ended
+
+
+def _end_checks(died: Holder | None) -> tuple[str, ...]:
+    """End what a holder that was killed ran itself; by name."""
+    if died is None or not died.pid or died.host != os.uname().nodename:
+        return ()
+    from ralphloop.proc.process_table import OF_CHECKS
+    from ralphloop.proc.tree import ASKED_ONCE, stop_tree
+
+    return stop_tree(None, None, OF_CHECKS.format(died.pid), stages=ASKED_ONCE)
 
 
 def _refuse_overlap(directory: Path, asking: Holder, now: float) -> None:

@@ -82,6 +82,8 @@ def held(
         RunLock.acquire(directory, run=run, now=now, shared=setup.shares) as lock,
         Journal.open(setup.project.journal) as journal,
     ):
+        if lock.ended:
+            tell(f"Ended what a run that was killed had left at work: {', '.join(lock.ended)}.")
         journal.insist_on_belief(accepts_foreign=setup.trusts_all)
         if journal.note:
             tell(journal.note)

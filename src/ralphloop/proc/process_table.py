@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import psutil
 
 MARK_VARIABLE = "RALPH_AGENT_MARK"
+OF_CHECKS = "checks/{}"  # the mark on what a supervisor of this pid runs itself
 
 _Answer = TypeVar("_Answer")
 _HAS_PROC = sys.platform == "linux"

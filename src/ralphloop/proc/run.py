@@ -23,12 +23,13 @@ from typing import IO
 
 import msgspec
 
+from ralphloop.proc.process_table import MARK_VARIABLE, OF_CHECKS
+
 MAX_OUTPUT = 256 * 1024 * 1024
 MAX_ERRORS = 64 * 1024
 _CHUNK = 1024 * 1024
 _POLL_S = 0.5
 _LOOK_S = 0.02
-_GENTLE_S = 3.0
 
 # Commands of ours that run now, and which of them are checks: agents beside them are looked at by
 # other threads, and must not take them, or their exit codes, for their own.
@@ -84,6 +85,12 @@ def spawn(
     )
 
 
+def marked(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of what may outlive us if we are killed, so that a successor can end it."""
+    kept = os.environ if env is None else env
+    return {**kept, MARK_VARIABLE: OF_CHECKS.format(os.getpid())}
+
+
 def run_command(
     argv: Sequence[str],
     *,
@@ -102,7 +109,7 @@ def run_command(
         process = spawn(
             argv,
             cwd=cwd,
-            env=env,
+            env=marked(env) if output is Output.TAIL else env,
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if silent else subprocess.PIPE,
             stderr=errors,
@@ -164,7 +171,7 @@ class _Conversation:
                 if process.poll() is None:
                     from ralphloop.proc.tree import end_tree
 
-                    end_tree(process.pid, _GENTLE_S, boxed=is_box(process.args))
+                    end_tree(process.pid, boxed=is_box(process.args))
                     _kill_group(process.pid)  # last: its number is taken till then
         out = self._out[-self._most :] if self._only_tail else self._out
         return Ended(

@@ -163,7 +163,8 @@ class ProcessTree:
             # The root is not ours to collect: its exit code belongs to whoever started it.
             if not proc.alive and proc.parent == self._me and proc.pid != self._root:
                 reap(proc.pid)
-        living = [proc for proc in family.values() if proc.alive]
+        # Parents first: a shell whose command is ended would go on with its next one.
+        living = sorted((p for p in family.values() if p.alive), key=lambda p: (p.started, p.pid))
         self._known = {proc.pid: proc.started for proc in living}
         self._sessions = {proc.session for proc in living} - {self._session}
         return living
@@ -224,7 +225,9 @@ def gentle(grace_s: float, first_s: float | None = None) -> Stages:
     )
 
 
+GENTLE = gentle(5.0)
 AT_ONCE: Stages = ((signal.SIGKILL, _KILL_PATIENCE_S),)
+ASKED_ONCE: Stages = ((signal.SIGTERM, 3.0), *AT_ONCE)
 
 
 def stopping(
@@ -269,18 +272,18 @@ def run_stopping_blocking(steps: Iterator[float]) -> None:
         time.sleep(pause)
 
 
-def end_tree(pid: int, grace_s: float, *, boxed: bool = False) -> None:
+def end_tree(pid: int, *, boxed: bool = False) -> None:
     """End a command of ours with all it started: asked once, then killed."""
-    tree, stages = ProcessTree(pid, "", boxed=boxed), ((signal.SIGTERM, grace_s), *AT_ONCE)
-    run_stopping_blocking(stopping(tree.members, stages, spares=tree.spares))
+    tree = ProcessTree(pid, "", boxed=boxed)
+    run_stopping_blocking(stopping(tree.members, ASKED_ONCE, spares=tree.spares))
 
 
 def stop_tree(
-    pid: int | None, create_time: float | None, mark: str, *, grace_s: float = 5.0
+    pid: int | None, create_time: float | None, mark: str, *, stages: Stages = GENTLE
 ) -> tuple[str, ...]:
     """Stop what a supervisor that died has left running; returns what was found, by name."""
     tree = ProcessTree(pid or 0, mark, since=create_time or 0.0)
     find = partial(tree.members, thorough=True)
     names = tuple(f"{name_of(proc.pid)} (pid {proc.pid})" for proc in find())
-    run_stopping_blocking(stopping(find, gentle(grace_s)))
+    run_stopping_blocking(stopping(find, stages))
     return names

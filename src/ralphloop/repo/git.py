@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.errors import RepositoryError
-from ralphloop.proc.run import Ended, run_command
+from ralphloop.proc.run import Ended, marked, run_command
 from ralphloop.proc.sandbox import Box
 
 READ_TIMEOUT_S = 120.0
@@ -149,7 +149,8 @@ class Git:
         if self._known_environment is None:
             kept = {k: v for k, v in os.environ.items() if k not in _FOREIGN_VARIABLES}
             locks = {"GIT_OPTIONAL_LOCKS": "0"} if self._read_only else {}
-            self._known_environment = {**kept, **_QUIET, **locks, **self._env}
+            made = {**kept, **_QUIET, **locks, **self._env}
+            self._known_environment = made if self._read_only else marked(made)  # hooks take long
         return self._known_environment
 
 
