@@ -242,7 +242,8 @@ def test_a_code_span_holds_any_text(text: str) -> None:
 
 MOMENTS = st.floats(-1e5, 1e5).map(lambda seconds: EVENING + seconds)
 COSTS = st.lists(
-    st.builds(Cost, st.text(max_size=40), st.floats(0, 1e9), st.integers(0, 2**53)), max_size=8
+    st.builds(Cost, st.text(max_size=40), cost_usd=st.floats(0, 1e9), tokens=st.integers(0, 2**53)),
+    max_size=8,
 ).map(tuple)
 SPANS = st.lists(
     st.builds(
@@ -254,7 +255,9 @@ SPANS = st.lists(
 
 
 @given(costs=COSTS, spans=SPANS, times=st.lists(MOMENTS, max_size=8))
-@example(costs=(Cost("", 5e-324, 0),), spans=(Span("CLOSED", "", EVENING, EVENING),), times=[])
+@example(
+    costs=(Cost("", cost_usd=5e-324),), spans=(Span("CLOSED", "", EVENING, EVENING),), times=[]
+)
 def test_whatever_the_numbers_the_pictures_stay_in_their_frame(
     costs: tuple[Cost, ...], spans: tuple[Span, ...], times: list[float]
 ) -> None:

@@ -147,7 +147,7 @@ def _unproven(report: Report) -> Iterator[str]:
     yield from (f"{group.title.lower()} {group.count}" for group in weak)
     if not report.ended_at:
         yield "the run has not ended"
-    if not weak and not report.proof.proven:
+    if not weak and not report.proof["proven"]:
         yield "nothing was verified"
 
 

@@ -10,15 +10,12 @@ and hatching say it too, and every picture carries its numbers as a table.  The 
 bounded by the series it draws.
 """
 
-from __future__ import annotations
-
-import math
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +24,7 @@ from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted
 from ralphloop.ui import clock, number
 from ralphloop.ui.report.assemble import ALWAYS
-from ralphloop.ui.report.values import MOST_SPANS, Cost, LaneSpan, Report, Span, StoryLine
+from ralphloop.ui.report.values import MOST_SPANS, Cost, Report, Span, StoryLine
 
 _HERE = Path(__file__).parent
 # An underscore within a word is only itself.
@@ -39,6 +36,7 @@ _TICKS = re.compile(r"`+")
 _GAPS = re.compile(r"\n{3,}")
 _PANEL, _ROW, _LANE = 100, 40, 26  # how tall strips are
 _NIGHT = 20 * 3600.0
+_STATES = ("OPEN", "HALF_OPEN", "CLOSED")
 
 
 def as_html(report: Report, zone: tzinfo | None = None) -> str:
@@ -122,15 +120,10 @@ def _used(story: StoryLine) -> str:
 
 def _shares(report: Report) -> list[tuple[str, float, float, float]]:
     """Where the time went: name, seconds, start and width in percent of the whole."""
-    found, start = [], 0.0
     names = ("working", "checking", "waiting", "other")
-    parts = {name: float(getattr(report.times, f"{name}_s")) for name in names}
-    whole = sum(parts.values()) or 1.0
-    for name, seconds in parts.items():
-        width = round(100 * seconds / whole, 2)
-        found.append((name, seconds, round(start, 2), width))
-        start += width
-    return found
+    parts = [report.times[f"{name}_s"] for name in names]
+    widths = [100 * seconds / (sum(parts) or 1.0) for seconds in parts]
+    return list(zip(names, parts, accumulate(widths, initial=0.0), widths, strict=False))
 
 
 # --- pictures --------------------------------------------------------------------------------
@@ -156,8 +149,7 @@ class Strip(NamedTuple):
     after: tuple[str, ...] = ()
 
 
-@dataclass
-class Picture:
+class Picture(NamedTuple):
     """What is drawn, and the same as a table."""
 
     key: str
@@ -178,28 +170,40 @@ class _TimeAxis:
 
     def x(self, at: float) -> float:
         """Where a moment lies."""
-        return round(100 * min(max((at - self.start) / self.span, 0.0), 1.0), 2)
+        return 100 * min(max((at - self.start) / self.span, 0.0), 1.0)
 
 
 def pictures(report: Report, zone: tzinfo | None = None) -> list[Picture]:
     """All pictures of a report."""
-    axis, spans, waits = _TimeAxis(report, zone), report.series.circuit, report.series.waits
-    changes = report.series.circuit_changes
+    axis, series = _TimeAxis(report, zone), report.series
+    spans, waits, changes = series.circuit, series.waits, series.circuit_changes
     summary = f"It stayed {spans[-1].kind} all the time."
     if changes:
         summary = f"It changed {counted(changes, 'time')} and ended {spans[-1].kind}."
         summary += " The newest states are drawn." if len(spans) <= changes else ""
     circuit = Picture("circuit", "Circuit", summary, ("from", "state", "for", "why"))
-    _lanes(circuit, axis, ("OPEN", "HALF_OPEN", "CLOSED"), spans if changes else ())
-    quota = sum(wait.end - wait.start for wait in waits if wait.kind == "quota")
     newest = "the newest " if len(waits) == MOST_SPANS else ""
-    told = f"{newest}{counted(len(waits), 'wait')}; {format_duration(quota)} for the usage limit."
+    told = f"{newest}{counted(len(waits), 'wait')}; {_sum(waits, 'quota')} for the usage limit."
     summary = told if waits else "It never had to wait."
     waiting = Picture("waits", "Waiting", summary, ("from", "what for", "for", "why"))
-    _lanes(waiting, axis, (), waits)
-    stories = _stories_over_time(report, axis)
-    lanes = [_in_lanes(report.series.lanes, axis)] if report.series.lanes else []
-    return [stories, *lanes, _per_iteration(report), _per_story(report), circuit, waiting]
+    back = counted(sum(one.kind == "returned" for one in series.lanes), "story", "was")
+    summary = f"At work, crossed: waiting to land ({_sum(series.lanes, 'queued')} in all), landing."
+    lanes = Picture(
+        "lanes", "Lanes", f"{summary} {back} sent back.", ("from", "lane", "for", "what")
+    )
+    names = [f"lane {n}" for n in sorted({one.lane for one in series.lanes})]
+    return [
+        _stories_over_time(report, axis),
+        *([_timeline(lanes, axis, names, series.lanes)] if series.lanes else []),
+        _per_iteration(report),
+        _per_story(report),
+        _timeline(circuit, axis, _STATES, spans if changes else ()),
+        _timeline(waiting, axis, (), waits),
+    ]
+
+
+def _sum(spans: Sequence[Span], kind: str) -> str:
+    return format_duration(sum(one.end - one.start for one in spans if one.kind == kind))
 
 
 def _stories_over_time(report: Report, axis: _TimeAxis) -> Picture:
@@ -208,26 +212,26 @@ def _stories_over_time(report: Report, axis: _TimeAxis) -> Picture:
     drawn = Picture("stories", "Stories over time", "No story passed in this run.")
     if not points:
         return drawn
-    drawn.summary = f"{counted(points[-1].count, 'story')} passed in this run."
-    drawn.head = ("time", "story", "grade", "passed so far")
-    drawn.rows = [(clock(p.at, axis.zone), p.story, p.grade, f"{p.count:,}") for p in points]
     before = max(report.passed - points[-1].count, 0)
     top = max(report.total, before + points[-1].count)
     levels = [before, *(before + point.count for point in points)]
-    places = sorted(axis.x(point.at) for point in points)
-    steps = zip([0.0, *places], [*places, 100.0], levels, strict=True)
+    places = [0.0, *sorted(axis.x(point.at) for point in points), 100.0]
     bars = [
-        _column(start, round(end - start, 2), level / top, "passed", f"{level:,} of {top:,}")
-        for start, end, level in steps
+        _column(start, end - start, level / top, "passed", f"{level:,} of {top:,}")
+        for start, end, level in zip(places, places[1:], levels, strict=False)
     ]
-    drawn.strips, drawn.below = [Strip((f"all {top}", "0"), bars, _PANEL)], axis.ticks
-    return drawn
+    return drawn._replace(
+        summary=f"{counted(points[-1].count, 'story')} passed in this run.",
+        head=("time", "story", "grade", "passed so far"),
+        rows=[(clock(p.at, axis.zone), p.story, p.grade, f"{p.count:,}") for p in points],
+        strips=[Strip((f"all {top}", "0"), bars, _PANEL)],
+        below=axis.ticks,
+    )
 
 
 def _column(x: float, width: float, share: float, style: str, label: str) -> Bar:
     """A bar that stands on the bottom of its strip."""
-    tall = round(100 * share, 2)
-    return Bar(x, round(100 - tall, 2), width, tall, style, label)
+    return Bar(x, 100 - 100 * share, width, 100 * share, style, label)
 
 
 def _per_iteration(report: Report) -> Picture:
@@ -236,27 +240,30 @@ def _per_iteration(report: Report) -> Picture:
     if not costs:
         return drawn
     starts, bars = counted(report.spending.totals.starts, "start"), counted(len(costs), "bar")
-    drawn.summary = f"{starts} in {bars}; plain ones are dollars, hatched ones tokens."
-    drawn.head, drawn.rows = ("iteration", "cost", "tokens"), _cost_rows(costs)
-    dollars = [(cost.cost_usd, cost_words(cost.cost_usd, cost.unpriced)) for cost in costs]
-    tokens = [(float(cost.tokens), f"{number(cost.tokens)} tokens") for cost in costs]
-    drawn.below = [f"iteration {costs[0].name}", costs[-1].name]
-    step = 100 / len(costs)
-    drawn.strips = strips = []
-    for style, values, shown in (("cost", dollars, money), ("tokens", tokens, number)):
-        peak = _round_up(max(value for value, _ in values))
+    step, strips = 100 / len(costs), []
+    for style, values, shown in (
+        ("cost", [cost.cost_usd for cost in costs], money),
+        ("tokens", [float(cost.tokens) for cost in costs], number),
+    ):
+        peak = max(*values, 1e-9)  # nothing is nothing of anything
         columns = [
             _column(
-                round((place + 0.1) * step, 2),
-                round(min(0.8 * step, 12), 2),
-                min(1.0, value / peak),
+                (place + 0.1) * step,
+                min(0.8 * step, 12),
+                value / peak,
                 style,
-                f"iteration {cost.name}: {words}",
+                f"iteration {cost.name}: {', '.join(_words(cost))}",
             )
-            for place, (cost, (value, words)) in enumerate(zip(costs, values, strict=True))
+            for place, (cost, value) in enumerate(zip(costs, values, strict=True))
         ]
         strips.append(Strip((shown(peak), shown(peak / 2), shown(0)), columns, _PANEL))
-    return drawn
+    return drawn._replace(
+        summary=f"{starts} in {bars}; plain ones are dollars, hatched ones tokens.",
+        head=("iteration", "cost", "tokens"),
+        rows=_cost_rows(costs),
+        strips=strips,
+        below=[f"iteration {costs[0].name}", costs[-1].name],
+    )
 
 
 def _per_story(report: Report) -> Picture:
@@ -264,71 +271,53 @@ def _per_story(report: Report) -> Picture:
     drawn = Picture("per-story", "Cost and tokens per story", "No story was worked on.")
     if not stories:
         return drawn
-    drawn.summary = "The dearest first; plain bars are dollars, hatched ones tokens."
-    drawn.head = ("story", "cost", "tokens")
-    drawn.rows = _cost_rows([*stories, *([others] if others else [])])
     most_cost = max(story.cost_usd for story in stories) or 1.0
     most_tokens = max(story.tokens for story in stories) or 1
-    drawn.strips = strips = []
+    strips = []
     for story in stories:
-        cost, tokens = cost_words(story.cost_usd, story.unpriced), f"{number(story.tokens)} tok"
-        share, part = story.cost_usd / most_cost, story.tokens / most_tokens
-        bars = (
-            Bar(0, 4, round(max(100 * share, 0.3), 2), 42, "cost", f"{story.name}: {cost}"),
-            Bar(0, 54, round(max(100 * part, 0.3), 2), 42, "tokens", f"{story.name}: {tokens}"),
-        )
-        strips.append(Strip((story.name,), bars, _ROW, (cost, tokens)))
-    if others:
-        cost = cost_words(others.cost_usd, others.unpriced)
-        drawn.below = [f"{others.name}: {cost}, {number(others.tokens)} tok"]
-    return drawn
+        words = _words(story)
+        shares = (story.cost_usd / most_cost, story.tokens / most_tokens)
+        bars = [
+            Bar(0, y, max(100 * share, 0.3), 42, style, f"{story.name}: {told}")
+            for y, style, share, told in zip(
+                (4, 54), ("cost", "tokens"), shares, words, strict=True
+            )
+        ]
+        strips.append(Strip((story.name,), bars, _ROW, words))
+    return drawn._replace(
+        summary="The dearest first; plain bars are dollars, hatched ones tokens.",
+        head=("story", "cost", "tokens"),
+        rows=_cost_rows([*stories, *([others] if others else [])]),
+        strips=strips,
+        below=[f"{others.name}: {', '.join(_words(others))}"] if others else (),
+    )
+
+
+def _words(cost: Cost) -> tuple[str, str]:
+    return cost_words(cost.cost_usd, cost.unpriced), f"{number(cost.tokens)} tok"
 
 
 def _cost_rows(costs: Sequence[Cost]) -> list[tuple[str, ...]]:
     return [(c.name, cost_words(c.cost_usd, c.unpriced), f"{c.tokens:,}") for c in costs]
 
 
-def _lanes(drawn: Picture, axis: _TimeAxis, names: Sequence[str], spans: Sequence[Span]) -> None:
-    """One row for each kind; what happened lies in its row, whatever its colour."""
+def _timeline(
+    drawn: Picture, axis: _TimeAxis, names: Iterable[str], spans: Sequence[Span]
+) -> Picture:
+    """One row for each kind or lane; what happened lies in its row, whatever its colour."""
     if not spans:
-        return
-    drawn.rows = [
-        (clock(s.start, axis.zone), _row(s), format_duration(s.end - s.start), s.reason)
-        for s in spans
-    ]
-    lanes: dict[str, list[Bar]] = {name: [] for name in names}
+        return drawn
+    found: dict[str, list[Bar]] = {name: [] for name in names}
+    rows = []
     for span in spans:
+        row, label = f"lane {span.lane}" if span.lane else span.kind, f"{span.kind}: {span.reason}"
         x = min(axis.x(span.start), 99.5)
-        width = round(max(axis.x(span.end) - x, 0.5), 2)  # to be seen at all
-        label = f"{span.kind}: {span.reason}"
-        lanes.setdefault(_row(span), []).append(Bar(x, 8, width, 84, f"lane-{span.kind}", label))
-    drawn.strips = [Strip((kind,), bars) for kind, bars in lanes.items()]
-    drawn.below = axis.ticks
-
-
-def _in_lanes(spans: Sequence[LaneSpan], axis: _TimeAxis) -> Picture:
-    queued = format_duration(sum(one.end - one.start for one in spans if one.kind == "queued"))
-    back = counted(sum(one.kind == "returned" for one in spans), "story", "was")
-    summary = f"At work, crossed: waiting to land ({queued} in all), landing. {back} sent back."
-    drawn = Picture("lanes", "Lanes", summary, ("from", "lane", "for", "what"))
-    _lanes(
-        drawn, axis, sorted({_row(span) for span in spans}, key=lambda row: (len(row), row)), spans
-    )
-    return drawn
-
-
-def _row(span: Span) -> str:
-    return f"lane {span.lane}" if isinstance(span, LaneSpan) else span.kind
-
-
-def _round_up(value: float) -> float:
-    """The next round number."""
-    if value < 1e-9:  # a fraction of nothing, down to where logarithms end
-        return 1.0
-    size = 10.0 ** math.floor(math.log10(value))
-    return float(
-        next(step * size for step in (1, 1.5, 2, 3, 5, 8, 10) if step * size >= value * 0.999)
-    )
+        width = max(axis.x(span.end) - x, 0.5)  # to be seen at all
+        found.setdefault(row, []).append(Bar(x, 8, width, 84, f"lane-{span.kind}", label))
+        took = format_duration(span.end - span.start)
+        rows.append((clock(span.start, axis.zone), row, took, span.reason))
+    strips = [Strip((kind,), bars) for kind, bars in found.items()]
+    return drawn._replace(rows=rows, strips=strips, below=axis.ticks)
 
 
 def moment(at: float | None, span: float, zone: tzinfo | None = None) -> str:

@@ -1,10 +1,8 @@
-"""One pass over a run's iterations: sums, per-story facts, and what went almost wrong.
+"""One pass over a run's iterations and events: sums, facts of stories, what went almost wrong.
 
-The journal hands out iterations page by page; of each only a few numbers and bounded words are
-kept, so a night of ten thousand costs megabytes, not gigabytes.
+The journal hands them out page by page; of each only a few numbers and bounded words are kept, so
+a night of ten thousand costs megabytes, not gigabytes.
 """
-
-from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ from ralphloop.night.own_commits import OwnCommits
 from ralphloop.night.values import ended_words
 from ralphloop.text.plain import clean
 from ralphloop.text.status_block import Status
-from ralphloop.ui.report.values import Cost, LaneSpan, NearMiss, Passed, ReportNote, Teller
+from ralphloop.ui.report.values import Cost, NearMiss, Passed, ReportNote, Span, Teller, Used
 
 _MOST_EXAMPLES = 5
 _MOST_TAMPERING = 20
@@ -46,15 +44,10 @@ _NEAR_MISSES = {  # in the order they are told
 
 @dataclass
 class Account:
-    """What this run spent on one story, or with one agent and its model."""
+    """What this run did about one story."""
 
-    iterations: int = 0
-    passed: int = 0
+    used: Used = field(default_factory=Used)
     failed: int = 0  # attempts
-    cost_usd: float = 0.0
-    unpriced: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
     checks: tuple[str, ...] = ()  # names of those that ran last
     look_at: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -63,23 +56,29 @@ class Account:
 
 @dataclass
 class Tally:
-    """Everything the report needs from the iterations of a run."""
+    """Everything the report needs from the iterations and events of a run."""
 
     say: Teller
-    own: OwnCommits = field(default_factory=lambda: OwnCommits({}))
-    working_s: float = 0.0
-    checking_s: float = 0.0
+    own: OwnCommits
     stories: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
-    rungs: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
+    rungs: dict[str, Used] = field(default_factory=lambda: defaultdict(Used))
     spent: list[Cost] = field(default_factory=list)
+    checking_s: float = 0.0
     passes: list[Passed] = field(default_factory=list)
     moves: list[Transition] = field(default_factory=list)
-    decisions: list[ReportNote] = field(default_factory=list)
+    notes: list[ReportNote] = field(default_factory=list)
     tampering: list[ReportNote] = field(default_factory=list)
     tampering_count: int = 0
     untried: Counter[str] = field(default_factory=Counter)  # what could not be tried, and how often
+    # What only events know; they may be pruned, then it is missing.
+    first_circuit: str = ""
+    warnings: dict[str, None] = field(default_factory=dict)
+    lanes: list[Span] = field(default_factory=list)
     _near: dict[str, list[ReportNote]] = field(default_factory=lambda: defaultdict(list))
     _near_counts: Counter[str] = field(default_factory=Counter)
+    _flying: dict[int | None, tuple[events.IterationStarted, float]] = field(default_factory=dict)
+    _queued: dict[int | None, float] = field(default_factory=dict)
+    _landed: float = 0.0  # when the landing tree was free again
 
     def see(self, it: IterationRecord) -> None:
         """Take one iteration in; one that is still going on says nothing yet."""
@@ -106,51 +105,93 @@ class Tally:
         )
 
     def _spend(self, it: IterationRecord) -> None:
-        seconds = it.record.end.duration_s
-        for account in (self.stories[it.story or ""], self.rungs[it.record.by]):
-            account.iterations += 1
-            account.passed += it.record.verdict.passed
-            account.cost_usd += it.cost_usd
-            account.unpriced += it.unpriced
-            account.tokens += it.total_tokens
-            account.seconds += seconds
-            account.checks = tuple(check.name for check in it.checks) or account.checks
-        self.working_s += seconds
+        story = self.stories[it.story or ""]
+        cost = Cost(
+            str(it.n),
+            iterations=1,
+            passed=int(it.record.verdict.passed),
+            cost_usd=it.cost_usd,
+            unpriced=it.unpriced,
+            tokens=it.total_tokens,
+            seconds=it.record.end.duration_s,
+        )
+        story.used += cost
+        self.rungs[it.record.by] += cost
+        self.spent.append(cost)
+        story.checks = tuple(check.name for check in it.checks) or story.checks
         self.checking_s += sum(check.duration_s for check in it.checks)
-        self.spent.append(Cost(str(it.n), it.cost_usd, it.total_tokens, it.unpriced))
 
     def _judge(self, it: IterationRecord, at: float) -> None:
-        verdict, analysis = it.record.verdict, it.record.analysis
-        is_blocked = it.status == Status.BLOCKED
-        failed = is_failed_attempt(analysis, passed=verdict.passed)
-        failed = failed or (is_blocked and not verdict.passed)
-        self.stories[it.story or ""].failed += failed and not _is_outage(it)
+        verdict, analysis, story = (
+            it.record.verdict,
+            it.record.analysis,
+            self.stories[it.story or ""],
+        )
+        asks = it.status == Status.BLOCKED
         if not _is_outage(it):
-            self.stories[it.story or ""].last_lines = () if verdict.passed else _last_lines(it)
+            failed = is_failed_attempt(analysis, passed=verdict.passed)
+            story.failed += failed or (asks and not verdict.passed)
+            story.last_lines = () if verdict.passed else _last_lines(it)
         if verdict.passed:
-            name, grade = self.say(it.story, 60), str(verdict.grade or "")
-            self._proof(it)
-            self.passes.append(Passed(at, len(self.passes) + 1, name, grade))
+            trial, grade = it.record.evidence.trial, str(verdict.grade or "")
+            story.look_at, story.remarks = verdict.look_at, trial.remarks if trial else ()
+            self.untried.update(trial.untried if trial else ())
+            self.passes.append(Passed(at, len(self.passes) + 1, self.say(it.story, 60), grade))
         if moved := analysis.transition:
             self.moves.append(msgspec.structs.replace(moved, at=moved.at or at))
-        if is_blocked:
+        if asks:
             asked = analysis.status.recommendation if analysis.status else ""
-            self.decisions.append(self._note(it, f"waits for a person: {asked or _NO_REASON}"))
+            self.notes.append(self._note(it, f"waits for a person: {asked or _NO_REASON}"))
         if it.owes(SaveLeftovers):
             words = "; ".join(verdict.reasons)
-            self.decisions.append(self._note(it, f"was set aside, attempt {it.attempt}: {words}"))
-
-    def _proof(self, it: IterationRecord) -> None:
-        """What was seen of the tests of a story that passed."""
-        trial, story = it.record.evidence.trial, self.stories[it.story or ""]
-        story.look_at = it.record.verdict.look_at
-        story.remarks = trial.remarks if trial else ()
-        self.untried.update(trial.untried if trial else ())
+            self.notes.append(self._note(it, f"was set aside, attempt {it.attempt}: {words}"))
 
     def _note(self, it: IterationRecord, words: str) -> ReportNote:
         return ReportNote(
             self.say(words, _SHORT), it.finished_at, it.n, self.say(it.story or "", 60)
         )
+
+    # --- events ------------------------------------------------------------------------------
+
+    def hear(self, event: LoopEvent) -> None:
+        """Take in what happened between iterations, and where they were."""
+        number, at, words = event.iteration, event.at, ""
+        match event.what:
+            case events.RunStarted(circuit=circuit):
+                words = "the run was continued" if self.first_circuit else ""
+                self.first_circuit = self.first_circuit or str(circuit)
+            case events.Preflight(warnings=said):
+                self.warnings.update((self.say(words), None) for words in said)
+            case events.RequestAnswered() as what:
+                who = "the agent" if what.by_agent else "a person"
+                words = f"{who} asked: {what.kind}; {what.answer}"
+            case events.LaneLeft() as what:
+                words = f"{what.story}: {what.reason}"
+            case events.StoryReturned(story=story, lane=lane, reason=reason):
+                words = f"{story} went back to lane {lane}: {reason}"
+                self._in_lane("returned", f"{story} went back: {reason}", at, at, lane)
+            case events.IterationStarted() as what if what.lane:
+                self._flying[number] = (what, at)
+            case events.Landing():
+                self._queued[number] = at
+            case events.IterationFinished() if number in self._flying:
+                self._came_back(number, at)
+        if words:
+            self.notes.append(ReportNote(self.say(words), at))
+
+    def _came_back(self, number: int | None, end: float) -> None:
+        """A story worked, waited for its turn to land, and landed."""
+        what, start = self._flying.pop(number)
+        queued = self._queued.pop(number, end)
+        turn = min(max(queued, self._landed), end)
+        self._in_lane("working", f"{what.story}, iteration {number}", start, queued, what.lane)
+        self._in_lane("queued", f"{what.story} waited for landing", queued, turn, what.lane)
+        self._in_lane("landing", f"{what.story} was landing", turn, end, what.lane)
+        self._landed = end if queued < end else self._landed
+
+    def _in_lane(self, kind: str, words: str, start: float, end: float, lane: int) -> None:
+        if end - start >= 1 or kind in ("working", "returned"):
+            self.lanes.append(Span(kind, self.say(words), start, max(start, end), lane))
 
 
 def _near_misses(it: IterationRecord) -> Iterator[tuple[str, str]]:
@@ -190,38 +231,3 @@ def _last_lines(it: IterationRecord) -> tuple[str, ...]:
 
 def _is_outage(it: IterationRecord) -> bool:
     return it.outcome in set(Outcome) and Outcome(it.outcome).is_infrastructure
-
-
-class LaneTally:
-    """Who was in which lane, when it came to land, and what went back."""
-
-    def __init__(self, say: Teller) -> None:
-        self.spans: list[LaneSpan] = []
-        self._say = say
-        self._open: dict[int | None, tuple[events.IterationStarted, float]] = {}
-        self._queued: dict[int | None, float] = {}
-        self._landed = 0.0  # when the landing tree was free again
-
-    def see(self, event: LoopEvent) -> None:
-        match event.what:
-            case events.IterationStarted() as what if what.lane:
-                self._open[event.iteration] = (what, event.at)
-            case events.Landing():
-                self._queued[event.iteration] = event.at
-            case events.IterationFinished() if event.iteration in self._open:
-                self._finished(event.iteration, event.at)
-            case events.StoryReturned() as what:
-                self._add("returned", f"{what.story} went back: {what.reason}", event.at, what.lane)
-
-    def _finished(self, number: int | None, end: float) -> None:
-        what, start = self._open.pop(number)
-        queued = self._queued.pop(number, end)
-        turn = min(max(queued, self._landed), end)
-        self._add("working", f"{what.story}, iteration {number}", start, what.lane, queued)
-        self._add("queued", f"{what.story} waited for landing", queued, what.lane, turn)
-        self._add("landing", f"{what.story} was landing", turn, what.lane, end)
-        self._landed = end if queued < end else self._landed
-
-    def _add(self, kind: str, words: str, start: float, lane: int, end: float = 0.0) -> None:
-        if end - start >= 1 or kind in ("working", "returned"):
-            self.spans.append(LaneSpan(kind, self._say(words), start, max(start, end), lane))

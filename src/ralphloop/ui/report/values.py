@@ -4,8 +4,6 @@ Times are epoch seconds, money is dollars, texts are one bounded line without se
 JSON these values are what `ralph report --json` prints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import dataclass_transform
 
@@ -34,18 +32,38 @@ class Fact(msgspec.Struct, frozen=True):
     """Base of the report's values; unlike the core's they are written with their defaults."""
 
 
-class StoryLine(Fact):
+class Used(Fact, kw_only=True):
+    """What iterations of this run have used; they can be added up."""
+
+    iterations: int = 0
+    passed: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0  # starts whose cost nobody knows
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: "Used") -> "Used":
+        names = Used.__struct_fields__
+        return Used(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    def of(self, name: str) -> "Cost":
+        """The same, called so."""
+        return Cost(name, **{field: getattr(self, field) for field in Used.__struct_fields__})
+
+
+class Cost(Used):
+    """What an iteration (or neighbouring ones), a story, or an agent with its model has used."""
+
+    name: str
+
+
+class StoryLine(Used):
     """One story, and how to see for oneself what became of it."""
 
     id: str
     title: str
     reason: str  # why it stands where it stands, or what it asks
     attempts: int  # failed ones
-    iterations: int  # of this run
-    cost_usd: float
-    tokens: int
-    seconds: float
-    unpriced: int  # starts whose cost nobody knows
     look: str  # the command that shows its commits; empty where there are none
     proof: tuple[str, ...]  # the commands that reproduce the checks
     bring_back: str  # the command that restores work that was set aside
@@ -78,27 +96,6 @@ class Spending(Fact):
     max_iterations: int
     quota: str  # how much of the usage windows was used at the end
     cost_per_pass_usd: float | None
-
-
-class Rung(Fact):
-    """What one agent with its model passed and used."""
-
-    name: str
-    passed: int
-    iterations: int
-    cost_usd: float
-    unpriced: int
-
-
-class Times(Fact):
-    """Where the night went."""
-
-    working_s: float
-    checking_s: float
-    waiting_s: float
-    other_s: float
-    total_s: float
-    max_s: float
 
 
 class ReportNote(Fact):
@@ -135,28 +132,14 @@ class Passed(Fact):
     grade: str
 
 
-class Cost(Fact):
-    """What an iteration (or neighbouring ones), or a story, has cost."""
-
-    name: str
-    cost_usd: float
-    tokens: int
-    unpriced: int = 0
-
-
 class Span(Fact):
-    """The circuit in one state, or one wait."""
+    """The circuit in one state, one wait, or a story in a lane."""
 
-    kind: str
+    kind: str  # in a lane: working, queued, landing or returned
     reason: str
     start: float
     end: float
-
-
-class LaneSpan(Span):
-    """A story in a lane: working, queued, landing or returned."""
-
-    lane: int
+    lane: int = 0
 
 
 class Series(Fact):
@@ -169,16 +152,7 @@ class Series(Fact):
     circuit: tuple[Span, ...]
     circuit_changes: int
     waits: tuple[Span, ...]
-    lanes: tuple[LaneSpan, ...] = ()  # the newest; none: the run had no lanes
-
-
-class ProofCounts(Fact):
-    """The stories that passed in this run, by what there is to do about them."""
-
-    proven: int = 0  # red without the story, green with it
-    not_proven: int = 0
-    look_at: int = 0  # of those not proven: tests that changed or went
-    needs_review: int = 0
+    lanes: tuple[Span, ...] = ()  # the newest; none: the run had no lanes
 
 
 class Report(Fact):
@@ -199,8 +173,8 @@ class Report(Fact):
     groups: tuple[Group, ...]
     next_steps: tuple[NextStep, ...]
     spending: Spending
-    rungs: tuple[Rung, ...]  # of the ladder, or several agents that worked
-    times: Times
+    rungs: tuple[Cost, ...]  # of the ladder, or several agents that worked
+    times: dict[str, float]  # where the night went: working_s, checking_s, waiting_s …
     decisions: tuple[ReportNote, ...]
     decisions_left_out: int
     near_misses: tuple[NearMiss, ...]
@@ -209,5 +183,5 @@ class Report(Fact):
     learnings: tuple[str, ...]
     warnings: tuple[str, ...]
     series: Series
-    proof: ProofCounts = ProofCounts()
+    proof: dict[str, int]  # of the stories that passed: proven, not_proven, look_at, needs_review
     v: int = 1  # of this shape
