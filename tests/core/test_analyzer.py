@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ralphloop.core.analyzer import analyze, claim_of
+from ralphloop.core.analyzer import analyze, hear
+from ralphloop.core.iteration import Result
 from ralphloop.core.model import Analysis, Evidence, Outcome, Response
 from ralphloop.core.progress import Memory, assess
 from ralphloop.text.status_block import StatusBlock
@@ -21,14 +22,8 @@ def analysis(block: StatusBlock | None, evidence: Evidence) -> Analysis:
     response = Response(
         reader="text", outcome=Outcome.COMPLETED, reason="", status=block, final_text="Worked."
     )
-    return analyze(
-        response,
-        evidence,
-        claim_of(response),
-        iteration=1,
-        outcome=Outcome.COMPLETED,
-        progress=assess(evidence, block, Memory()),
-    )
+    said = hear(Result(response=response), evidence)
+    return analyze(said, response, evidence, assess(evidence, block, Memory()), iteration=1)
 
 
 @pytest.mark.parametrize(

@@ -2,36 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 import pytest
 
-from ralphloop.core.exit_gate import GateInput, decide
+from ralphloop.core import exit_gate
+from ralphloop.core.grading import StoryVerdict
+from ralphloop.core.iteration import Result, Start, Weighed
 from ralphloop.core.model import (
     Analysis,
     CheckResult,
     CheckStatus,
+    Decision,
     Evidence,
     ExitDecision,
     Indicators,
     Outcome,
+    Response,
+    StoryFacts,
 )
 from ralphloop.core.policy import Policy
+from ralphloop.core.progress import Progress
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.totals import Usage
 from ralphloop.text.status_block import Status, StatusBlock
 
-QUIET = GateInput(
-    analysis=Analysis(iteration=1, outcome=Outcome.COMPLETED),
+FACTS = StoryFacts(total=3, passed=1, current="US-1", others=1, others_if_passed=1)
+ALONE = {"others": 0, "others_if_passed": 0}
+QUIET = Weighed(
+    start=Start(),
+    result=Result(response=Response(reader="text", outcome=Outcome.COMPLETED)),
+    evidence=Evidence(),
     policy=Policy(),
-    total=3,
-    open_stories=2,
-    runnable=2,
+    moved=Progress(made=True),
+    verdict=StoryVerdict(),
+    analysis=Analysis(iteration=1, outcome=Outcome.COMPLETED),
+    used=Usage(),
 )
+APART = StoryState(standing=Standing.SET_ASIDE)
+MAY_END = {"exit_signal": True, "passed": 0}  # and it is the one that passes now
 
 
-def at(**more: object) -> GateInput:
-    """A quiet situation, in which a run goes on, with one thing changed."""
-    return msgspec.structs.replace(QUIET, **more)
+def decide(
+    analysis: Analysis = QUIET.analysis,
+    *,
+    facts: Mapping[str, object] | None = None,
+    state: RunState | None = None,
+    story: StoryState | None = None,
+    was_open: bool = False,
+    **evidence: object,
+) -> Decision:
+    """The decision in a quiet situation, in which a run goes on, with one thing changed."""
+    stories = msgspec.structs.replace(FACTS, **facts or {})
+    measured = msgspec.structs.replace(QUIET.evidence, stories=stories, **evidence)
+    one = msgspec.structs.replace(QUIET, analysis=analysis, evidence=measured)
+    after = state or RunState(), story or StoryState()
+    return exit_gate.decide(*after, one, was_open=was_open)
 
 
 def said(**more: object) -> Analysis:
@@ -53,49 +82,71 @@ DONE = said(
 
 def test_a_quiet_run_goes_on() -> None:
     """Nothing applies: the run continues."""
-    assert decide(QUIET).word is ExitDecision.CONTINUE
+    assert decide().word is ExitDecision.CONTINUE
 
 
 @pytest.mark.parametrize("runnable", [0, 2])
 def test_a_task_that_may_end_the_run_does_so_although_others_are_open(runnable: int) -> None:
     """The permission ends the run with open stories, whether they could run or wait."""
-    decision = decide(at(may_end_run=True, runnable=runnable, state=waiting(2 - runnable)))
+    facts = MAY_END | {"others_if_passed": runnable}
+    claimed, state = said(story_claimed=True), waiting(2 - runnable)
+    decision = decide(claimed, facts=facts, state=state, stories_passed=1)
     assert decision.word is ExitDecision.PROJECT_COMPLETE
     assert decision.reasons == ("the passed task may end the run, 2 stories stay open",)
 
 
 @pytest.mark.parametrize(
-    "more",
+    "changed",
+    [{"facts": {"exit_signal": False}}, {"stories_passed": 0}, {"analysis": said()}],
+    ids=["no permission", "not passed", "not claimed"],
+)
+def test_only_a_claimed_and_passed_task_may_end_the_run(changed: dict[str, Any]) -> None:
+    """The permission is of the task, and holds once it was claimed and has passed."""
+    given: dict[str, Any] = {
+        "facts": MAY_END,
+        "stories_passed": 1,
+        "analysis": said(story_claimed=True),
+    }
+    assert decide(**given | changed).word is ExitDecision.CONTINUE
+
+
+@pytest.mark.parametrize(
+    "told, evidence",
     [
-        {"evidence": Evidence(checks=(CheckResult(name="c", status=CheckStatus.FAILED),))},
-        {"analysis": said(status=StatusBlock(status=Status.BLOCKED))},
-        {"analysis": said(outcome=Outcome.TRANSIENT)},
+        ({}, {"checks": (CheckResult(name="c", status=CheckStatus.FAILED),)}),
+        ({"status": StatusBlock(status=Status.BLOCKED)}, {}),
+        ({"outcome": Outcome.TRANSIENT}, {}),
     ],
     ids=["a check failed", "blocked", "an outage"],
 )
-def test_the_permission_to_end_is_no_proof(more: dict[str, object]) -> None:
+def test_the_permission_to_end_is_no_proof(
+    told: dict[str, object], evidence: dict[str, Any]
+) -> None:
     """Failed checks, a blocked agent or an outage end nothing, whatever a task may."""
-    assert decide(at(may_end_run=True, **more)).word is ExitDecision.CONTINUE
+    claimed = said(story_claimed=True, **told)
+    found = decide(claimed, facts=MAY_END, stories_passed=1, **evidence)
+    assert found.word is ExitDecision.CONTINUE
 
 
 def test_open_stories_veto_an_exit_signal() -> None:
     """EXIT_SIGNAL with every indicator is not believed while a story is open."""
-    assert decide(at(analysis=DONE)).word is ExitDecision.CONTINUE
-    ended = decide(at(analysis=DONE, open_stories=0, runnable=0))
+    assert decide(DONE).word is ExitDecision.CONTINUE
+    ended = decide(DONE, facts={"passed": 3, **ALONE})
     assert ended.word is ExitDecision.PROJECT_COMPLETE
 
 
 @pytest.mark.parametrize(
     "more, word",
     [
-        ({"runnable": 0, "state": waiting(1)}, ExitDecision.BLOCKED),
-        ({"runnable": 0}, ExitDecision.NO_RUNNABLE_STORY),
-        ({"runnable": 0, "saturated": True}, ExitDecision.TEST_SATURATION),
-        ({"saturated": True}, ExitDecision.CONTINUE),
-        ({"was_open": True, "may_end_run": True}, ExitDecision.CIRCUIT_OPEN),
+        ({"facts": ALONE, "story": APART, "state": waiting(1)}, ExitDecision.BLOCKED),
+        ({"facts": ALONE, "story": APART}, ExitDecision.NO_RUNNABLE_STORY),
+        ({"facts": ALONE, "story": StoryState(saturated=True)}, ExitDecision.TEST_SATURATION),
+        ({"story": StoryState(saturated=True)}, ExitDecision.CONTINUE),
+        ({"facts": ALONE}, ExitDecision.CONTINUE),
+        ({"was_open": True, "facts": ALONE, "story": APART}, ExitDecision.CIRCUIT_OPEN),
     ],
-    ids=["waits", "all set aside", "saturated", "others can run", "open before"],
+    ids=["waits", "all set aside", "saturated", "others can run", "it can itself", "open before"],
 )
-def test_what_ends_a_run_without_being_done(more: dict[str, object], word: ExitDecision) -> None:
+def test_what_ends_a_run_without_being_done(more: dict[str, Any], word: ExitDecision) -> None:
     """Where no story can run the run ends, with the word for the reason."""
-    assert decide(at(**more)).word is word
+    assert decide(**more).word is word

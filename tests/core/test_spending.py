@@ -19,10 +19,20 @@ from ralphloop.core.model import (
 )
 from ralphloop.core.policy import Policy
 from ralphloop.core.progress import Progress
-from ralphloop.core.story_after import conversation, spent, used
+from ralphloop.core.story_after import accounted, spent
 from ralphloop.core.story_state import StoryState
 from ralphloop.core.totals import Amounts, Spent, Totals
 from ralphloop.text.status_block import StatusBlock
+
+
+def used(answer: Response, before: StoryState, *asked: Response) -> Usage:
+    """By these answers alone."""
+    return accounted(before, answer, *asked)[0]
+
+
+def conversation(answer: Response, before: StoryState, *asked: Response) -> Usage:
+    """What is known of it after them."""
+    return accounted(before, answer, *asked)[1]
 
 
 def said(usage: Usage, conversation: str = "c-1") -> Response:

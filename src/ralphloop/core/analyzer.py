@@ -4,6 +4,9 @@ Nothing here decides; it states facts, each with the side it came from.  Facts c
 where there is any and from the claim where there is none; unknown is not a fact.
 """
 
+from msgspec.structs import replace
+
+from ralphloop.core.iteration import Result
 from ralphloop.core.model import (
     Analysis,
     CheckStatus,
@@ -12,8 +15,6 @@ from ralphloop.core.model import (
     Outcome,
     ProcessEnd,
     Response,
-    StoryFacts,
-    Value,
 )
 from ralphloop.core.progress import Progress, failed_checks
 from ralphloop.text import claims
@@ -23,65 +24,52 @@ from ralphloop.text.status_block import Status, StatusBlock, TestsStatus, WorkTy
 from ralphloop.text.test_paths import only_tests
 
 
-class Claim(Value, kw_only=True):
-    """What the agent says it has done."""
-
-    story: bool  # the story is finished
-    already_done: bool = False  # and was before it began
-    exit_signal: bool = False  # the whole project is
-
-
-def analyze(
-    response: Response,
-    evidence: Evidence,
-    claim: Claim,
-    *,
-    iteration: int,
-    outcome: Outcome,
-    progress: Progress,
-) -> Analysis:
-    """Everything one iteration says, before history is added."""
-    block, facts = response.status, evidence.stories
-    words, failed = final_words(response), failed_checks(evidence)
-    # Changed paths beat the claimed work type.
-    on_tests = block is not None and block.work_type is WorkType.TESTING
-    on_tests = only_tests(evidence.work_files) if evidence.work_files else on_tests
-    return Analysis(
-        iteration=iteration,
-        outcome=outcome,
-        status=block,
-        exit_signal=claim.exit_signal,
-        refused=is_refused(response, outcome),
-        story_claimed=claim.story,
-        already_done=claim.already_done,
-        indicators=_indicators(evidence, facts, block, words),
-        confidence=_confidence(response, evidence, outcome),
-        progress=progress.made,
-        progress_reasons=progress.reasons,
-        # In the agent's own last words, else in the output of the last failing check.
-        error_signature=error_signature(words)
-        or (error_signature(failed[-1].output_tail) if failed else None),
-        test_only=on_tests and not facts.about_tests,
-        question=claims.question_to_person(words),
-        warnings=(
-            *_warnings(response, evidence, outcome, words),
-            *(progress.reasons if progress.treading else ()),
-        ),
-    )
-
-
-def claim_of(response: Response, *, passes_set: bool = False) -> Claim:
-    """What the agent says of its story and of the project, before anything is believed."""
+def hear(result: Result, evidence: Evidence) -> Analysis:
+    """How a start ended and what the agent says it has done, before anything is believed."""
+    response = result.heard
     block, words = response.status, final_words(response)
-    says_so = passes_set or claims.has_promise(words)
+    outcome = settle(response, result.end, evidence)
+    says_so = evidence.passes_set or claims.has_promise(words)
     if block is None:
         says_so = says_so or claims.claims_completion(words) is not None
     elif block.status is not Status.BLOCKED:
         says_so = says_so or block.status is Status.COMPLETE or (block.tasks_completed or 0) >= 1
-    return Claim(
-        story=says_so,
-        already_done=claims.says_already_done(words) is not None,
+    return Analysis(
+        outcome=outcome,
+        status=block,
         exit_signal=bool(block and block.exit_signal and response.status_is_final),
+        # The request itself was refused: too long, too large, a safeguard, a hook.
+        refused=outcome in (Outcome.ERROR, Outcome.LIMIT) and not response.model_output,
+        story_claimed=says_so,
+        already_done=claims.says_already_done(words) is not None,
+    )
+
+
+def analyze(
+    said: Analysis, response: Response, evidence: Evidence, moved: Progress, *, iteration: int
+) -> Analysis:
+    """Everything one iteration says, before history is added."""
+    words, failed = final_words(response), failed_checks(evidence)
+    # Changed paths beat the claimed work type.
+    on_tests = said.status is not None and said.status.work_type is WorkType.TESTING
+    on_tests = only_tests(evidence.work_files) if evidence.work_files else on_tests
+    question = claims.question_to_person(words)
+    return replace(
+        said,
+        iteration=iteration,
+        indicators=_indicators(evidence, said.status, words),
+        confidence=_confidence(said, evidence),
+        progress=moved.made,
+        progress_reasons=moved.reasons,
+        # In the agent's own last words, else in the output of the last failing check.
+        error_signature=error_signature(words)
+        or (error_signature(failed[-1].output_tail) if failed else None),
+        test_only=on_tests and not evidence.stories.about_tests,
+        question=question,
+        warnings=(
+            *_warnings(said, response, evidence, question),
+            *(moved.reasons if moved.treading else ()),
+        ),
     )
 
 
@@ -90,21 +78,8 @@ def final_words(response: Response) -> str:
     return response.final_text if response.final_text is not None else response.text
 
 
-def says_promise(response: Response) -> bool:
-    """The completion promise stands at the end of the final message."""
-    return response.final_text is not None and claims.has_promise(response.final_text)
-
-
-def is_refused(response: Response, outcome: Outcome) -> bool:
-    """The request itself was refused: too long, too large, a safeguard, a hook."""
-    return outcome in (Outcome.ERROR, Outcome.LIMIT) and not response.model_output
-
-
-def _indicators(
-    evidence: Evidence, facts: StoryFacts, block: StatusBlock | None, words: str
-) -> Indicators:
-    passed = facts.passed + (evidence.stories_passed or 0)
-    all_passed = None if facts.total is None else passed >= facts.total
+def _indicators(evidence: Evidence, block: StatusBlock | None, words: str) -> Indicators:
+    all_passed = None if evidence.stories.total is None else not evidence.open_stories
     return Indicators(
         all_tasks_done=all_passed,
         no_pending_stories=all_passed,
@@ -126,12 +101,11 @@ def _tests_passing(evidence: Evidence, block: StatusBlock | None) -> bool | None
     return block.tests_status is TestsStatus.PASSING
 
 
-def _confidence(response: Response, evidence: Evidence, outcome: Outcome) -> float:
+def _confidence(said: Analysis, evidence: Evidence) -> float:
     """How far claim and evidence agree, 0 to 1; it informs and never decides."""
-    if outcome.is_infrastructure or is_refused(response, outcome):
+    if said.says_nothing:
         return 0.0
-    block = response.status
-    score = 0.3
+    block, score = said.status, 0.3
     if block is not None:
         score += 0.3 if not block.problems and not block.truncated else 0.1
     if evidence.files_changed is not None:
@@ -154,7 +128,7 @@ def _files_contradict(evidence: Evidence, block: StatusBlock | None) -> bool:
 
 
 def _warnings(
-    response: Response, evidence: Evidence, outcome: Outcome, words: str
+    said: Analysis, response: Response, evidence: Evidence, question: str | None
 ) -> tuple[str, ...]:
     """Each warning contains its word: status, truncated, files, denied, evidence, question."""
     found = list(response.warnings)
@@ -163,9 +137,9 @@ def _warnings(
         found.append(
             f"denied: {counted(len(response.denials), 'tool call', 'was')} refused ({tools})"
         )
-    if outcome.is_infrastructure or is_refused(response, outcome):
+    if said.says_nothing:
         return tuple(found)
-    block = response.status
+    block = said.status
     if block is None:
         found.append("no status block (RALPH_STATUS) in the answer; its words were used instead")
     if block is None and evidence.is_empty:
@@ -175,7 +149,7 @@ def _warnings(
     if block and _files_contradict(evidence, block):
         reported, changed = block.files_modified, evidence.files_changed
         found.append(f"files: the agent reports {reported} modified, {changed} changed")
-    if question := claims.question_to_person(words):
+    if question:
         found.append(f"question to a person, nobody is there: {one_line(question)}")
     return tuple(found)
 

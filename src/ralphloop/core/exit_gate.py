@@ -5,94 +5,81 @@ error › circuit_open › blocked › project_complete › test_saturation › 
 except that after OPEN everything is circuit_open until a reset.
 """
 
-from ralphloop.core.model import (
-    Analysis,
-    Circuit,
-    Decision,
-    Evidence,
-    ExitDecision,
-    Outcome,
-    Value,
-)
+from collections.abc import Iterator
+from itertools import chain
+
+from msgspec.structs import replace
+
+from ralphloop.core.iteration import Weighed
+from ralphloop.core.model import Circuit, Decision, ExitDecision, Outcome
 from ralphloop.core.policy import (
     MIN_INDICATORS,
     PAID_FAILURES,
+    REFUSALS,
     SILENT_STALLS,
     STARTUP_ERRORS,
     ExitGate,
     Mode,
     OnUsageLimit,
-    Policy,
+    reached,
 )
-from ralphloop.core.progress import failed_checks
+from ralphloop.core.progress import failed_checks, normalise_reply
+from ralphloop.core.quota import reserve_words, too_full
 from ralphloop.core.run_state import RunState
-from ralphloop.core.story_state import Standing
+from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.text.claims import has_promise
 from ralphloop.text.plain import agreeing, counted
 from ralphloop.text.status_block import Status, TestsStatus
 
 _SAYS = "the agent says that all is done"
+_Rules = Iterator[tuple[ExitDecision, str]]
 
 
-class GateInput(Value, kw_only=True):
-    """Everything the gate looks at."""
-
-    analysis: Analysis
-    policy: Policy
-    evidence: Evidence = Evidence()
-    state: RunState = RunState()  # after this iteration
-    was_open: bool = False  # the circuit was OPEN before this iteration
-    total: int | None = None  # stories; None: there is no list
-    open_stories: int = 0  # not passed
-    runnable: int = 1  # open and neither waiting nor set aside
-    saturated: bool = False  # this iteration completed a test-only row
-    may_end_run: bool = False  # tasks.yaml permission of a task that was claimed and passed
-    promise: bool = False
-    fatal_reason: str = ""
-    refused: str = ""  # why no request is taken any more
-    limit: Decision | None = None  # budget, time: measured by the loop
-    others: bool = False  # another story can run
-    reserve: str = ""  # why a further start would use what is to be left, if it would
+def decide(state: RunState, story: StoryState, one: Weighed, *, was_open: bool) -> Decision:
+    """What follows from a start, with the run and its story as they are after it."""
+    if was_open:
+        reason = "the circuit is OPEN until it is reset"
+        return Decision(word=ExitDecision.CIRCUIT_OPEN, reasons=(reason,))
+    after = state, story, one
+    rules = chain(_broken(*after), _stranded(*after), _complete(one), _used_up(*after))
+    word, reason = next(rules, None) or (ExitDecision.CONTINUE, _why_go_on(one))
+    return Decision(word=word, reasons=(reason,) if reason else ())
 
 
-def decide(at: GateInput) -> Decision:
-    if at.was_open:
-        return _decision(ExitDecision.CIRCUIT_OPEN, "the circuit is OPEN until it is reset")
-    for rule in (_error, _circuit, _blocked, _complete, _saturation, _limits):
-        if decision := rule(at):
-            return decision
-    return _decision(ExitDecision.CONTINUE, _why_go_on(at))
+def _broken(state: RunState, story: StoryState, one: Weighed) -> _Rules:
+    """What a further start would not change."""
+    outcome = one.analysis.outcome
+    if outcome is Outcome.FATAL and not one.evidence.fallback:
+        yield ExitDecision.ERROR, one.result.response.reason or "the agent cannot work"
+    if outcome is Outcome.STARTUP_ERROR and state.startup_errors >= STARTUP_ERRORS:
+        times = f"{state.startup_errors} times in a row"
+        yield ExitDecision.ERROR, f"the agent failed to start {times}"
+    if _is_refused_for_good(state, story, one):
+        words = f"requests are refused before the model sees them: {story.reason}"
+        yield ExitDecision.ERROR, words
+    if state.paid_failures >= PAID_FAILURES:
+        words = f"{state.paid_failures} paid starts in a row ended in infrastructure failures"
+        yield ExitDecision.ERROR, words
+    if state.silent_stalls >= SILENT_STALLS and not one.evidence.stories.others:
+        yield ExitDecision.ERROR, silent_words(state.silent_stalls)
+    if state.breaker.circuit is Circuit.OPEN:
+        yield ExitDecision.CIRCUIT_OPEN, state.breaker.reason
 
 
-def veto(at: GateInput) -> str | None:
-    """Why the project cannot be complete, whatever EXIT_SIGNAL says."""
-    block = at.analysis.status
-    if failed_checks(at.evidence):
-        return "a check failed"
-    if not at.evidence.checks and block and block.tests_status is TestsStatus.FAILING:
-        return "no check ran and the agent reports failing tests"
-    if block and block.status is Status.BLOCKED:
-        return "the agent reports BLOCKED"
-    if at.total is not None and at.open_stories > 0 and not at.may_end_run:
-        left = at.open_stories
-        return f"{left} of {counted(at.total, 'story')} {agreeing(left, 'is')} open"
-    return None
+def _is_refused_for_good(state: RunState, story: StoryState, one: Weighed) -> bool:
+    """No request can be made any more: two stories were refused alike, or nothing is left."""
+    if not one.analysis.refused or story.refusals < REFUSALS:
+        return False
+    said = normalise_reply(story.reason)
+    alike = (other for other in state.stories.values() if other.refusals >= REFUSALS)
+    count = sum(normalise_reply(other.reason) == said for other in alike)
+    return count > 1 or one.evidence.stories.total is None or not _runnable(story, one)
 
 
-def _error(at: GateInput) -> Decision | None:
-    outcome, startup, paid = at.analysis.outcome, at.state.startup_errors, at.state.paid_failures
-    if outcome is Outcome.FATAL and not at.evidence.fallback:
-        return _decision(ExitDecision.ERROR, at.fatal_reason or "the agent cannot work")
-    if outcome is Outcome.STARTUP_ERROR and startup >= STARTUP_ERRORS:
-        return _decision(ExitDecision.ERROR, f"the agent failed to start {startup} times in a row")
-    if at.refused:
-        words = f"requests are refused before the model sees them: {at.refused}"
-        return _decision(ExitDecision.ERROR, words)
-    if paid >= PAID_FAILURES:
-        words = f"{paid} paid starts in a row ended in infrastructure failures"
-        return _decision(ExitDecision.ERROR, words)
-    if at.state.silent_stalls >= SILENT_STALLS and not at.others:
-        return _decision(ExitDecision.ERROR, silent_words(at.state.silent_stalls))
-    return None
+def _runnable(story: StoryState, one: Weighed) -> int:
+    """Open stories that may still be worked on after this iteration."""
+    facts = one.evidence.stories
+    return facts.others_if_passed if one.passed else facts.others + (not story.is_apart)
 
 
 def silent_words(stalls: int) -> str:
@@ -103,78 +90,73 @@ def silent_words(stalls: int) -> str:
     )
 
 
-def _circuit(at: GateInput) -> Decision | None:
-    breaker = at.state.breaker
-    is_open = breaker.circuit is Circuit.OPEN
-    return _decision(ExitDecision.CIRCUIT_OPEN, breaker.reason) if is_open else None
-
-
-def _blocked(at: GateInput) -> Decision | None:
+def _stranded(state: RunState, story: StoryState, one: Weighed) -> _Rules:
     """No story can run any more; the run waits for a person, or for nothing."""
-    if at.total is None:
-        block = at.analysis.status
-        if (
-            block is None
-            or block.status is not Status.BLOCKED
-            or at.analysis.outcome.is_infrastructure
-        ):
-            return None
-        return _decision(ExitDecision.BLOCKED, block.recommendation or "the agent is blocked")
-    if at.open_stories == 0 or at.runnable > 0 or at.may_end_run:
-        return None
-    if waiting := at.state.count(Standing.BLOCKED):
-        words = f"{counted(waiting, 'open story', 'waits')} for a person, none can run"
-        return _decision(ExitDecision.BLOCKED, words)
-    if at.saturated:
-        return None  # said by its own rule
-    return _decision(ExitDecision.NO_RUNNABLE_STORY, "no open story can run")
+    analysis = one.analysis
+    if one.evidence.stories.total is None:
+        if analysis.is_blocked and analysis.status:
+            yield ExitDecision.BLOCKED, analysis.status.recommendation or "the agent is blocked"
+    elif one.evidence.open_stories and _runnable(story, one) <= 0 and not one.may_end_run:
+        if waiting := state.count(Standing.BLOCKED):
+            words = f"{counted(waiting, 'open story', 'waits')} for a person, none can run"
+            yield ExitDecision.BLOCKED, words
+        elif not story.saturated:  # that is said by its own rule
+            yield ExitDecision.NO_RUNNABLE_STORY, "no open story can run"
 
 
-def _complete(at: GateInput) -> Decision | None:
-    if at.analysis.says_nothing or veto(at):
-        return None
-    if at.may_end_run:
-        rest = f", {counted(at.open_stories, 'story', 'stays')} open" if at.open_stories else ""
-        return _decision(ExitDecision.PROJECT_COMPLETE, f"the passed task may end the run{rest}")
-    if at.promise and at.policy.mode is Mode.HOOK:
-        return _decision(ExitDecision.PROJECT_COMPLETE, "the completion promise was given")
-    if not at.analysis.exit_signal:
-        return None
-    count = at.analysis.indicators.count
-    if at.policy.exit_gate is ExitGate.DUAL and count < MIN_INDICATORS:
-        return None
-    return _decision(
-        ExitDecision.PROJECT_COMPLETE,
-        f"{_SAYS}; signs of it: {at.analysis.indicators.named or 'none'}",
-    )
+def _complete(one: Weighed) -> _Rules:
+    analysis, left = one.analysis, one.evidence.open_stories
+    if analysis.says_nothing or _veto(one):
+        return
+    if one.may_end_run:
+        rest = f", {counted(left, 'story', 'stays')} open" if left else ""
+        yield ExitDecision.PROJECT_COMPLETE, f"the passed task may end the run{rest}"
+    if one.policy.mode is Mode.HOOK and has_promise(one.result.response.final_text or ""):
+        yield ExitDecision.PROJECT_COMPLETE, "the completion promise was given"
+    enough = MIN_INDICATORS if one.policy.exit_gate is ExitGate.DUAL else 0
+    if analysis.exit_signal and analysis.indicators.count >= enough:
+        signs = analysis.indicators.named or "none"
+        yield ExitDecision.PROJECT_COMPLETE, f"{_SAYS}; signs of it: {signs}"
 
 
-def _saturation(at: GateInput) -> Decision | None:
-    if not at.saturated or (at.total is not None and at.runnable > 0):
-        return None
-    return _decision(
-        ExitDecision.TEST_SATURATION,
-        f"{at.policy.test_saturation} iterations in a row only worked on tests",
-    )
+def _veto(one: Weighed) -> str | None:
+    """Why the project cannot be complete, whatever EXIT_SIGNAL says."""
+    block, evidence, left = one.analysis.status, one.evidence, one.evidence.open_stories
+    if failed_checks(evidence):
+        return "a check failed"
+    if not evidence.checks and block and block.tests_status is TestsStatus.FAILING:
+        return "no check ran and the agent reports failing tests"
+    if block and block.status is Status.BLOCKED:
+        return "the agent reports BLOCKED"
+    if left and not one.may_end_run:
+        total = counted(evidence.stories.total or 0, "story")
+        return f"{left} of {total} {agreeing(left, 'is')} open"
+    return None
 
 
-def _limits(at: GateInput) -> Decision | None:
-    stops = at.policy.on_usage_limit is OnUsageLimit.STOP and not at.evidence.fallback
-    if stops and at.analysis.outcome is Outcome.USAGE_LIMIT:
-        return _decision(ExitDecision.USAGE_LIMIT, "the usage limit is reached")
-    if stops and at.reserve:
-        return _decision(ExitDecision.USAGE_LIMIT, at.reserve)
-    return at.limit
+def _used_up(state: RunState, story: StoryState, one: Weighed) -> _Rules:
+    limits, at = one.policy.limits, one.evidence.at or 0.0
+    if story.saturated and (one.evidence.stories.total is None or _runnable(story, one) <= 0):
+        row = one.policy.test_saturation
+        yield ExitDecision.TEST_SATURATION, f"{row} iterations in a row only worked on tests"
+    if one.policy.on_usage_limit is OnUsageLimit.STOP and not one.evidence.fallback:
+        if one.analysis.outcome is Outcome.USAGE_LIMIT:
+            yield ExitDecision.USAGE_LIMIT, "the usage limit is reached"
+        full = too_full(state.quota, limits.reserve, agent=one.start.agent, at=at)
+        if full:
+            yield ExitDecision.USAGE_LIMIT, reserve_words(full, limits.reserve, at)
+    if over := reached(limits, replace(one.totals, iterations=state.iterations), at):
+        yield over.word, over.reasons[0]
 
 
-def _why_go_on(at: GateInput) -> str:
-    analysis, count = at.analysis, at.analysis.indicators.count
+def _why_go_on(one: Weighed) -> str:
+    analysis, count = one.analysis, one.analysis.indicators.count
     if analysis.refused:
         return "the request was refused before the model saw it, which says nothing about the work"
-    if at.analysis.outcome.is_infrastructure:
+    if analysis.outcome.is_infrastructure:
         return f"the start ended ({analysis.outcome.words}), which says nothing about the work"
     if analysis.exit_signal:
-        if reason := veto(at):
+        if reason := _veto(one):
             return f"{_SAYS}, but {reason}"
         agree = agreeing(count, "agrees")
         return f"{_SAYS}, but only {count} of {MIN_INDICATORS} needed signs {agree}"
@@ -182,7 +164,3 @@ def _why_go_on(at: GateInput) -> str:
     if count >= MIN_INDICATORS:
         return f"{who}, although {count} signs do ({analysis.indicators.named})"
     return who
-
-
-def _decision(word: ExitDecision, reason: str) -> Decision:
-    return Decision(word=word, reasons=(reason,) if reason else ())

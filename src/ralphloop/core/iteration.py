@@ -32,6 +32,7 @@ from ralphloop.core.progress import Footprint, Progress
 from ralphloop.core.quota import Windows
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import StoryState
+from ralphloop.core.totals import Totals
 
 
 class Effect(Value, tag_field="kind"):
@@ -136,6 +137,11 @@ class Result(Value, kw_only=True):
         return self.end.stalled and not self.response.model_output and not self.response.retrying
 
     @property
+    def answers(self) -> tuple[Response, ...]:
+        """In the order they came."""
+        return (self.response,) if self.asked is None else (self.response, self.asked)
+
+    @property
     def heard(self) -> Response:
         """The answer, ended by the block that came when it was asked for."""
         if self.asked is None or self.asked.status is None:
@@ -159,6 +165,7 @@ class Weighed(Value, kw_only=True):
     verdict: StoryVerdict
     analysis: Analysis
     used: Usage  # by this start alone
+    totals: Totals = Totals()  # what the run has used with it
     trail: tuple[Footprint, ...] = ()  # of its story, this start included
 
     @property
@@ -166,12 +173,14 @@ class Weighed(Value, kw_only=True):
         return bool(self.evidence.stories_passed)
 
     @property
-    def infrastructure(self) -> bool:
-        return self.analysis.says_nothing
+    def may_end_run(self) -> bool:
+        """The permission of a task (tasks.yaml) that was claimed and has passed."""
+        return self.evidence.stories.exit_signal and self.analysis.story_claimed and self.passed
 
     @property
-    def claimed(self) -> bool:
-        return self.analysis.story_claimed or self.analysis.exit_signal
+    def counts(self) -> bool:
+        """It is an iteration: the agent worked, or it was paid for."""
+        return self.result.response.model_output or not self.analysis.says_nothing
 
 
 class KeptAnswer(Response, kw_only=True):

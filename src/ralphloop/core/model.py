@@ -208,7 +208,7 @@ class StoryFacts(Value, kw_only=True):
     current: str | None = None  # id of the story this iteration works on
     about_tests: bool = False
     exit_signal: bool = False  # tasks.yaml: passing this task may end the run
-    others: int | None = None  # other stories that can run; None: from the totals
+    others: int = 0  # other stories that can run
     others_if_passed: int = 0  # the same once this one has passed
 
 
@@ -253,6 +253,12 @@ class Evidence(Value, kw_only=True):
     def findings(self) -> tuple[str, ...]:
         """What was seen beside the claim, each once."""
         return tuple(dict.fromkeys((*self.remarks, *(self.doubts or ()), *(self.opinions or ()))))
+
+    @property
+    def open_stories(self) -> int:
+        """How many have not passed, this one counted as it was judged; 0 without a list."""
+        passed = self.stories.passed + (self.stories_passed or 0)
+        return max(0, (self.stories.total or 0) - passed)
 
     @property
     def is_empty(self) -> bool:
@@ -348,6 +354,11 @@ class Analysis(Value, kw_only=True):
     def says_nothing(self) -> bool:
         """The ending says nothing about the agent's work."""
         return self.outcome.is_infrastructure or self.refused
+
+    @property
+    def claims_done(self) -> bool:
+        """The agent calls the story or the whole project done."""
+        return self.story_claimed or self.exit_signal
 
     @property
     def is_blocked(self) -> bool:

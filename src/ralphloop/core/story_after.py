@@ -39,10 +39,13 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
     state, before, passed = _worked_on(now, one), one.start.state, one.passed
     if analysis.refused:
         return _refused(state, one.result.response.reason)
-    if one.infrastructure:
+    if one.analysis.says_nothing:
         return state
     findings = tuple(dict.fromkeys((*evidence.findings, *verdict.asked)))
-    said, unclaimed = one.result.response.reason, 0 if one.claimed else before.unclaimed + 1
+    said, unclaimed = (
+        one.result.response.reason,
+        0 if one.analysis.claims_done else before.unclaimed + 1,
+    )
     told = list(findings)
     if said and analysis.outcome is Outcome.LIMIT:  # its program stopped it; it never heard of it
         told.append(f"The last run was stopped before it was through: {said}")
@@ -102,7 +105,7 @@ def _looked(unclaimed: int, one: Weighed) -> Iterator[str]:
     """What the agent is told where it goes on and on without calling the story done."""
     if one.moved.treading:
         yield f"{one.moved.reasons[0]}. That counts as no progress."
-    if one.evidence.checks and not one.claimed:
+    if one.evidence.checks and not one.analysis.claims_done:
         red = ", ".join(check.name for check in failed_checks(one.evidence))
         how = f"{red} failed" if red else "all are green"
         yield (
@@ -139,7 +142,7 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
         # A conversation that could not be found is forgotten.
         session_id="" if not_started else result.response.session_id or before.session_id,
         session_agent=one.start.agent,
-        session_usage=conversation(result.response, before, result.asked),
+        session_usage=accounted(before, *result.answers)[1],
         leftovers=result.leftovers,
         asked=one.evidence.asked,
         lost=one.evidence.lost,
@@ -148,13 +151,11 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
 
 def _share(had: Share, one: Weighed) -> Share:
     """With what this start used; its checks take time as well."""
-    response, checks = one.result.response, one.evidence.checks or ()
+    checks = sum(check.duration_s for check in one.evidence.checks or ())
     return Share(
-        iterations=had.iterations + (response.model_output or not one.infrastructure),
+        iterations=had.iterations + one.counts,
         cost_usd=had.cost_usd + one.used.dollars,
-        active_s=had.active_s
-        + one.result.end.duration_s
-        + sum(check.duration_s for check in checks),
+        active_s=had.active_s + one.result.end.duration_s + checks,
     )
 
 
@@ -200,37 +201,23 @@ def _said(response: Response) -> str:
     return one_line(next((line for line in spoken if line), ""), _LONGEST_SAID)
 
 
-def used(response: Response, before: StoryState, asked: Response | None = None) -> Usage:
-    own = _alone(response, before)
-    return own + _alone(asked, _answered(response, before)) if asked else own
-
-
-def _alone(response: Response, before: StoryState) -> Usage:
-    usage, known = response.usage, before.session_usage
-    resumed = bool(before.session_id) and response.session_id == before.session_id
-    if not (usage.cumulative and resumed):
-        return usage
-    tokens = {name: max(0, getattr(usage, name) - getattr(known, name)) for name in TOKENS}
-    cost = usage.cost_usd
-    if cost is not None:
-        cost = max(0.0, cost - (known.cost_usd or 0.0))
-    return replace(usage, **tokens, cost_usd=cost)
-
-
-def _answered(response: Response, before: StoryState) -> StoryState:
-    """The story between the answer and what came when its block was asked for."""
-    known, named = conversation(response, before), response.session_id or before.session_id
-    return replace(before, session_id=named, session_usage=known)
-
-
-def conversation(response: Response, before: StoryState, asked: Response | None = None) -> Usage:
-    """What the conversation reported up to here; a start that names no total only adds to it."""
-    if asked is not None:
-        return conversation(asked, _answered(response, before))
-    resumed = bool(before.session_id) and response.session_id in (None, before.session_id)
-    if response.usage.cumulative or not resumed:
-        return response.usage
-    return before.session_usage + response.usage
+def accounted(before: StoryState, *answers: Response) -> tuple[Usage, Usage]:
+    """What these answers used by themselves, and what their conversation reported up to there."""
+    session, known, own = before.session_id, before.session_usage, Usage()
+    for answer in answers:
+        usage = answer.usage
+        if usage.cumulative and session and answer.session_id == session:
+            tokens = {name: max(0, getattr(usage, name) - getattr(known, name)) for name in TOKENS}
+            cost = usage.cost_usd
+            if cost is not None:
+                cost = max(0.0, cost - (known.cost_usd or 0.0))
+            usage = replace(usage, **tokens, cost_usd=cost)
+        own = own + usage
+        # A start that names no total only adds to what was known.
+        adds = session and answer.session_id in (None, session) and not answer.usage.cumulative
+        known = known + answer.usage if adds else answer.usage
+        session = answer.session_id or session
+    return own, known
 
 
 def is_unpriced(response: Response) -> bool:
@@ -243,7 +230,7 @@ def spent(one: Weighed) -> Spent:
     response, evidence = one.result.heard, one.evidence
     block = response.status or StatusBlock()
     return Spent(
-        counted=response.model_output or not one.infrastructure,
+        counted=one.counts,
         cost_usd=one.used.dollars,
         cost_estimated=one.used.estimated,
         unpriced=int(is_unpriced(response)),

@@ -76,6 +76,11 @@ class StoryState(Value, kw_only=True):
     cost_usd: float = 0.0
     unpriced: int = 0  # starts whose cost nobody knows
 
+    @property
+    def is_apart(self) -> bool:
+        """Nobody works on it for now."""
+        return self.saturated or self.standing in (Standing.BLOCKED, Standing.SET_ASIDE)
+
     def fresh_conversation(self) -> Self:
         """The state for a start that does not go on with the agent's own conversation."""
         return msgspec.structs.replace(self, session_id="", session_agent="", session_usage=Usage())

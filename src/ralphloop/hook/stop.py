@@ -11,10 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.core.analyzer import claim_of
+from ralphloop.core.analyzer import hear
 from ralphloop.core.iteration import Result
 from ralphloop.core.model import (
     Decision,
+    Evidence,
     ExitDecision,
     Outcome,
     ProcessEnd,
@@ -168,7 +169,8 @@ def _background(call: Call, turn: Turn, response: Response) -> str:
         if isinstance(task, dict)
     }
     is_blocked = response.status is not None and response.status.status is Status.BLOCKED
-    if not set(named) - set(turn.ledger.waited_for) or is_blocked or claim_of(response).story:
+    is_claimed = hear(Result(response=response), Evidence()).story_claimed
+    if not set(named) - set(turn.ledger.waited_for) or is_blocked or is_claimed:
         return ""
     turn.note(waited_for=tuple(named)[-50:])  # a server never ends: nobody waits for it twice
     return f"{len(named)} background tasks ({', '.join(list(named.values())[:3])})"

@@ -30,7 +30,7 @@ from ralphloop.core.iteration import Carried, Result
 from ralphloop.core.model import AgentEvent, Evidence, Outcome, Response, Usage, Value
 from ralphloop.core.needs import Need, needs
 from ralphloop.core.policy import HOUR, reached
-from ralphloop.core.story_after import used
+from ralphloop.core.story_after import accounted
 from ralphloop.errors import RalphError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.loop.begin import Begun
@@ -184,7 +184,7 @@ async def _asked(runner: Runner, begun: Begun, request: AgentRequest, result: Re
     runner.emit(StatusAsked(), begun.number)
     left = runner.money_left
     if left is not None:
-        left = max(0.0, left - used(result.response, begun.state).dollars)
+        left = max(0.0, left - accounted(begun.state, result.response)[0].dollars)
     question = msgspec.structs.replace(
         request,
         prompt=ASK_FOR_STATUS,

@@ -24,7 +24,7 @@ from ralphloop.agents.prices import priced
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
 from ralphloop.core.model import Outcome, Response, Usage
-from ralphloop.core.story_after import conversation, used
+from ralphloop.core.story_after import accounted
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import AgentUnavailable, RepositoryError
 from ralphloop.loop.prepare import Setup
@@ -120,10 +120,10 @@ class Asker:
         if response.usage.total_tokens:
             usage = priced(response.usage, response.model or "")
             response = msgspec.structs.replace(response, usage=usage)
-        own = used(response, self._talk)
+        own, total = accounted(self._talk, response)
         self.usage, self.seconds = self.usage + own, self.seconds + finished.end.duration_s
         self.unpriced += response.model_output and own.cost_usd is None
-        total, name = conversation(response, self._talk), response.session_id or ""
+        name = response.session_id or ""
         self._talk = msgspec.structs.replace(self._talk, session_usage=total, session_id=name)
         return response
 

@@ -183,6 +183,9 @@ class CaseRun:
         given = msgspec.structs.asdict(iteration.evidence or CaseEvidence())
         word = given.pop("checks")
         known = word in set(CheckStatus)
+        total, current = self._stories.total if self._stories else 0, iteration.story or ""
+        apart = sum(one.is_apart for name, one in self.state.stories.items() if name != current)
+        others = total - self._passed - apart - 1  # of nothing is said what it waits for
         return Evidence(
             **given,
             checks=(CheckResult(name="checks", status=CheckStatus(word)),) if known else None,
@@ -193,6 +196,8 @@ class CaseRun:
                 current=iteration.story,
                 about_tests=iteration.story_about_tests,
                 exit_signal=iteration.story_exit_signal,
+                others=others,
+                others_if_passed=others + 1 - (given["stories_passed"] or 1),
             ),
             at=self._clock,
         )
