@@ -14,7 +14,6 @@ from ralphloop.core.proof import (
     Runs,
     TestCounts,
     TestReport,
-    Told,
     Trial,
     concluded,
     disbelief,
@@ -113,25 +112,29 @@ def test_what_a_new_test_proves(crossed: str, said: dict[str, str], expected: Tr
     assert concluded(runs) == expected
 
 
-def told(text: str, **more: object) -> Told:
+def told(text: str, status: CheckStatus = CheckStatus.PASSED) -> CheckResult:
     """What a check told, by names."""
-    import msgspec
+    return CheckResult(name="pytest", status=status, report=report(text))
 
-    return msgspec.structs.replace(Told(report=report(text)), **more)
+
+def numbers(**counts: int) -> CheckResult:
+    """What it told in numbers, or not at all."""
+    told = TestCounts(**counts) if counts else None
+    return CheckResult(name="pytest", status=CheckStatus.PASSED, counts=told)
 
 
 DISBELIEVED = {
-    "no results any more": (told("t"), Told(), True, Canary.UNTRIED),
+    "no results any more": (told("t"), numbers(), True, Canary.UNTRIED),
     "failed and ended well": (told("t"), told("t!"), True, Canary.UNTRIED),
     "failed and ended well, in numbers": (
-        Told(counts=TestCounts(passed=9)),
-        Told(counts=TestCounts(passed=3, failed=6)),
+        numbers(passed=9),
+        numbers(passed=3, failed=6),
         False,
         Canary.UNTRIED,
     ),
     "no test ran": (
-        Told(counts=TestCounts(passed=9)),
-        Told(counts=TestCounts(passed=0)),
+        numbers(passed=9),
+        numbers(passed=0),
         False,
         Canary.UNTRIED,
     ),
@@ -141,20 +144,20 @@ DISBELIEVED = {
 BELIEVED = {
     "all as it was": (told("t"), told("t u"), True, Canary.FAILED),
     "the canary never failed here": (told("t"), told("t"), False, Canary.ABSENT),
-    "red with failures": (told("t"), told("t!", is_green=False), True, Canary.FAILED),
+    "red with failures": (told("t"), told("t!", CheckStatus.FAILED), True, Canary.FAILED),
     "always green with failures": (told("t u!"), told("t u!"), False, Canary.UNTRIED),
-    "never any results": (Told(), Told(), False, Canary.UNTRIED),
-    "no numbers any more": (Told(counts=TestCounts(passed=9)), Told(), False, Canary.UNTRIED),
+    "never any results": (numbers(), numbers(), False, Canary.UNTRIED),
+    "no numbers any more": (numbers(passed=9), numbers(), False, Canary.UNTRIED),
 }
 
 
 @pytest.mark.parametrize("case", DISBELIEVED.values(), ids=DISBELIEVED)
 def test_a_check_that_contradicts_itself_is_no_evidence(
-    case: tuple[Told, Told, bool, Canary],
+    case: tuple[CheckResult, CheckResult, bool, Canary],
 ) -> None:
     """The story never passes on it, told before or not."""
     before, now, behaved, canary = case
-    trial = disbelief("pytest", before, now, behaved=behaved, canary=canary)
+    trial = disbelief(before, now, behaved=behaved, canary=canary)
     assert trial.contradictions
     proof = Proof(claimed=True, checks=GREEN, trial=trial, challenged=trial.contradictions)
     assert not judge_story(proof).passed
@@ -162,23 +165,23 @@ def test_a_check_that_contradicts_itself_is_no_evidence(
 
 @pytest.mark.parametrize("case", BELIEVED.values(), ids=BELIEVED)
 def test_each_contradiction_counts_only_where_the_baseline_behaved(
-    case: tuple[Told, Told, bool, Canary],
+    case: tuple[CheckResult, CheckResult, bool, Canary],
 ) -> None:
     """What was so before the story says nothing about it."""
     before, now, behaved, canary = case
-    assert disbelief("pytest", before, now, behaved=behaved, canary=canary) == Trial()
+    assert disbelief(before, now, behaved=behaved, canary=canary) == Trial()
 
 
 def test_fewer_tests_in_numbers() -> None:
     """Without names: fewer and no test file changed is a challenge, otherwise a look."""
-    before, now = (Told(counts=TestCounts(passed=n)) for n in (414, 408))
-    assert fewer("pytest", before, now, tests_changed=False).challenges
-    changed = fewer("pytest", before, now, tests_changed=True)
+    before, now = (numbers(passed=n) for n in (414, 408))
+    assert fewer(before, now, tests_changed=False).challenges
+    changed = fewer(before, now, tests_changed=True)
     assert not changed.challenges
     assert changed.look_at
-    assert fewer("pytest", now, before, tests_changed=False) == Trial()
-    left_out = Told(counts=TestCounts(passed=408, deselected=6))
-    assert fewer("pytest", before, left_out, tests_changed=True).challenges
+    assert fewer(now, before, tests_changed=False) == Trial()
+    left_out = numbers(passed=408, deselected=6)
+    assert fewer(before, left_out, tests_changed=True).challenges
 
 
 NAMES = st.sampled_from([f"tests/test_{file}.py::test_{n}" for file in "ab" for n in range(4)])

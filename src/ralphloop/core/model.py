@@ -3,7 +3,7 @@
 Three families that never mix:
 
 * **claim**: what the agent says (`StatusBlock`, the text in a `Response`);
-* **evidence**: what we measured ourselves (`Evidence`, `CheckResult`);
+* **evidence**: what we measured ourselves (`Evidence`, `CheckResult` in `proof`);
 * **verdict**: what we conclude (`Analysis`, `Decision`).
 
 All of them are frozen and know nothing of files, clocks or storage.  Times are epoch seconds
@@ -15,10 +15,12 @@ from enum import StrEnum
 import msgspec
 
 from ralphloop.core import Value as Value  # noqa: PLC0414
-from ralphloop.core.proof import TestCounts, TestReport, Trial
+from ralphloop.core.proof import CheckResult as CheckResult  # noqa: PLC0414 - a home for them too
+from ralphloop.core.proof import CheckStatus as CheckStatus  # noqa: PLC0414
+from ralphloop.core.proof import Trial
 from ralphloop.core.quota import Windows
 from ralphloop.core.story import Story
-from ralphloop.core.totals import TOKENS as TOKENS  # noqa: PLC0414 - a home for them too
+from ralphloop.core.totals import TOKENS as TOKENS  # noqa: PLC0414
 from ralphloop.core.totals import Totals
 from ralphloop.core.totals import Usage as Usage  # noqa: PLC0414
 from ralphloop.text.status_block import Status, StatusBlock
@@ -105,12 +107,6 @@ class Circuit(StrEnum):
     OPEN = "OPEN"
 
 
-class CheckStatus(StrEnum):
-    PASSED = "passed"
-    FAILED = "failed"
-    NO_TESTS = "no_tests"  # nothing was collected: neither red nor green
-
-
 # --- claims ----------------------------------------------------------------------------------
 
 
@@ -169,20 +165,6 @@ class Response(Value, kw_only=True):
 
 
 # --- evidence --------------------------------------------------------------------------------
-
-
-class CheckResult(Value, kw_only=True):
-    """One check command we ran ourselves."""
-
-    name: str
-    status: CheckStatus
-    output_tail: str = ""
-    duration_s: float = 0.0
-    flaky: bool = False
-    failing_tests: tuple[str, ...] = ()
-    report: TestReport | None = None  # test by test, where the runner gives one; never journaled
-    counts: TestCounts | None = None  # in numbers, as far as they are known
-    behaved: bool = False  # at the baseline: a failing test of ours came out failed, and it as well
 
 
 class Comparison(Value, frozen=True, kw_only=True):

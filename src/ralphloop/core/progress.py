@@ -12,7 +12,7 @@ a decision; infrastructure endings are not in the window at all.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -162,8 +162,35 @@ def normalise_reply(prose: str) -> str:
 
 def detect_stuck_loop(window: Sequence[WindowEntry]) -> tuple[StuckPattern, ...]:
     """All patterns that the newest iterations show."""
-    patterns = (_same_error(window), _same_reply(window), _alternation(window), _revisit(window))
-    return tuple(pattern for pattern in patterns if pattern)
+    return tuple(StuckPattern(name=name, detail=words) for name, words in _circles(window))
+
+
+def _circles(window: Sequence[WindowEntry]) -> Iterator[tuple[str, str]]:
+    error = window[-1].error if window else None
+    row = list(takewhile(lambda entry: entry.error == error, reversed(window)))
+    if error is not None and len(row) >= STUCK_ERRORS:  # progress in between does not excuse it
+        yield "same_error", f"the same error {len(row)} times: {error}"
+    idle = list(takewhile(lambda entry: not entry.progress, reversed(window)))  # newest first
+    last = [entry.reply for entry in idle[:STUCK_REPLIES]]
+    if len(last) == STUCK_REPLIES and all(last) and all(similar(last[0], it) for it in last[1:]):
+        yield "same_reply", f"nearly the same reply {len(last)} times: {last[0][:80]}"
+    last_ones = idle[:STUCK_ALTERNATION]
+    views = {
+        "states of the work tree": [entry.tree for entry in last_ones],
+        "errors": [entry.error for entry in last_ones],
+        "replies": [entry.reply or None for entry in last_ones],
+    }
+    between = next((what for what, values in views.items() if _to_and_fro(values)), "")
+    if between:
+        yield "alternation", f"to and fro between two {between}"
+    if [entry.revisited for entry in idle[:STUCK_REVISITS]] == [True] * STUCK_REVISITS:
+        yield "state_revisit", f"{STUCK_REVISITS} times back to a work tree seen before"
+
+
+def _to_and_fro(values: list[str | None]) -> bool:
+    """A B A B."""
+    is_whole = len(values) == STUCK_ALTERNATION and None not in values
+    return is_whole and values[0] == values[2] != values[1] == values[3]
 
 
 def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPattern | None:
@@ -182,60 +209,13 @@ def output_decline(chars: int, earlier: Sequence[int], percent: int) -> StuckPat
     )
 
 
-def _same_error(window: Sequence[WindowEntry]) -> StuckPattern | None:
-    """Three iterations with the same error; progress in between does not excuse it."""
-    error = window[-1].error if window else None
-    row = list(takewhile(lambda entry: entry.error == error, reversed(window)))
-    if error is None or len(row) < STUCK_ERRORS:
-        return None
-    return StuckPattern(name="same_error", detail=f"the same error {len(row)} times: {error}")
-
-
-def _same_reply(window: Sequence[WindowEntry]) -> StuckPattern | None:
-    last = window[-STUCK_REPLIES:]
-    if len(last) < STUCK_REPLIES or any(g.progress or not g.reply for g in last):
-        return None
-    if not all(similar(last[-1].reply, entry.reply) for entry in last[:-1]):
-        return None
-    return StuckPattern(
-        name="same_reply", detail=f"nearly the same reply {len(last)} times: {last[-1].reply[:80]}"
-    )
-
-
-def _alternation(window: Sequence[WindowEntry]) -> StuckPattern | None:
-    """A B A B in trees, errors or replies, none of the four with progress."""
-    last = window[-STUCK_ALTERNATION:]
-    if len(last) < STUCK_ALTERNATION or any(entry.progress for entry in last):
-        return None
-    views: tuple[tuple[str, list[str | None]], ...] = (
-        ("states of the work tree", [g.tree for g in last]),
-        ("errors", [g.error for g in last]),
-        ("replies", [g.reply or None for g in last]),
-    )
-    for what, values in views:
-        if None not in values and values[0] == values[2] != values[1] == values[3]:
-            return StuckPattern(name="alternation", detail=f"to and fro between two {what}")
-    return None
-
-
-def _revisit(window: Sequence[WindowEntry]) -> StuckPattern | None:
-    last = window[-STUCK_REVISITS:]
-    if len(last) < STUCK_REVISITS or not all(g.revisited and not g.progress for g in last):
-        return None
-    return StuckPattern(
-        name="state_revisit", detail=f"{len(last)} times back to a work tree seen before"
-    )
-
-
 def similar(one: str, other: str) -> bool:
     """Near-identical by their three-word sequences."""
     if one == other:
         return True
-    first, second = _shingles(one), _shingles(other)
+    first, second = (
+        {tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
+        for words in (one.split(), other.split())
+    )
     union = len(first | second)
     return bool(union) and len(first & second) / union >= _SIMILAR
-
-
-def _shingles(text: str) -> set[tuple[str, ...]]:
-    words = text.split()
-    return {tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))}

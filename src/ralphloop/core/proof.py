@@ -61,6 +61,34 @@ class TestReport(Value, kw_only=True):
         )
 
 
+class CheckStatus(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    NO_TESTS = "no_tests"  # nothing was collected: neither red nor green
+
+
+class CheckResult(Value, kw_only=True):
+    """One check command we ran ourselves."""
+
+    name: str
+    status: CheckStatus
+    output_tail: str = ""
+    duration_s: float = 0.0
+    flaky: bool = False
+    failing_tests: tuple[str, ...] = ()
+    report: TestReport | None = None  # test by test, where the runner gives one; never journaled
+    counts: TestCounts | None = None  # in numbers, as far as they are known
+    behaved: bool = False  # at the baseline: a failing test of ours came out failed, and it as well
+
+    @property
+    def numbers(self) -> TestCounts:
+        """As many as it tells of."""
+        if self.report:
+            return self.report.counts
+        nothing = self.status is CheckStatus.NO_TESTS
+        return TestCounts(passed=0) if nothing else self.counts or TestCounts()
+
+
 # --- what comes out --------------------------------------------------------------------------
 
 
@@ -295,29 +323,19 @@ class Canary(StrEnum):
     SILENT = "silent"  # its run told nothing
 
 
-class Told(Value, kw_only=True):
-    """What one run of a check told of its tests."""
-
-    report: TestReport | None = None
-    counts: TestCounts | None = None
-    is_green: bool = True  # it ended well
-
-    @property
-    def numbers(self) -> TestCounts:
-        return self.report.counts if self.report else self.counts or TestCounts()
-
-
-def disbelief(check: str, before: Told, now: Told, *, behaved: bool, canary: Canary) -> Trial:
+def disbelief(before: CheckResult, now: CheckResult, *, behaved: bool, canary: Canary) -> Trial:
     """Why a green check is no evidence.
 
     `behaved`: at the baseline our failing test came out failed, and the command did not end well.
     """
-    found, was, numbers = [], before.numbers, now.numbers
+    check, found, was, numbers = now.name, [], before.numbers, now.numbers
+    is_green = now.status is CheckStatus.PASSED
     if before.report is not None and now.report is None:
         found.append(f"{check} is green, but wrote no results, which it did before")
     # Without the canary's word, a check that was green with failures before means nothing by it.
-    is_used_to_it = not behaved and before.is_green and bool(was.failed)
-    if now.is_green and numbers.failed and not is_used_to_it:
+    was_green = before.status is CheckStatus.PASSED
+    is_used_to_it = not behaved and was_green and bool(was.failed)
+    if is_green and numbers.failed and not is_used_to_it:
         failed = sorted((now.report.failed | now.report.errors) if now.report else ())
         named = f": {some(failed)}" if failed else ""
         words = f"{counted(numbers.failed, 'test')} failed, and yet {check} ended well{named}"
@@ -332,7 +350,7 @@ def disbelief(check: str, before: Told, now: Told, *, behaved: bool, canary: Can
     return Trial(contradictions=tuple(found))
 
 
-def fewer(check: str, before: Told, now: Told, *, tests_changed: bool) -> Trial:
+def fewer(before: CheckResult, now: CheckResult, *, tests_changed: bool) -> Trial:
     """Without names: whether fewer tests passed than before, and what may account for it."""
     was, numbers = before.numbers, now.numbers
     if (before.report and now.report) or not was.passed or not numbers.passed:
@@ -341,5 +359,5 @@ def fewer(check: str, before: Told, now: Told, *, tests_changed: bool) -> Trial:
     if numbers.passed >= was.passed and not left_out:
         return Trial()
     fate = Fate.UNCLEAR if tests_changed and not left_out else Fate.LOST
-    name = f"{numbers.passed} tests of {check} passed, {was.passed} before"
+    name = f"{numbers.passed} tests of {now.name} passed, {was.passed} before"
     return Trial(old=(OldTest(name=name, fate=fate),))

@@ -23,9 +23,7 @@ from ralphloop.core.policy import Experiments
 from ralphloop.core.proof import (
     Canary,
     Runs,
-    TestCounts,
     TestReport,
-    Told,
     Trial,
     by_chance,
     concluded,
@@ -94,7 +92,8 @@ def tried(runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence) -
     results = zip(runner.session.frozen.checks, evidence.checks or (), strict=False)
     try:
         for argv, now in results:
-            lab = _Lab(story, argv, now, before.get(now.name, Told()))
+            nobody = CheckResult(name=now.name, status=CheckStatus.PASSED)
+            lab = _Lab(story, argv, now, before.get(now.name, nobody))
             trial = trial.joined((yield from lab.tried()))
     except _Cut:
         return Tried(trial=trial, is_cut=True)
@@ -105,25 +104,16 @@ def tried(runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence) -
     return Tried(trial=trial, tree=measure.tree().tree)  # runs may write what the checks wrote
 
 
-def _before(runner: Runner, tree: str) -> tuple[dict[str, Told], bool]:
+def _before(runner: Runner, tree: str) -> tuple[dict[str, CheckResult], bool]:
     """What the checks told before the story, and whether that was in quite another tree."""
     frozen, reports = runner.session.frozen, load_reports(runner.journal, runner.run)
     newest = runner.journal.latest_iterations(runner.run, _LOOKED_BACK)
     passed = next((it.checks for it in newest if it.record.verdict.passed), ())
-    known = {it.name: _told(it) for it in (*frozen.baseline, *passed)}
     told = {
-        name: msgspec.structs.replace(it, report=reports.get(name)) for name, it in known.items()
+        it.name: msgspec.structs.replace(it, report=reports.get(it.name))
+        for it in (*frozen.baseline, *passed)
     }
     return told, tree not in {frozen.start_tree, *(it.end_tree for it in newest)}
-
-
-def _told(result: CheckResult) -> Told:
-    nothing = result.status is CheckStatus.NO_TESTS
-    return Told(
-        report=result.report,
-        counts=TestCounts(passed=0) if nothing else result.counts,
-        is_green=result.status is CheckStatus.PASSED,
-    )
 
 
 class _Crossed(msgspec.Struct, kw_only=True):
@@ -171,7 +161,9 @@ class _Story(msgspec.Struct, frozen=True):
 class _Lab:
     """One check of a story while it is tried."""
 
-    def __init__(self, story: _Story, argv: Sequence[str], now: CheckResult, was: Told) -> None:
+    def __init__(
+        self, story: _Story, argv: Sequence[str], now: CheckResult, was: CheckResult
+    ) -> None:
         self.story, self.runner, self.argv, self.now, self.was = story, story.runner, argv, now, was
         self.root = self.runner.setup.project.root
         self.room = self.runner.setup.project.directory
@@ -182,7 +174,7 @@ class _Lab:
     def tried(self) -> Steps[Trial]:
         """The check, seen against how it was."""
         began, now, was, sides = time.monotonic(), self.now, self.was, self.sides
-        crossed, told = _Crossed(), _told(now)
+        crossed = _Crossed()
         if now.status is CheckStatus.PASSED and self.found and now.report and was.report:
             if not (sides.tests and sides.code):  # what one side alone shows is known already
                 new_tests = was.report if sides.code else now.report
@@ -193,8 +185,8 @@ class _Lab:
                 crossed.untried = (f"not tried: {why}",) if str(why) else ()
         elif not now.report:
             crossed = _Crossed(untried=(f"{now.name} names no tests",))
-        in_words = disbelief(now.name, was, told, behaved=self._behaved, canary=crossed.song)
-        in_numbers = fewer(now.name, was, told, tests_changed=bool(sides.tests))
+        in_words = disbelief(was, now, behaved=self._behaved, canary=crossed.song)
+        in_numbers = fewer(was, now, tests_changed=bool(sides.tests))
         named = concluded(self._runs(crossed))
         proven = () if sides.loaded else tuple(filter(crossed.proves, named.proven))
         named = msgspec.structs.replace(named, proven=proven)
