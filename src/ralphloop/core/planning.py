@@ -9,6 +9,7 @@ without a number last, then file order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 import msgspec
@@ -54,16 +55,8 @@ class Choice(Value, kw_only=True):
 
 
 def choose(stories: StoryList, states: States, *, only: str | None = None) -> Choice | None:
-    """Dependency-ready, by priority, by file order; then stories set aside, once more each.
-
-    One that rewrote history answers for it first: its work must not go into another story's commit.
-    """
-    can_run = [story for story in _not_blocked(stories, states) if only in (None, story.id)]
-    fresh = [s for s in can_run if _state(states, s.id).standing is not Standing.SET_ASIDE]
-    if fresh:
-        return Choice(story=min(fresh, key=lambda story: not _state(states, story.id).lost))
-    again = (story for story in can_run if not _state(states, story.id).second_chance)
-    return next((Choice(story=story, second_chance=True) for story in again), None)
+    """Dependency-ready, by priority, by file order; then stories set aside, once more each."""
+    return next(iter(assign(stories, states, room=1, only=only).starts), None)
 
 
 # --- several at once -------------------------------------------------------------------------
@@ -83,32 +76,32 @@ def assign(
     stories: StoryList,
     states: States,
     *,
-    flying: Collection[str],
+    flying: Collection[str] = (),
     room: int,
     only: str | None = None,
 ) -> Plan:
     """Who starts in which order where `room` more can; a story is never in two lanes.
 
+    One that rewrote history answers for it first: its work must not go into another story's commit.
     What may collide with a story in flight comes after all that cannot; one that came back twice
     waits until nothing else is in flight, and then nothing else starts.
     """
+    known = {story.id: _state(states, story.id) for story in stories.stories}
     can_run = [s for s in _not_blocked(stories, states) if only in (None, s.id)]
     waiting = [s for s in can_run if s.id not in flying]
-    fresh = [s for s in waiting if _state(states, s.id).standing is not Standing.SET_ASIDE]
-    starts, waits = list[Choice](), dict[str, str]()
-    there = [story for name in flying if (story := stories.get(name)) is not None]
-    again = False
-    if not fresh and not flying:
-        fresh = [s for s in waiting if not _state(states, s.id).second_chance][:1]
-        again = bool(fresh)
+    fresh = [s for s in waiting if known[s.id].standing is not Standing.SET_ASIDE]
+    starts, there = list[Choice](), [s for s in stories.stories if s.id in flying]
+    if again := not (fresh or flying):
+        fresh = [s for s in waiting if not known[s.id].second_chance][:1]
     while len(starts) < room:
         free = [one for one in fresh if not _must_wait(one, there, states)]
         if not free:
             break
-        story = min(free, key=lambda one: bool(collides(one, there, states)))
+        story = min(free, key=lambda s: (not known[s.id].lost, bool(collides(s, there, states))))
         fresh.remove(story)
         there.append(story)
         starts.append(Choice(story=story, second_chance=again))
+    waits = {}
     for story in fresh:
         other = collides(story, there, states)
         busy = f"it may collide with {other}" if other else BUSY
@@ -136,13 +129,9 @@ def collides(story: Story, others: Iterable[Story], states: States) -> str:
     return ""
 
 
-def _overlap(a: str, b: str) -> bool:
+def _overlap(*patterns: str) -> bool:
     """Whether two path patterns may name the same file, as far as their plain beginnings tell."""
-    ends = [min((p.find(c) for c in "*?[" if c in p), default=-1) for p in (a, b)]
-    a, b = (
-        p.removeprefix("./") if end < 0 else p[:end].removeprefix("./")
-        for p, end in zip((a, b), ends, strict=True)
-    )
+    a, b = (re.split(r"[*?[]", pattern)[0].removeprefix("./") for pattern in patterns)
     return a.startswith(b) or b.startswith(a)
 
 
@@ -166,12 +155,11 @@ def rungs_in_order(failed: int, count: int) -> list[int]:
 
 def runnable_besides(stories: StoryList, states: States, story_id: str | None) -> int:
     """How many other stories could be worked on now, second chances included."""
-    others = [one for one in _not_blocked(stories, states) if one.id != story_id]
-    known = [_state(states, story.id) for story in others]
+    others = (one.id for one in _not_blocked(stories, states) if one.id != story_id)
     return sum(
         state.standing is Standing.OPEN
         or (state.standing is Standing.SET_ASIDE and not state.second_chance)
-        for state in known
+        for state in (_state(states, name) for name in others)
     )
 
 
@@ -189,20 +177,17 @@ def facts_of(
     """What a decision has to know of the list."""
     if stories is None:
         return StoryFacts()
-    others = others_if_passed = 0
-    if only is None:
-        name = story.id if story else None
-        others = runnable_besides(stories, states, name)
-        done = stories.with_passes({story.id: True}) if story else stories
-        others_if_passed = runnable_besides(done, states, name)
+    name = story.id if story else None
+    done = stories.with_passes({story.id: True}) if story else stories
+    others = [runnable_besides(each, states, name) for each in (stories, done)] if not only else []
     return StoryFacts(
         total=stories.total,
         passed=stories.passed,
-        current=story.id if story else None,
+        current=name,
         about_tests=bool(story and story.about_tests),
         exit_signal=bool(story and story.exit_signal),
-        others=others,
-        others_if_passed=others_if_passed,
+        others=others[0] if others else 0,
+        others_if_passed=others[1] if others else 0,
     )
 
 
@@ -240,16 +225,24 @@ def nothing_to_run(
 ) -> Decision:
     """No story can be worked on: done, waiting for a person, or stuck."""
     left = _open(stories, only)
-    if not left:
-        return _left_open(stories, only) or _complete(stories, last)
-    waiting = [story for story in left if _state(states, story.id).standing is Standing.BLOCKED]
+    waiting = [story.id for story in left if _state(states, story.id).standing is Standing.BLOCKED]
     if waiting:
-        asks = ((story.id, _state(states, story.id).reason) for story in waiting)
-        words = tuple(f"{story} waits for a person: {reason}" for story, reason in asks)
-        return Decision(word=ExitDecision.BLOCKED, reasons=words)
-    names = ", ".join(story.id for story in left[:5])
-    words = (f"every open story is set aside or waits on one that is: {names}",)
-    return Decision(word=ExitDecision.NO_RUNNABLE_STORY, reasons=words)
+        asks = (f"{name} waits for a person: {_state(states, name).reason}" for name in waiting)
+        return Decision(word=ExitDecision.BLOCKED, reasons=tuple(asks))
+    if left:
+        names = ", ".join(story.id for story in left[:5])
+        words = f"every open story is set aside or waits on one that is: {names}"
+        return Decision(word=ExitDecision.NO_RUNNABLE_STORY, reasons=(words,))
+    if others := stories.total - stories.passed:  # the project is not complete while they are open
+        words = f"{only} has passed, which was asked for (--story)"
+        reasons = (f"{words}; {counted(others, 'story')} left open",)
+        return Decision(word=ExitDecision.NO_RUNNABLE_STORY, reasons=reasons)
+    everything = "the only story has" if stories.total == 1 else f"all {stories.total} stories have"
+    told = [f"{everything} passed"]
+    if last and not last.exit_signal:
+        wish = last.recommendation or "no reason given"
+        told.append(f"the agent wanted to go on: {wish}")
+    return Decision(word=ExitDecision.PROJECT_COMPLETE, reasons=tuple(told))
 
 
 def unless_taken_away(decision: Decision, stories: StoryList | None, states: States) -> Decision:
@@ -264,25 +257,6 @@ def unless_taken_away(decision: Decision, stories: StoryList | None, states: Sta
         for story in sorted(gone)
     )
     return Decision(word=ExitDecision.BLOCKED, reasons=words) if words else decision
-
-
-def _left_open(stories: StoryList, only: str | None) -> Decision | None:
-    """One story was asked for and has passed; the project is not complete while others are open."""
-    if not (others := stories.total - stories.passed):
-        return None
-    words = (
-        f"{only} has passed, which was asked for (--story); {counted(others, 'story')} left open"
-    )
-    return Decision(word=ExitDecision.NO_RUNNABLE_STORY, reasons=(words,))
-
-
-def _complete(stories: StoryList, last: StatusBlock | None) -> Decision:
-    everything = "the only story has" if stories.total == 1 else f"all {stories.total} stories have"
-    reasons = [f"{everything} passed"]
-    if last and not last.exit_signal:
-        words = last.recommendation or "no reason given"
-        reasons.append(f"the agent wanted to go on: {words}")
-    return Decision(word=ExitDecision.PROJECT_COMPLETE, reasons=tuple(reasons))
 
 
 def _open(stories: StoryList, only: str | None) -> list[Story]:
