@@ -24,7 +24,13 @@ $(READY): requirements-dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-test: format-check lint types imports pytest ## All checks: format, lint, types, layers, tests
+# Types and import rules are checked while the tests wait for their processes.
+STATIC := $(VENV)/.static.log
+
+test: format-check lint bytecode ## All checks: format, lint, types, layers, tests
+	@$(MAKE) --no-print-directory types imports > $(STATIC) 2>&1 & static=$$!; \
+	$(MAKE) --no-print-directory pytest; tests=$$?; \
+	wait $$static || tests=$$?; cat $(STATIC); rm -f $(STATIC); exit $$tests
 
 format-check: $(READY)
 	$(BIN)/ruff format --check .
@@ -32,10 +38,10 @@ format-check: $(READY)
 lint: $(READY) format-check
 	$(BIN)/ruff check .
 
-types: $(READY) lint
+types: $(READY)
 	$(BIN)/mypy --strict
 
-imports: $(READY) types
+imports: $(READY)
 	$(BIN)/lint-imports
 
 # A test that fails is run once more, alone, before it counts: clocks and loaded machines lie.
@@ -51,7 +57,7 @@ bytecode: $(READY)
 	@$(BIN)/python -m compileall -q src
 
 # What is marked slow has targets of its own.
-pytest: $(READY) imports bytecode
+pytest: $(READY) bytecode
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(AGAIN) -m "not slow"; }
 
 .PHONY: cheats

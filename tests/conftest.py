@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -38,6 +40,16 @@ _GIT_IDENTITY = """\
 """
 
 
+# Thousands of collected tests are looked at by every full collection of garbage, and never are any.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is collected, what was collected before is not looked at again."""
+    gc.freeze()
+    gc.enable()
+
+
 # A shell that starts us in the background has its children ignore Ctrl-C; tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -59,6 +71,10 @@ def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     for part in ("info", "hooks"):
         (home / "template" / part).mkdir(parents=True)
     (home / ".gitconfig").write_text(_GIT_IDENTITY.format(template=home / "template"))
+    # The interpreter itself: a version manager's stand-in starts thirty processes to find it.
+    (home / "bin").mkdir()
+    for name in ("python", "python3"):
+        (home / "bin" / name).symlink_to(Path(sys.executable).resolve())
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("RALPH_", "CB_", "GIT_"))]:
             patch.delenv(name)
@@ -72,6 +88,7 @@ def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         ):
             patch.delenv(name, raising=False)
         patch.setenv("HOME", str(home))
+        patch.setenv("PATH", f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}")
         patch.setenv("RALPH_TRUST", "1")  # the tests' own settings; tests about trust take it away
         patch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
