@@ -64,7 +64,7 @@ def test_lanes_are_a_strip_with_the_queue_and_what_waits(tmp_path: Path) -> None
     rows = {row.id: (row.standing, row.verdict) for row in screen.facts.stories}
     assert rows["US-007"] == ("waits on US-006", "it needs US-006 first")
     assert rows["US-008"] == ("open", "every lane is busy")
-    fourth = [line.text for line in screen.facts.log if line.text.startswith("4│")]
+    fourth = [line.text for line in screen.facts.log if line.lane == "4│ "]
     assert len(fourth) == 2
     assert "US-005" in fourth[0]
     assert [step.summary for step in screen.facts.actions] == ["Read src/shop/export.py"]

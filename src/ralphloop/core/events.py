@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from ralphloop.core import Value, readable
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision
-from ralphloop.core.quota import Windows
+from ralphloop.core.quota import Windows, updated
 from ralphloop.core.totals import Spent
 from ralphloop.text.durations import iso
 
@@ -278,6 +278,32 @@ def event_of(type_: str, data: dict[str, object]) -> Event:
     is_too_long = isinstance(data.get("left_out"), int)  # all that is left of it
     kind = Unknown if is_too_long else KINDS.get(type_, Unknown)
     return Unknown(name=type_) if kind is Unknown else readable(data, kind)
+
+
+def as_of_now(run: RunStarted, what: Event) -> RunStarted:
+    """How the run would begin now: what it has used and may use since this happened."""
+    change: dict[str, object] = {}
+    match what:
+        case RunStarted():
+            return what
+        case RequestAnswered(max_cost_usd=float()):
+            limits = ("max_iterations", "max_cost_usd", "max_tokens", "max_time_s")
+            change = {name: getattr(what, name) or 0 for name in limits}
+        case StoryPassed():
+            change = {"passed": run.passed + 1}
+        case IterationFinished(iteration=kept, spent=spent):
+            change = {
+                "cost_usd": run.cost_usd + spent.cost_usd,
+                "unpriced": run.unpriced + spent.unpriced,
+                "tokens": run.tokens + spent.fresh_tokens,
+                "quota": updated(run.quota, kept.response.windows, kept.agent),
+            }
+        case CircuitChanged(after=after):
+            change = {"circuit": after}
+        case RunFinished() as end:
+            used = {"cost_usd": end.cost_usd, "unpriced": end.unpriced}
+            change = {"passed": end.passed, "stories": end.total, **used}
+    return msgspec.structs.replace(run, **change)
 
 
 class LoopEvent(Value, kw_only=True):

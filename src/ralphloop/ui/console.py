@@ -1,8 +1,9 @@
 """The live console: events as lines that scroll, and on a terminal a status that stays.
 
 Names and words in events come from story files and agents; whatever they hold besides words, such
-as terminal control sequences, is taken off.  The lines also serve pipes, logs and the monitor.
-Each printed line begins with the local time, a new day with its date; a title is told once.
+as terminal control sequences, is taken off.  The lines (`Telling`) also serve pipes, logs, the
+monitor and the page.  Each printed line begins with the local time, a new day with its date; a
+title is told once.
 
 The status shows what a person wants to know at a glance: story, iteration, elapsed, cost, the last
 agent action, time since the last sign of life, circuit, progress over stories, a countdown.  It
@@ -16,45 +17,54 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from msgspec.structs import replace
 
 from ralphloop.core import events
-from ralphloop.core.events import LoopEvent
+from ralphloop.core.events import LoopEvent, RunStarted
 from ralphloop.core.model import ExitDecision, Outcome
 from ralphloop.core.planning import decided
-from ralphloop.core.quota import Windows, quota_words, updated
+from ralphloop.core.quota import quota_words
 from ralphloop.core.totals import money, spent_words
 from ralphloop.text.durations import clock_time, format_duration, parse_iso
-from ralphloop.text.plain import clean, counted, on_screen, one_line, some
+from ralphloop.text.plain import counted, one_line, some
 from ralphloop.ui import clock
+from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
+_LONGEST_LINE = 2_000
 _MOST_LOOKS = 3
 _QUIET = (events.StoryPassed, events.StoryHeldBack, events.CircuitChanged, events.RunFinished)
+_SILENT_WHEN_GOOD = ("tool_result", "result", "status")
 _HELD_BACK: dict[type[events.StoryHeldBack], tuple[str, str]] = {
     events.StorySetAside: ("⊘", "is set aside"),
     events.StoryBlocked: ("?", "waits for you"),
     events.StoryReopened: ("↻", "is open again"),
 }
 _BAR = 24
-_CIRCUITS = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "red"}
-
-_STYLES = {  # by how a line begins, on a terminal
-    "✓": "green",
-    "⊘": "yellow",
-    "?": "bold cyan",
-    "!": "yellow",
-    "it says done, but": "yellow",
-    "warning": "yellow",
-    "circuit": "magenta",
-    "run ended": "bold",
-    "[": "bold",
+_TONES = {
+    events.RunStarted: Tone.STRONG,
+    events.Preflight: Tone.QUIET,
+    events.IterationStarted: Tone.STRONG,
+    events.StoryPassed: Tone.GOOD,
+    events.StorySetAside: Tone.WARN,
+    events.StoryBlocked: Tone.WARN,
+    events.Waiting: Tone.WARN,
+    events.RequestAnswered: Tone.BUSY,
+    events.RunFinished: Tone.STRONG,
+}
+_STYLES = {
+    Tone.PLAIN: "",
+    Tone.STRONG: "bold",
+    Tone.QUIET: "dim",
+    Tone.GOOD: "green",
+    Tone.WARN: "yellow",
+    Tone.BAD: "red",
+    Tone.BUSY: "cyan",
 }
 
 
@@ -62,28 +72,22 @@ class PlainConsole:
     """Lines only: for pipes, logs and terminals that cannot do more."""
 
     def __init__(self, *, verbosity: int = 0) -> None:
-        self._verbosity = verbosity
-        self._titled: set[str] = set()
-        self._lanes: dict[int | None, int] = {}  # iteration → the lane it is in
+        self._telling = Telling(verbosity)
         self._day = ""
 
     def show(self, event: LoopEvent) -> None:
         """Print what there is to say."""
-        day, at = clock(event.at, form="%Y-%m-%d"), clock(event.at, form="%H:%M")
-        if isinstance(event.what, events.IterationStarted) and event.what.lane:
-            self._lanes[event.iteration] = event.what.lane
-        if event.iteration in self._lanes:
-            at = f"{at} {self._lanes[event.iteration]}│"
-        for line in event_lines(event, verbosity=self._verbosity, titled=self._titled):
+        day = clock(event.at, form="%Y-%m-%d")
+        for line in self._telling.lines(event):
+            at = f"{clock(event.at, form='%H:%M')} {line.lane}"
             if self._day not in ("", day):
-                self._print(at, day)
+                self._print(at, day, Tone.PLAIN)
             self._day = day
-            self._print(at, line)
+            self._print(at, line.text, line.tone)
 
-    def _print(self, at: str, line: str) -> None:
+    def _print(self, at: str, line: str, tone: Tone) -> None:
         try:
-            shown = one_line(line, 2_000) if "\n" in line else on_screen(line, colours=False)
-            sys.stdout.write(f"{at} {shown}\n")
+            sys.stdout.write(f"{at}{line}\n")
             sys.stdout.flush()
         except OSError:
             pass  # whoever was looking is gone; the run goes on
@@ -95,34 +99,18 @@ class PlainConsole:
         return None
 
 
-@dataclass
-class _Shown:
-    """What the status line tells: how the session began, and what came since."""
-
-    run: events.RunStarted = field(default_factory=events.RunStarted)
-    cost: float = 0.0
-    unpriced: int = 0
-    tokens: int = 0
-    passed: int = 0
-    circuit: str = "CLOSED"
-    quota: Windows = ()
-    iteration: int | None = None
-    story: str | None = None
-    title: str = ""
-    action: str = ""
-    wait: tuple[str, float] | None = None
-    flying: dict[int | None, str] = field(default_factory=dict)  # what each lane does
-
-
 class LiveConsole(PlainConsole):
     """Lines above, a status below that is redrawn twice a second."""
 
     def __init__(self, *, verbosity: int = 0) -> None:
         super().__init__(verbosity=verbosity)
         self._live: Live | None = None
-        self._began = time.monotonic()
-        self._facts = _Shown()
-        self._sign = time.monotonic()
+        self._run = RunStarted()
+        self._began = self._sign = time.monotonic()
+        self._now: tuple[int | None, events.IterationStarted] | None = None
+        self._flying: dict[int | None, str] = {}  # what each lane does
+        self._action = ""
+        self._wait: tuple[str, float] | None = None
 
     def __enter__(self) -> Self:
         from rich.console import Console
@@ -146,19 +134,18 @@ class LiveConsole(PlainConsole):
         self._remember(event)
         super().show(event)
 
-    def _print(self, at: str, line: str) -> None:
+    def _print(self, at: str, line: str, tone: Tone) -> None:
         if self._live is None or self._screen_is_gone():
-            super()._print(at, line)
+            super()._print(at, line, tone)
             return
         from rich.text import Text
 
-        words, console = one_line(line, 2_000), self._live.console
-        indent = " " * (len(line) - len(line.lstrip(" ")) + len(at) + 1)
-        mark = next((mark for mark in _STYLES if words.startswith(mark)), "")
-        hang = indent + "  " * (len(mark) == 1)  # below the words, not below their mark
+        words, console = line.lstrip(" "), self._live.console
+        indent = " " * (len(at) + len(line) - len(words))
+        hang = indent + "  " * (words[1:2] == " ")  # below the words, not below their mark
         try:
             room = max(20, console.width - len(hang))
-            for row, text in enumerate(Text(words, _STYLES.get(mark, "")).wrap(console, room)):
+            for row, text in enumerate(Text(words, _STYLES[tone]).wrap(console, room)):
                 head = (at.ljust(len(indent)), "dim") if row == 0 else hang
                 console.print(Text.assemble(head, text), soft_wrap=True)
         except OSError:
@@ -176,66 +163,51 @@ class LiveConsole(PlainConsole):
         return True
 
     def _remember(self, event: LoopEvent) -> None:
-        facts = self._facts
         self._sign = time.monotonic()
+        self._run = events.as_of_now(self._run, event.what)
         match event.what:
-            case events.RunStarted() as run:
-                facts.run, facts.circuit, facts.quota = run, run.circuit, run.quota
-                self._began = self._sign - run.active_s  # of a session that may be continued
-            case events.RequestAnswered(max_cost_usd=float(cost), max_time_s=float(time_s)) as what:
-                raised = {"max_cost_usd": cost, "max_time_s": time_s}
-                facts.run = replace(facts.run, **raised, max_tokens=what.max_tokens or 0)
+            case RunStarted(active_s=active_s):  # of a session that may be continued
+                self._began = self._sign - active_s
             case events.IterationStarted() as what:
-                facts.iteration, facts.story, facts.title = event.iteration, what.story, what.title
-                facts.wait, facts.action = None, "starting"
+                self._now, self._wait, self._action = (event.iteration, what), None, "starting"
                 if what.lane:
-                    facts.flying[event.iteration] = f"lane {what.lane}  {what.story}: {what.title}"
+                    self._flying[event.iteration] = f"lane {what.lane}  {what.story}: {what.title}"
             case events.AgentStep() as what:
-                facts.action = step_words(what)
-            case events.IterationFinished() as what:
-                facts.flying.pop(event.iteration, None)
-                facts.cost += what.spent.cost_usd
-                facts.unpriced += what.spent.unpriced
-                facts.tokens += what.spent.fresh_tokens
-                facts.action = what.iteration.analysis.outcome.words
-                kept = what.iteration
-                facts.quota = updated(facts.quota, kept.response.windows, kept.agent)
-            case events.StoryPassed():
-                facts.passed += 1
-            case events.CircuitChanged(after=after):
-                facts.circuit = after
+                self._action = step_words(what) or self._action
+            case events.IterationFinished(iteration=kept):
+                self._flying.pop(event.iteration, None)
+                self._action = kept.analysis.outcome.words
             case events.Waiting(until=until, reason=reason):
-                facts.wait = (reason, parse_iso(until)) if until else None
+                self._wait = (reason, parse_iso(until)) if until else None
 
     def _status(self) -> RenderableType:
         from rich.text import Text
 
-        facts, run, now = self._facts, self._facts.run, time.monotonic()
-        passed, total = run.passed + facts.passed, run.stories
-        filled = _BAR * passed // total if total else 0
-        bar = f"{'█' * filled}{'░' * (_BAR - filled)} {passed}/{total}"
+        run, now = self._run, time.monotonic()
+        filled = _BAR * run.passed // run.stories if run.stories else 0
+        bar = f"{'█' * filled}{'░' * (_BAR - filled)} {run.passed}/{run.stories}"
         without = "plain loop" if run.project else "getting ready"
-        text = Text(bar if total else without, no_wrap=True, overflow="ellipsis")
-        if facts.iteration:
-            story = one_line(facts.story or "the prompt", 60)
-            text.append(f"  [{facts.iteration}] {story}", "bold")
-            text.append(f" {one_line(facts.title, 40)}")
+        text = Text(bar if run.stories else without, no_wrap=True, overflow="ellipsis")
+        if self._now:
+            number, what = self._now
+            text.append(f"  [{number}] {one_line(what.story or 'the prompt', 60)}", "bold")
+            text.append(f" {one_line(what.title, 40)}")
         text.append(f"\n{format_duration(now - self._began)}")
         text.append(f" of {format_duration(run.max_time_s)}" if run.max_time_s else "")
-        text.append(f"  {spent_words(run.cost_usd + facts.cost, run.unpriced + facts.unpriced)}")
+        text.append(f"  {spent_words(run.cost_usd, run.unpriced)}")
         text.append(f" of {money(run.max_cost_usd)}" if run.max_cost_usd else "")
         if run.max_tokens:
-            text.append(f"  {run.tokens + facts.tokens:,} of {run.max_tokens:,} tokens")
-        quota = quota_words(facts.quota, time.time())
+            text.append(f"  {run.tokens:,} of {run.max_tokens:,} tokens")
+        quota = quota_words(run.quota, time.time())
         text.append(f"  {quota}" if quota else "")
-        text.append("  circuit ").append(facts.circuit, _CIRCUITS.get(facts.circuit, ""))
-        if facts.wait:
-            reason, until = facts.wait
+        text.append("  circuit ").append(run.circuit, _STYLES[CIRCUIT_TONES[run.circuit]])
+        if self._wait:
+            reason, until = self._wait
             left = format_duration(max(0, until - time.time()))
             return text.append(f"  waiting {left}: {one_line(reason, 60)}", "dim")
-        for words in facts.flying.values():
+        for words in self._flying.values():
             text.append(f"\n{one_line(words, 100)}")
-        action = one_line(facts.action, 60)
+        action = one_line(self._action, 60)
         return text.append(f"  {action} ({format_duration(now - self._sign)} ago)", "dim")
 
 
@@ -248,18 +220,64 @@ def console_for(*, verbosity: int, env: Mapping[str, str]) -> PlainConsole:
 # --- events as lines -------------------------------------------------------------------------
 
 
-def event_lines(
-    event: LoopEvent, *, verbosity: int = 0, titled: set[str] | None = None
-) -> Iterator[str]:
-    """What there is to say about an event; nothing for most agent steps unless asked.
+class LogLine(NamedTuple):
+    at: float
+    text: str  # one line, indented where it belongs to the one above
+    tone: Tone
+    lane: str = ""  # `2│ ` where it happened in the second
 
-    Stories whose title was told already are in `titled`.
-    """
-    if verbosity < 0 and not isinstance(event.what, _QUIET):
-        return
-    if verbosity < 1 and isinstance(event.what, events.AgentStep):
-        return
-    yield from (" ".join(clean(line).split("\n")) for line in _told(event, titled))
+
+class Telling:
+    """What there is to say about the events of a run; nothing for agent steps unless asked."""
+
+    def __init__(self, verbosity: int = 0) -> None:
+        self._verbosity = verbosity
+        self._titled: set[str] = set()  # stories whose title was told
+        self._lanes: dict[int | None, str] = {}  # iteration → the lane it is in
+
+    def lines(self, event: LoopEvent) -> Iterator[LogLine]:
+        what, verbosity = event.what, self._verbosity
+        if isinstance(what, events.IterationStarted) and what.lane:
+            self._lanes[event.iteration] = f"{what.lane}│ "
+        if verbosity < 0 and not isinstance(what, _QUIET):
+            return
+        if verbosity < 1 and isinstance(what, events.AgentStep):
+            return
+        lane = self._lanes.get(event.iteration, "")
+        for line in _told(event, self._titled):
+            words = one_line(line, _LONGEST_LINE)
+            indent = " " * (len(line) - len(line.lstrip(" ")))
+            yield LogLine(event.at, indent + words, _tone(what, words), lane)
+
+
+def _tone(what: events.Event, words: str) -> Tone:
+    match what:
+        case events.CircuitChanged(after=after):
+            return CIRCUIT_TONES[after]
+        case events.AgentStep(ok=ok):
+            return Tone.WARN if ok is False else Tone.QUIET
+    is_loud = words.startswith(("! ", "it says done, but"))
+    return Tone.WARN if is_loud else _TONES.get(type(what), Tone.PLAIN)
+
+
+def seen_step(step: events.AgentStep) -> events.AgentStep | None:
+    """The step as a person is told of it; results that went well and status blocks say nothing."""
+    if step.kind in _SILENT_WHEN_GOOD and step.ok is not False:
+        return None
+    words = one_line(step.summary.split("---RALPH_STATUS---")[0], 500)
+    return replace(step, summary=words) if words else None
+
+
+def step_words(step: events.AgentStep) -> str:
+    """What an agent says or does, where that says something."""
+    seen = seen_step(step)
+    if seen is None or step.kind in ("tool", "limit", "result"):
+        return seen.summary if seen else ""
+    if step.kind == "text":
+        return f"“{seen.summary}”"
+    return (
+        f"{seen.summary} failed" if step.kind == "tool_result" else f"{step.kind}: {seen.summary}"
+    )
 
 
 def short_duration(seconds: float) -> str:
@@ -267,21 +285,8 @@ def short_duration(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds < 10 else format_duration(seconds)
 
 
-def step_words(step: events.AgentStep) -> str:
-    """What an agent says or does, for a person; its status block says nothing to them."""
-    words = step.summary.split("---RALPH_STATUS---")[0].strip()
-    match step.kind:
-        case "tool" | "limit" | "result":
-            return words
-        case "tool_result":
-            return words if step.ok is not False else f"{words} failed"
-        case "text":
-            return f"“{words}”" if words else ""
-    return f"{step.kind}: {words}"
-
-
 def _told(  # noqa: C901, PLR0912, PLR0915 - one case a kind
-    event: LoopEvent, titled: set[str] | None
+    event: LoopEvent, titled: set[str]
 ) -> Iterator[str]:
     match event.what:
         case events.RunStarted() as what:
@@ -296,7 +301,7 @@ def _told(  # noqa: C901, PLR0912, PLR0915 - one case a kind
             back = f"is away until {clock_time(parse_iso(until), event.at)}" if until else ""
             yield f"  {agent} takes over: {away} {back or 'cannot work in this run'}"
         case events.AgentStep() as what:
-            mark = "ok " if what.ok is True else "!! " if what.ok is False else ""
+            mark = "✗ " if what.ok is False else ""
             yield from (f"    {mark}{words}" for words in [step_words(what)] if words)
         case events.ExperimentBegun(what=words):
             yield f"    trying {words}"
@@ -329,6 +334,8 @@ def _told(  # noqa: C901, PLR0912, PLR0915 - one case a kind
             yield f"  waiting {format_duration(s)} until {end}: {reason}"
         case events.RunFinished() as what:
             yield from _run_finished(what, event.at)
+        case events.Unknown(name=name):
+            yield name
 
 
 def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
@@ -351,13 +358,12 @@ def _run_started(run: str, what: events.RunStarted) -> Iterator[str]:
 
 
 def _iteration_started(
-    number: int | None, what: events.IterationStarted, titled: set[str] | None
+    number: int | None, what: events.IterationStarted, titled: set[str]
 ) -> Iterator[str]:
     story = f"{what.story}: {what.title}" if what.story else "the prompt"
-    if titled is not None and what.story:
-        is_known = story in titled
-        titled.add(story)
-        story = what.story if is_known else story
+    if what.story and story in titled:
+        story = what.story
+    titled.add(story)
     attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
     by = f", {what.by}" if what.by else ""
     yield f"[{number}] {story}{attempt}{by} ({what.prompt_tokens:,} prompt tokens)"

@@ -31,8 +31,9 @@ from ralphloop.errors import RalphError
 from ralphloop.night.values import Advice, StoryLook
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
+from ralphloop.ui.console import LogLine
 from ralphloop.ui.monitor import pages
-from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, LogLine, Source
+from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, Source
 from ralphloop.ui.monitor.paint import RUNNING, line, plain_ascii
 from ralphloop.ui.monitor.panels import Screen, log_line, story_lines
 from ralphloop.ui.monitor.screens import Dialog, Field, Load, Panel, Paper, Reading, Rows, Search

@@ -1,15 +1,14 @@
 """What the monitor knows (`Facts`), read anew whenever something was written.
 
-Events become lines of a log, once each, in the console's wording (`ui.console`).  Only what an
-agent does is told shorter: results that went well and status blocks say nothing a person watching
-needs.  Texts that come from agents and files are one bounded line without control characters here.
+Events become lines of a log, once each, in the console's wording (`ui.console`).  Texts that come
+from agents and files are one bounded line without control characters here.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,29 +26,16 @@ from ralphloop.night.values import Night, StoryLook
 from ralphloop.night.watch import EVENTS_READ, Learned, Watch, Watched
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
-from ralphloop.ui.console import event_lines, step_words
+from ralphloop.ui.console import LogLine, Telling, seen_step
 from ralphloop.ui.monitor import paint
-from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Tone
+from ralphloop.ui.monitor.paint import Tone
 
 LOG_KEPT = EVENTS_READ
 _EVENTS_KEPT = 400  # of the running iteration
 _ACTIONS_KEPT = 40
 _TRY_AGAIN_S = 2.0
 _LONGEST_LINE = 500
-_BLOCK = "---RALPH_STATUS---"
-_SILENT_WHEN_GOOD = ("tool_result", "result", "status")
 _WEAK_GRADES = (Grade.CLAIMED, Grade.NEEDS_REVIEW, "")
-_TONES = {
-    events.IterationStarted: Tone.STRONG,
-    events.StoryPassed: Tone.GOOD,
-    events.StorySetAside: Tone.WARN,
-    events.StoryBlocked: Tone.WARN,
-    events.Waiting: Tone.WARN,
-    events.RequestAnswered: Tone.BUSY,
-    events.RunStarted: Tone.STRONG,
-    events.RunFinished: Tone.STRONG,
-    events.Preflight: Tone.QUIET,
-}
 
 
 class StoryRow(NamedTuple):
@@ -62,12 +48,6 @@ class StoryRow(NamedTuple):
     tone: Tone
     attempts: int  # failed ones
     verdict: str  # what the last iteration came to
-
-
-class LogLine(NamedTuple):
-    at: float
-    text: str
-    tone: Tone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +115,7 @@ class Source:
         self._shown_log: tuple[LogLine, ...] = ()
         self._steps: deque[tuple[int | None, float, events.AgentStep]] = deque(maxlen=_EVENTS_KEPT)
         self._limit_words = ""
-        self._titled: set[str] = set()
-        self._lanes: dict[int | None, int] = {}  # iteration → the lane it is in
+        self._telling = Telling(verbosity=1)
 
     def _taken_in(self, seen: Watched) -> Facts:
         if seen.is_new_run:
@@ -163,17 +142,17 @@ class Source:
     def _tell(self, fresh: Iterable[LoopEvent]) -> None:
         """Fold new events into the log; the newest ones of a long run are kept."""
         for event in fresh:
-            if isinstance(event.what, events.IterationStarted) and event.what.lane:
-                self._lanes[event.iteration] = event.what.lane
-            lane = self._lanes.get(event.iteration)
-            for told in log_lines(event, self._titled):
-                self._log.append(told._replace(text=f"{lane}│ {told.text}") if lane else told)
-            if isinstance(event.what, events.IterationStarted) and not lane:
-                self._steps.clear()
-            elif isinstance(step := event.what, events.AgentStep):
-                self._steps.append((event.iteration, event.at, step))
-                if step.kind == "limit":
-                    self._limit_words = one_line(step.summary, 80)
+            for told in self._telling.lines(event):
+                indent = "  " * told.text.startswith(" ")
+                short = indent + one_line(told.text, _LONGEST_LINE)
+                self._log.append(told._replace(text=short))
+            match event.what:
+                case events.IterationStarted(lane=0):
+                    self._steps.clear()
+                case events.AgentStep() as step:
+                    self._steps.append((event.iteration, event.at, step))
+                    if step.kind == "limit":
+                        self._limit_words = one_line(step.summary, 80)
         if fresh:
             self._shown_log = tuple(self._log)
 
@@ -219,37 +198,6 @@ def _standing(look: StoryLook, passed: set[str], current: set[str]) -> tuple[str
     return paint.OPEN, "begun" if look.state.iterations else "open", Tone.PLAIN
 
 
-# --- what happened ---------------------------------------------------------------------------
-
-
-def log_lines(event: LoopEvent, titled: set[str] | None = None) -> Iterator[LogLine]:
-    """What there is to say about an event; `titled` knows the titles that were told."""
-    what = event.what
-    if isinstance(what, events.AgentStep):
-        if action := _action(what):
-            words = step_words(action)
-            failed = action.ok is False
-            mark, tone = ("✗ ", Tone.WARN) if failed else ("", Tone.QUIET)
-            yield LogLine(event.at, f"  {mark}{words}", tone)
-        return
-    tone = _TONES.get(type(what), Tone.PLAIN)
-    if isinstance(what, events.CircuitChanged):
-        tone = CIRCUIT_TONES[what.after]
-    told = event_lines(event, titled=titled)
-    for line in [what.name] if isinstance(what, events.Unknown) else told:
-        loud = Tone.WARN if line.lstrip().startswith("!") else tone
-        indent = "  " if line.startswith(" ") else ""
-        yield LogLine(event.at, indent + one_line(line, _LONGEST_LINE), loud)
-
-
-def _action(step: events.AgentStep) -> events.AgentStep | None:
-    """What an agent's event says, where it says something."""
-    if step.kind in _SILENT_WHEN_GOOD and step.ok is not False:
-        return None
-    words = one_line(step.summary.split(_BLOCK)[0], _LONGEST_LINE)
-    return structs.replace(step, summary=words) if words else None
-
-
 def _actions(steps: Iterable[events.AgentStep]) -> tuple[events.AgentStep, ...]:
     """The last actions of an iteration; a tool's result is told with its call."""
     told: list[events.AgentStep] = []
@@ -261,6 +209,6 @@ def _actions(steps: Iterable[events.AgentStep]) -> tuple[events.AgentStep, ...]:
                 if call.kind == "tool" and call.ok is UNSET and call.summary.startswith(name):
                     told[index] = structs.replace(call, ok=step.ok)
                     break
-        elif action := _action(step):
+        elif action := seen_step(step):
             told.append(action)
     return tuple(told[-_ACTIONS_KEPT:])

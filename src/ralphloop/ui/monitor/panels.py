@@ -25,8 +25,9 @@ from ralphloop.night.values import Advice, Night, next_steps
 from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import against, counted, one_line
 from ralphloop.ui import clock, number
+from ralphloop.ui.console import LogLine
 from ralphloop.ui.monitor import paint
-from ralphloop.ui.monitor.moments import Facts, LogLine, StoryRow
+from ralphloop.ui.monitor.moments import Facts, StoryRow
 from ralphloop.ui.monitor.paint import CIRCUIT_TONES, Line, Span, Tone, cut, fit, line, plain
 
 _ENDINGS = {  # decision → how the state is called, and its tone
@@ -393,7 +394,8 @@ def story_line(row: StoryRow, width: int, longest: int) -> Line:
 
 def log_line(entry: LogLine, zone: tzinfo | None) -> Line:
     """One line of the log with its time."""
-    return ((f"{clock(entry.at, zone, '%H:%M:%S')} ", Tone.QUIET), (entry.text, entry.tone))
+    head = f"{clock(entry.at, zone, '%H:%M:%S')} {entry.lane}"
+    return ((head, Tone.QUIET), (entry.text, entry.tone))
 
 
 def _running(night: Night, last_activity: float) -> Headline:
