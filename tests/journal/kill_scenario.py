@@ -7,7 +7,6 @@ file; recovery is what the loop does: finish what was open as interrupted, apply
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from pathlib import Path
 
@@ -36,7 +35,7 @@ COST = 0.25
 def main(root: Path) -> None:
     """Do the work, or what is left of it."""
     if os.environ.get("WITH_EXTRA_MIGRATION"):
-        schema.MIGRATIONS = (*schema.MIGRATIONS, m999_extra)
+        schema.MIGRATIONS["m999_extra"] = "ALTER TABLE runs ADD COLUMN extra TEXT"
     directory = root / ".ralph"
     with RunLock.acquire(directory, run="r", now=NOW), Journal.open(directory / "journal.db") as j:
         clean_leftovers(root, now=NOW)
@@ -128,11 +127,6 @@ def publish_session(journal: Journal, root: Path) -> None:
     assert run is not None
     view = session_view(run, RunState(), stories_completed=1, stories_failed=0)
     assert publish(root / ".ralph-session.json", view, root=root) == ""
-
-
-def m999_extra(connection: sqlite3.Connection) -> None:
-    """A step a later version might add."""
-    connection.execute("ALTER TABLE runs ADD COLUMN extra TEXT")
 
 
 if __name__ == "__main__":

@@ -73,12 +73,8 @@ def test_a_journal_of_version_1_is_read_before_its_migration(path: Path) -> None
 
 def test_a_migration_runs_once_and_is_recorded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A later step is applied to an older file at its next opening, and only then."""
-
-    def m002_add_note(connection: sqlite3.Connection) -> None:
-        connection.execute("ALTER TABLE runs ADD COLUMN note TEXT")
-
     Journal.open(path).close()
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, m002_add_note))
+    monkeypatch.setitem(schema.MIGRATIONS, "m999_add_note", "ALTER TABLE runs ADD COLUMN note TEXT")
     for _ in range(2):
         with Journal.open(path) as journal:
             assert journal.runs() == []
@@ -87,15 +83,10 @@ def test_a_migration_runs_once_and_is_recorded(path: Path, monkeypatch: pytest.M
 
 def test_a_failed_migration_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that fails half way leaves the file as it was."""
-
-    def m002_broken(connection: sqlite3.Connection) -> None:
-        connection.execute("CREATE TABLE half (a)")
-        connection.execute("CREATE TABLE half (a)")
-
     Journal.open(path).close()
     before = described(path)
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, m002_broken))
+        patch.setitem(schema.MIGRATIONS, "m999_broken", "CREATE TABLE half (a);\n" * 2)
         with pytest.raises(JournalError):
             Journal.open(path)
     assert described(path) == before

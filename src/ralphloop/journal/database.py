@@ -41,7 +41,7 @@ class Database:
         connection.row_factory = sqlite3.Row
         self.connection = connection
         self.path = path
-        self.note = note
+        self.note = note  # what is unusual about it, in words
         self._lock = threading.RLock()
         self._file = _identity(path)
         self._level = ""  # how writes are synced now
@@ -336,7 +336,7 @@ def _refuse_unknown(connection: sqlite3.Connection, path: Path) -> None:
         raise _unusable(path, f"the journal {path} has something in it that is not ours: {name!r}")
     if _pragma(connection, "application_id") != schema.APPLICATION_ID:
         raise _unusable(path, f"{path} is an SQLite file, but not a journal of ralph")
-    if newer := schema.unknown_migrations(connection):
+    if newer := schema.applied_migrations(connection) - schema.MIGRATIONS.keys():
         raise JournalError(
             f"the journal {path} was written by a newer ralph (it has {', '.join(sorted(newer))})",
             "Use that version of ralph, or upgrade this one.",

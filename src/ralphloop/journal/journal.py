@@ -173,8 +173,7 @@ class Journal(Queries):
             _expect_one(changed, f"iteration {done.run}/{done.n} was never started or is finished")
             db.run(_ADD_TOTALS, {"run": done.run} | _spent_columns(done.spent))
             _keep(db, done.run, done.n, done.state, done.stories)
-            for key, value in done.meta.items():
-                _set_meta(db, key, value)
+            _set_meta(db, done.meta)
             _append_events(db, done.events)
 
     def mark_applied(self, run: str, n: int, *, now: float) -> None:
@@ -187,8 +186,7 @@ class Journal(Queries):
     # --- events, waits, stories, meta --------------------------------------------------------
 
     def append_events(self, events: Iterable[LoopEvent]) -> None:
-        with self._db.write("append_events", durable=False) as db:
-            _append_events(db, events)
+        self._put("append_events", events=events, durable=False)
 
     def prune_events(self, *, keep_runs: int) -> int:
         """Drop the events of all but the newest runs; their iterations stay."""
@@ -210,8 +208,7 @@ class Journal(Queries):
     def put_stories(self, run: str, states: Mapping[str, object]) -> None:
         """Remember what is known of these stories, outside of an iteration's end."""
         with self._db.write("put_story") as db:
-            for story, state in states.items():
-                _put_story(db, run, story, state)
+            _keep(db, run, 0, None, states)
 
     def intervene(
         self,
@@ -230,24 +227,30 @@ class Journal(Queries):
             _keep(db, run, after, state, stories)
 
     def set_meta(self, key: str, value: object) -> None:
-        with self._db.write("set_meta") as db:
-            _set_meta(db, key, value)
+        self._put("set_meta", {key: value})
 
     def begin_experiment(self, swap: object, events: Iterable[LoopEvent]) -> None:
         """Write ahead which files are about to be exchanged: whoever comes next puts them back."""
-        with self._db.write("begin_experiment") as db:
-            _set_meta(db, SWAP_KEY, swap)
-            _append_events(db, events)
+        self._put("begin_experiment", {SWAP_KEY: swap}, events)
 
     def end_experiment(self, events: Iterable[LoopEvent]) -> None:
-        with self._db.write("end_experiment") as db:
-            _set_meta(db, SWAP_KEY, None)
-            _append_events(db, events)
+        self._put("end_experiment", {SWAP_KEY: None}, events)
 
     def keep_agent_end(self, key: str, value: object) -> None:
         """Remember how an agent ended; a power cut may take that, and its work is done again."""
-        with self._db.write("agent_ended", durable=False) as db:
-            _set_meta(db, key, value)
+        self._put("agent_ended", {key: value}, durable=False)
+
+    def _put(
+        self,
+        name: str,
+        meta: Mapping[str, object] | None = None,
+        events: Iterable[LoopEvent] = (),
+        *,
+        durable: bool = True,
+    ) -> None:
+        with self._db.write(name, durable=durable) as db:
+            _set_meta(db, meta or {})
+            _append_events(db, events)
 
     def count_asking(self, *, now: float, since: float) -> None:
         """Remember that an agent is asked for its status block, as long as it matters."""
@@ -331,18 +334,15 @@ def _keep(
         sql = "INSERT OR REPLACE INTO states (run, after, state) VALUES (?, ?, ?)"
         rest = msgspec.json.encode(msgspec.structs.replace(state, stories={}))
         db.run(sql, (run, after, rest))
-        _set_meta(db, CIRCUIT_KEY, state.breaker)
-    for story, one in stories.items():
-        _put_story(db, run, story, one)
-
-
-def _put_story(db: Database, run: str, story: str, state: object) -> None:
+        _set_meta(db, {CIRCUIT_KEY: state.breaker})
     sql = "INSERT OR REPLACE INTO stories (run, story, state) VALUES (?, ?, ?)"
-    db.run(sql, (run, text(story), json_text(state)))
+    for story, one in stories.items():
+        db.run(sql, (run, text(story), json_text(one)))
 
 
-def _set_meta(db: Database, key: str, value: object) -> None:
-    db.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, json_text(value)))
+def _set_meta(db: Database, values: Mapping[str, object]) -> None:
+    for key, value in values.items():
+        db.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, json_text(value)))
 
 
 def _void_requests(db: Database, now: float, which_runs: str, *parameters: object) -> None:

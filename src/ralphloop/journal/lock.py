@@ -18,8 +18,8 @@ of a commit) lives on in the tree: whoever takes the project next ends it before
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -117,28 +117,23 @@ class RunLock:
 
         `shared` leaves the rest of the work tree to others that say so as well.
         """
-        from ralphloop.proc.process_table import started_at
-
-        pid, project = os.getpid(), str(directory.parent)
-        host, began = os.uname().nodename, started_at(pid) or 0.0
-        holder = Holder(run, "script", pid, host, now, pid_started=began, project=project)
-        held, ended = _take_all(directory, holder, now=now, shared=shared)
-        return cls(held, holder, ended)
+        return cls._in(_places(directory, shared=shared), directory.parent, run, now)
 
     @classmethod
     def of_tree(cls, root: Path, *, run: str, now: float) -> Self:
         """Take a work tree alone, whose project is elsewhere: a lane."""
+        git = git_directory(root)
+        return cls._in({git / _TREE_ROOM: False} if git else {}, root, run, now)
+
+    @classmethod
+    def _in(cls, places: Mapping[Path, bool], project: Path, run: str, now: float) -> Self:
         from ralphloop.proc.process_table import started_at
 
-        pid, room = os.getpid(), git_directory(root)
-        host, began = os.uname().nodename, started_at(pid) or 0.0
-        holder = Holder(run, "script", pid, host, now, pid_started=began, project=str(root))
-        if room is None:
-            return cls({}, holder)
-        place = room / _TREE_ROOM
-        held = {place: _take(place, holder, now=now)}
-        _write_holder(place, holder)
-        return cls(held, holder)
+        pid, host = os.getpid(), os.uname().nodename
+        began, here = started_at(pid) or 0.0, str(project)
+        holder = Holder(run, "script", pid, host, now, pid_started=began, project=here)
+        held, ended = _take_all(places, holder, now=now)
+        return cls(held, holder, ended)
 
     @property
     def places(self) -> tuple[Path, ...]:
@@ -190,7 +185,7 @@ def hook_turn(
         expires_at=now + lease_s,
         project=str(directory.parent),
     )
-    held, _ = _take_all(directory, holder, now=now, patience_s=_HOOK_PATIENCE_S)
+    held, _ = _take_all(_places(directory), holder, now=now, patience_s=_HOOK_PATIENCE_S)
     try:
         yield holder
     finally:
@@ -279,24 +274,27 @@ def _can_be_held(place: Path) -> bool:
 
 
 def _take_all(
-    directory: Path, holder: Holder, *, now: float, patience_s: float = 0.0, shared: bool = False
+    places: Mapping[Path, bool], asking: Holder, *, now: float, patience_s: float = 0.0
 ) -> tuple[dict[Path, KernelLock], tuple[str, ...]]:
-    """Take every place for this holder and put its name there, or take none; and what was ended."""
-    held: dict[Path, KernelLock] = {}
-    try:
-        for place, together in _places(directory, shared=shared).items():
-            held[place] = _take(place, holder, now=now, patience_s=patience_s, shared=together)
-            _refuse_lease(place, holder, now=now)
-        ended = _end_checks(read_holder(directory))
+    """Take every place, alone or with others, and sign where we are alone, or take none; and what was ended."""
+    held, here = dict[Path, KernelLock](), Path(asking.project, RALPH_DIR)
+    with ExitStack() as otherwise:
+        otherwise.callback(_release, held)
+        for place, shared in places.items():
+            held[place] = _take(place, asking, now=now, patience_s=patience_s, shared=shared)
+            holder = read_holder(place)
+            if holder is not None and holder.lease_holds(now) and not _is_same(holder, asking):
+                raise _held_by(holder, asking)
+        ended = _end_checks(read_holder(here))
         for place, kernel in held.items():
             if not kernel.shared:
-                _write_holder(place, holder)
-        if shared:
+                _write_holder(place, asking)
+        if any(places.values()):
             # Signed before looking: of two that begin at once, at least one sees the other.
-            _refuse_overlap(directory, holder, now)
-    except BaseException:  # whatever it was goes on; the locks must not
-        _release(held)
-        raise
+            for beside in neighbours(here, now):
+                if _overlaps(beside, here):
+                    raise _held_by(beside, asking)
+        otherwise.pop_all()
     return held, ended
 
 
@@ -308,12 +306,6 @@ def _end_checks(died: Holder | None) -> tuple[str, ...]:
     from ralphloop.proc.tree import ASKED_ONCE, stop_tree
 
     return stop_tree(None, None, OF_CHECKS.format(died.pid), stages=ASKED_ONCE)
-
-
-def _refuse_overlap(directory: Path, asking: Holder, now: float) -> None:
-    for beside in neighbours(directory, now):
-        if _overlaps(beside, directory):
-            raise _held_by(beside, asking)
 
 
 def _release(held: dict[Path, KernelLock]) -> None:
@@ -347,12 +339,6 @@ def _write_holder(directory: Path, holder: Holder) -> None:
     write_atomic(directory / HOLDER_NAME, encode_holder(holder), within=directory, durable=False)
 
 
-def _refuse_lease(place: Path, asking: Holder, *, now: float) -> None:
-    holder = read_holder(place)
-    if holder is not None and holder.lease_holds(now) and not _is_same(holder, asking):
-        raise _held_by(holder, asking)
-
-
 def _named_holder(place: Path, now: float, beside: Path | None) -> Holder | None:
     """The holder, or one of those that share the place, given a moment to write its name."""
     deadline = time.monotonic() + _NAMING_PATIENCE_S
@@ -384,25 +370,16 @@ def _held_by(holder: Holder | None, asking: Holder) -> LockedError:
             "another run holds this project (it has not given its name)",
             "Wait a moment and try again; `ralph status` shows what runs.",
         )
-    elsewhere = holder.project not in ("", asking.project)
+    elsewhere, since = holder.project not in ("", asking.project), told_iso(holder.since)
+    if holder.is_lease:
+        who = f"a loop inside agent session {holder.session} (run {holder.run}, since {since})"
+        step = "Say /cancel-ralph in that session, or wait: without a sign of life it gives up at "
+        step += f"{told_iso(holder.expires_at)}."
+    else:
+        where = "" if holder.host == os.uname().nodename else f" on {holder.host}"
+        who = f"another run ({holder.run}, process {holder.pid}{where}, since {since})"
+        there = " there" if elsewhere else ""
+        step = f"Look at it with `ralph status`{there}, or end it with `ralph stop`{there}."
+        step += _BESIDE * elsewhere
     what = f"holds this work tree from {holder.project}" if elsewhere else "holds this project"
-    if holder.is_lease:
-        return LockedError(
-            f"{_described(holder)} {what}",
-            "Say /cancel-ralph in that session, or wait: without a sign of life it gives up at "
-            f"{told_iso(holder.expires_at)}.",
-        )
-    there = " there" if elsewhere else ""
-    return LockedError(
-        f"{_described(holder)} {what}",
-        f"Look at it with `ralph status`{there}, or end it with `ralph stop`{there}."
-        + (_BESIDE * elsewhere),
-    )
-
-
-def _described(holder: Holder) -> str:
-    since = f"since {told_iso(holder.since)}"
-    if holder.is_lease:
-        return f"a loop inside agent session {holder.session} (run {holder.run}, {since})"
-    where = "" if holder.host == os.uname().nodename else f" on {holder.host}"
-    return f"another run ({holder.run}, process {holder.pid}{where}, {since})"
+    return LockedError(f"{who} {what}", step)

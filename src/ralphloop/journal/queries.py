@@ -20,14 +20,13 @@ import msgspec
 from ralphloop.core import readable
 from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.interventions import AnyIntervention
-from ralphloop.core.iteration import AnyEffect, CommitStory, Iteration, MarkStory
+from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
 from ralphloop.core.totals import Totals
 from ralphloop.journal.database import Database, empty, open_for_reading
 from ralphloop.journal.records import (
     InterventionRecord,
     IterationRecord,
     JsonValues,
-    Passing,
     Request,
     ResumeCandidate,
     RunRecord,
@@ -44,12 +43,19 @@ SWAP_KEY = "experiment"  # the files that are exchanged right now
 CIRCUIT_KEY = "circuit"
 IS_ERRAND = f"(prd_path LIKE '{ERRANDS}%')"
 _R = TypeVar("_R", bound=msgspec.Struct)
-_EFFECTS = msgspec.json.Decoder(tuple[AnyEffect, ...])
+_TABLES: dict[type[msgspec.Struct], str] = {
+    RunRecord: "runs",
+    SavedState: "states",
+    IterationRecord: "iterations",
+    InterventionRecord: "interventions",
+    Wait: "waits",
+    Request: "requests",
+}
 
 
 class Queries:
     def __init__(self, database: Database) -> None:
-        self._db = database
+        self._db, self.path, self.note = database, database.path, database.note
 
     @cached_property
     def _brief(self) -> str:
@@ -58,22 +64,14 @@ class Queries:
         short = set(IterationRecord.__struct_fields__) - {"record", "effects"}
         return ", ".join(short.intersection(row["name"] for row in there))
 
-    def _all(self, kind: type[_R], sql: str, *parameters: object) -> list[_R]:
-        """What the rows say; not strict, because SQLite has no booleans."""
+    def _all(self, kind: type[_R], which: str, *parameters: object, columns: str = "*") -> list[_R]:
+        """What rows of this kind say; not strict, because SQLite has no booleans."""
+        sql = f"SELECT {columns} FROM {_TABLES[kind]} {which}"  # noqa: S608
         rows = (_decoded(row) for row in self._db.rows(sql, parameters))
         return [msgspec.convert(row, kind, strict=False) for row in rows]
 
-    def _one(self, kind: type[_R], sql: str, *parameters: object) -> _R | None:
-        return next(iter(self._all(kind, sql, *parameters)), None)
-
-    @property
-    def path(self) -> Path:
-        return self._db.path
-
-    @property
-    def note(self) -> str:
-        """What is unusual about this journal, in words; empty where nothing is."""
-        return self._db.note
+    def _one(self, kind: type[_R], which: str, *parameters: object) -> _R | None:
+        return next(iter(self._all(kind, which, *parameters)), None)
 
     def close(self) -> None:
         self._db.close()
@@ -91,24 +89,22 @@ class Queries:
     # --- runs --------------------------------------------------------------------------------
 
     def find_run(self, run: str) -> RunRecord | None:
-        return self._one(RunRecord, "SELECT * FROM runs WHERE id = ?", run)
+        return self._one(RunRecord, "WHERE id = ?", run)
 
     def latest_run(self) -> RunRecord | None:
         """The newest run, whatever became of it; an errand only where nothing else has run."""
-        sql = f"SELECT * FROM runs ORDER BY {IS_ERRAND}, seq DESC LIMIT 1"  # noqa: S608
-        return self._one(RunRecord, sql)
+        return self._one(RunRecord, f"ORDER BY {IS_ERRAND}, seq DESC LIMIT 1")
 
     def errand(self, story: str) -> RunRecord | None:
         """The newest run of a story that was given on the command line."""
-        sql = "SELECT * FROM runs WHERE prd_path = ? ORDER BY seq DESC LIMIT 1"
-        return self._one(RunRecord, sql, f"{ERRANDS}{story}.json")
+        newest = "WHERE prd_path = ? ORDER BY seq DESC LIMIT 1"
+        return self._one(RunRecord, newest, f"{ERRANDS}{story}.json")
 
     def unfinished_runs(self, *, errand: bool | None = None) -> list[RunRecord]:
         """Runs that were neither completed nor replaced, newest first; all, or one kind of them."""
         kind = "" if errand is None else f"AND {IS_ERRAND} = {errand:d}"
-        where = f"status IN ('running', 'stopped') {kind}"
-        sql = f"SELECT * FROM runs WHERE {where} ORDER BY seq DESC"  # noqa: S608
-        return self._all(RunRecord, sql)
+        where = f"WHERE status IN ('running', 'stopped') {kind}"
+        return self._all(RunRecord, f"{where} ORDER BY seq DESC")
 
     def resume_candidate(self, now: float, *, errand: bool | None = None) -> ResumeCandidate | None:
         """What `--continue` finds; a wait that is still to end keeps a run from expiring."""
@@ -121,7 +117,7 @@ class Queries:
         return ResumeCandidate(run=run, wait=wait, expired=expired)
 
     def runs(self, limit: int = 20) -> list[RunRecord]:
-        return self._all(RunRecord, "SELECT * FROM runs ORDER BY seq DESC LIMIT ?", limit)
+        return self._all(RunRecord, "ORDER BY seq DESC LIMIT ?", limit)
 
     def totals(self, run: str) -> Totals:
         """What the run has spent and done so far, over all its interruptions."""
@@ -130,21 +126,19 @@ class Queries:
 
     def saved_state(self, run: str) -> SavedState | None:
         """The folded state after the last finished iteration."""
-        return self._one(SavedState, "SELECT after, state FROM states WHERE run = ?", run)
+        return self._one(SavedState, "WHERE run = ?", run)
 
     # --- iterations --------------------------------------------------------------------------
 
     def iteration(self, run: str, n: int) -> IterationRecord | None:
-        sql = "SELECT * FROM iterations WHERE run = ? AND n = ?"
-        return self._one(IterationRecord, sql, run, n)
+        return self._one(IterationRecord, "WHERE run = ? AND n = ?", run, n)
 
     def iterations(
         self, run: str, *, after: int = 0, limit: int = 100, brief: bool = False
     ) -> list[IterationRecord]:
         """Iterations in order; `brief` leaves out the two long columns."""
-        columns = self._brief if brief else "*"
-        sql = f"SELECT {columns} FROM iterations WHERE run = ? AND n > ? ORDER BY n LIMIT ?"  # noqa: S608
-        return self._all(IterationRecord, sql, run, after, limit)
+        columns, page = self._brief if brief else "*", "WHERE run = ? AND n > ? ORDER BY n LIMIT ?"
+        return self._all(IterationRecord, page, run, after, limit, columns=columns)
 
     def every_iteration(self, run: str, *, brief: bool = False) -> Iterator[IterationRecord]:
         """All iterations of a run in order, read in pages."""
@@ -154,27 +148,22 @@ class Queries:
             after = page[-1].n
 
     def latest_iterations(self, run: str, limit: int = 20) -> list[IterationRecord]:
-        sql = "SELECT * FROM iterations WHERE run = ? ORDER BY n DESC LIMIT ?"
-        return self._all(IterationRecord, sql, run, limit)
+        return self._all(IterationRecord, "WHERE run = ? ORDER BY n DESC LIMIT ?", run, limit)
 
     def story_iterations(self, run: str, story: str, limit: int = 100) -> list[IterationRecord]:
         """The newest iterations that worked on a story, newest first."""
-        sql = "SELECT * FROM iterations WHERE run = ? AND story = ? ORDER BY n DESC LIMIT ?"
-        return self._all(IterationRecord, sql, run, story, limit)
+        newest = "WHERE run = ? AND story = ? ORDER BY n DESC LIMIT ?"
+        return self._all(IterationRecord, newest, run, story, limit)
 
-    def passing_iterations(self) -> dict[str, Passing]:
+    def passing_iterations(self) -> dict[str, IterationRecord]:
         """For each story the newest iteration of any run that marked it, its effects done."""
-        sql = (
-            "SELECT run, n, story, effects FROM iterations WHERE applied_at IS NOT NULL"
-            " AND finished_at IS NOT NULL AND instr(effects, '\"mark\"') ORDER BY started_at"
+        which = (
+            "WHERE applied_at IS NOT NULL AND finished_at IS NOT NULL"
+            " AND instr(effects, '\"mark\"') ORDER BY started_at"
         )
-        found = {}
-        for row in self._db.rows(sql):
-            kinds = set(map(type, _EFFECTS.decode(row["effects"])))
-            if MarkStory in kinds:
-                passing = Passing(run=row["run"], n=row["n"], commits=CommitStory in kinds)
-                found[row["story"]] = passing
-        return found
+        columns = "run, n, story, started_at, effects"
+        found = self._all(IterationRecord, which, columns=columns)
+        return {one.story: one for one in found if one.story and one.owes(MarkStory)}
 
     def next_number(self, run: str) -> int:
         row = self._db.row("SELECT MAX(n) FROM iterations WHERE run = ?", (run,))
@@ -191,10 +180,10 @@ class Queries:
 
     def _flagged(self, index: str, where: str, run: str | None) -> list[IterationRecord]:
         # The index holds only these rows; without the hint SQLite may walk all of a long run.
-        sql = f"SELECT * FROM iterations INDEXED BY {index} WHERE {where}"  # noqa: S608
+        which = f"INDEXED BY {index} WHERE {where}"
         if run is None:
-            return self._all(IterationRecord, sql + " ORDER BY rowid")
-        return self._all(IterationRecord, sql + " AND run = ? ORDER BY n", run)
+            return self._all(IterationRecord, f"{which} ORDER BY rowid")
+        return self._all(IterationRecord, f"{which} AND run = ? ORDER BY n", run)
 
     def starts_since(self, moment: float) -> int:
         """Agent starts of all runs from that moment on, for limits by the hour."""
@@ -216,8 +205,7 @@ class Queries:
     # --- stories, meta, waits, requests, events ----------------------------------------------
 
     def interventions(self, run: str) -> list[InterventionRecord]:
-        sql = "SELECT after, at, change FROM interventions WHERE run = ? ORDER BY seq"
-        return self._all(InterventionRecord, sql, run)
+        return self._all(InterventionRecord, "WHERE run = ? ORDER BY seq", run)
 
     def story_states(self, run: str) -> dict[str, JsonValues]:
         rows = self._db.rows("SELECT story, state FROM stories WHERE run = ?", (run,))
@@ -230,19 +218,17 @@ class Queries:
 
     def open_wait(self, run: str) -> Wait | None:
         """The wait the run is in, or was in when it died."""
-        sql = "SELECT * FROM waits WHERE run = ? AND ended_at IS NULL ORDER BY id DESC LIMIT 1"
-        return self._one(Wait, sql, run)
+        newest = "WHERE run = ? AND ended_at IS NULL ORDER BY id DESC LIMIT 1"
+        return self._one(Wait, newest, run)
 
     def waits(self, run: str, limit: int = 100) -> list[Wait]:
-        sql = "SELECT * FROM waits WHERE run = ? ORDER BY id DESC LIMIT ?"
-        return self._all(Wait, sql, run, limit)
+        return self._all(Wait, "WHERE run = ? ORDER BY id DESC LIMIT ?", run, limit)
 
     def pending_requests(self, run: str) -> list[Request]:
-        sql = "SELECT * FROM requests WHERE run = ? AND status = 'pending' ORDER BY id"
-        return self._all(Request, sql, run)
+        return self._all(Request, "WHERE run = ? AND status = 'pending' ORDER BY id", run)
 
     def find_request(self, request: int) -> Request | None:
-        return self._one(Request, "SELECT * FROM requests WHERE id = ?", request)
+        return self._one(Request, "WHERE id = ?", request)
 
     def events_since(
         self, seq: int, limit: int = 500, *, run: str | None = None
@@ -296,7 +282,7 @@ _DECODERS: dict[str, Callable[[str], object]] = {
     "config": msgspec.json.decode,
     "payload": _wish,
     "record": _kept,
-    "effects": _EFFECTS.decode,
+    "effects": msgspec.json.Decoder(tuple[AnyEffect, ...]).decode,
     "change": msgspec.json.Decoder(AnyIntervention).decode,
 }
 

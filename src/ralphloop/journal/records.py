@@ -115,12 +115,6 @@ class FinishedIteration(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[LoopEvent, ...] = ()
 
 
-class Passing(msgspec.Struct, frozen=True, kw_only=True):
-    run: str
-    n: int
-    commits: bool  # the effects it owed, which are done, had a commit among them
-
-
 class InterventionRecord(msgspec.Struct, frozen=True, kw_only=True):
     after: int
     at: float

@@ -32,7 +32,7 @@ from ralphloop.core.planning import facts_of
 from ralphloop.core.story_after import failure_text
 from ralphloop.core.story_state import MAX_FAILURE_CHARS, Standing, StoryState
 from ralphloop.errors import InputError, RepositoryError
-from ralphloop.journal.records import Passing
+from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
@@ -273,7 +273,7 @@ def _unproven(runner: Runner, passed: dict[str, StoryState]) -> dict[str, str]:
     gone = {}
     for story, state in passed.items():
         proof = proofs.get(story)
-        committed = proof is not None and proof.commits and not state.commitless
+        committed = proof is not None and proof.owes(CommitStory) and not state.commitless
         if proof is None:
             gone[story] = "no finished iteration in the journal made it pass"
         elif committed and runner.setup.repo and f"{proof.run}/{proof.n}" not in marks:
@@ -281,7 +281,7 @@ def _unproven(runner: Runner, passed: dict[str, StoryState]) -> dict[str, str]:
     return gone
 
 
-def _marks(runner: Runner, proofs: list[Passing]) -> set[str]:
+def _marks(runner: Runner, proofs: list[IterationRecord]) -> set[str]:
     """The iterations whose commits HEAD contains, by one look at its log."""
     repo = runner.setup.repo
     if repo is None or not proofs:

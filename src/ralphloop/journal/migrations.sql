@@ -1,3 +1,5 @@
+-- step m001_initial
+-- Runs, iterations, events, requests, stories, waits, and what outlives a run.
 CREATE TABLE runs (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -111,3 +113,14 @@ CREATE TABLE waits (
 );
 CREATE INDEX waits_open ON waits (run, id) WHERE ended_at IS NULL;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+-- step m002_unpriced
+-- How many starts have a cost that nobody knows; of older ones it was not asked.
+ALTER TABLE runs ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE iterations ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0;
+-- step m003_interventions
+-- What changed a run between two iterations, in order, for whoever replays it.
+CREATE TABLE interventions (seq INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, after INTEGER NOT NULL, at REAL NOT NULL, change TEXT NOT NULL);
+CREATE INDEX interventions_run ON interventions (run, seq);
+-- step m004_seal
+-- The signed sum of all rows that are believed.
+CREATE TABLE seal (id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL, total BLOB NOT NULL, mac BLOB NOT NULL);
