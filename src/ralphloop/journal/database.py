@@ -21,6 +21,7 @@ from typing import Self
 from ralphloop.atomic import kill_point, sync_directory, temporary_name
 from ralphloop.errors import JournalError
 from ralphloop.journal import schema
+from ralphloop.journal.records import storable
 from ralphloop.journal.seal import Belief, Seal
 
 _BUSY_TIMEOUT_S = 10.0
@@ -94,7 +95,10 @@ class Database:
 
     def run(self, sql: str, parameters: Parameters = ()) -> int:
         """Run one statement of a transaction; the number of rows it changed."""
-        return self.connection.execute(sql, parameters).rowcount
+        try:
+            return self.connection.execute(sql, parameters).rowcount
+        except UnicodeEncodeError:
+            return self.connection.execute(sql, storable(parameters)).rowcount
 
     @property
     def is_in_place(self) -> bool:

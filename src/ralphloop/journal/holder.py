@@ -64,15 +64,11 @@ def encode_holder(holder: Holder) -> bytes:
     return (json.dumps(holder._asdict(), indent=2) + "\n").encode()
 
 
-_KINDS: dict[str, type[Any]] = dict.fromkeys(("run", "mode", "host", "session", "project"), str)
-_KINDS |= dict.fromkeys(("since", "pid_started", "renewed_at", "expires_at"), float)
-_KINDS |= {"pid": int}
-
-
 def _decoded(data: bytes) -> Holder | None:
     try:
-        values = {"project": "", **json.loads(data, parse_constant=_refuse)}
-        return Holder(**{name: kind(values[name]) for name, kind in _KINDS.items()})
+        values: dict[str, Any] = json.loads(data, parse_constant=_refuse)
+        kinds = Holder.__annotations__.items()
+        return Holder(**{name: kind(values[name]) for name, kind in kinds if name in values})
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None  # a damaged file names nobody
 

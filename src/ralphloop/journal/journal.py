@@ -35,8 +35,6 @@ from ralphloop.journal.records import (
     RunRecord,
     RunStatus,
     json_text,
-    text,
-    texts,
 )
 from ralphloop.journal.seal import Belief, insist
 from ralphloop.project import ERRANDS
@@ -103,10 +101,10 @@ class Journal(Queries):
             columns = msgspec.structs.asdict(new) | {"config": json_text(new.config)}
             columns |= {"last_activity": new.started_at}
             del columns["totals"]
-            _insert(db, "runs", texts(columns))
+            _insert(db, "runs", columns)
             if new.continues is not None:
                 sql = "INSERT INTO stories SELECT ?, story, state FROM stories WHERE run = ?"
-                db.run(sql, (text(new.id), text(new.continues)))
+                db.run(sql, (new.id, new.continues))
 
     def reopen_run(
         self, run: str, *, now: float, pid: int, pid_started: float = 0.0, config: object = None
@@ -131,7 +129,7 @@ class Journal(Queries):
             db.run(_ALIVE, {"now": now, "run": run})
             changed = db.run(
                 "UPDATE runs SET status = ?, ended_at = ?, decision = ?, reason = ? WHERE id = ?",
-                (status, now, decision, text(reason), run),
+                (status, now, decision, reason, run),
             )
             _expect_one(changed, f"there is no run {run}")
             _void_requests(db, now, "id = ?", run)
@@ -147,7 +145,7 @@ class Journal(Queries):
         with self._db.write("start_iteration") as db:
             db.run(_ALIVE, {"now": new.started_at, "run": new.run})
             later = {"record": "{}", "effects": "[]", "counted": False}
-            _insert(db, "iterations", texts(msgspec.structs.asdict(new) | later))
+            _insert(db, "iterations", msgspec.structs.asdict(new) | later)
             changed = db.run("UPDATE runs SET starts = starts + 1 WHERE id = ?", (new.run,))
             _expect_one(changed, f"there is no run {new.run}")
             _append_events(db, events)
@@ -166,7 +164,7 @@ class Journal(Queries):
             kept = {"record": json_text(done.record), "effects": json_text(done.effects)}
             # Nothing owed is nothing left to do.
             applied = {"applied_at": None if done.effects else done.finished_at}
-            columns = _spent_columns(done.spent) | texts(told | kept | applied)
+            columns = _spent_columns(done.spent) | told | kept | applied
             named = ", ".join(f"{name} = :{name}" for name in columns)
             where = "run = :run AND n = :n AND finished_at IS NULL"
             changed = db.run(f"UPDATE iterations SET {named} WHERE {where}", columns)  # noqa: S608
@@ -199,7 +197,7 @@ class Journal(Queries):
         with self._db.write("begin_wait") as db:
             _end_wait(db, run, now)
             sql = "INSERT INTO waits (run, kind, reason, started_at, until) VALUES (?, ?, ?, ?, ?)"
-            db.run(sql, (run, kind, text(reason), now, until))
+            db.run(sql, (run, kind, reason, now, until))
 
     def end_wait(self, run: str, *, now: float) -> None:
         with self._db.write("end_wait") as db:
@@ -280,7 +278,7 @@ class Journal(Queries):
                 " WHERE id = ? AND status = 'pending'"
             )
             status = RequestStatus.REFUSED if refused else RequestStatus.ANSWERED
-            return db.run(sql, (str(status), text(answer), now, request)) == 1
+            return db.run(sql, (str(status), answer, now, request)) == 1
 
 
 _ADD_TOTALS = (
@@ -337,7 +335,7 @@ def _keep(
         _set_meta(db, {CIRCUIT_KEY: state.breaker})
     sql = "INSERT OR REPLACE INTO stories (run, story, state) VALUES (?, ?, ?)"
     for story, one in stories.items():
-        db.run(sql, (run, text(story), json_text(one)))
+        db.run(sql, (run, story, json_text(one)))
 
 
 def _set_meta(db: Database, values: Mapping[str, object]) -> None:

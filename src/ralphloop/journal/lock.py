@@ -19,7 +19,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -75,12 +75,9 @@ class KernelLock:
 
     def is_in_place(self) -> bool:
         """True while the path still names the file we have locked."""
-        if not self.is_open:
-            return False
-        try:
+        with suppress(OSError):
             return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
-        except OSError:
-            return False
+        return False
 
     def release(self) -> None:
         """Give the lock back; doing it twice changes nothing."""
@@ -90,7 +87,6 @@ class KernelLock:
 
 
 _HOOK_PATIENCE_S = 2.0
-_NAMING_PATIENCE_S = 0.3
 _PAUSE_S = 0.02
 _SAME_START_S = 2.0
 _TURN_PAUSE_S = 0.1
@@ -276,7 +272,7 @@ def _can_be_held(place: Path) -> bool:
 def _take_all(
     places: Mapping[Path, bool], asking: Holder, *, now: float, patience_s: float = 0.0
 ) -> tuple[dict[Path, KernelLock], tuple[str, ...]]:
-    """Take every place, alone or with others, and sign where we are alone, or take none; and what was ended."""
+    """Take every place and sign where we are alone, or take none; and what was ended."""
     held, here = dict[Path, KernelLock](), Path(asking.project, RALPH_DIR)
     with ExitStack() as otherwise:
         otherwise.callback(_release, held)
@@ -323,10 +319,11 @@ def _take(
         if lock is not None:
             return lock
         # Turns of a session are over soon; a run in script mode is not worth waiting for.
-        holder = live_holder(place, now)
+        holder, here = live_holder(place, now), Path(asking.project, RALPH_DIR)
         if time.monotonic() >= deadline or (holder and not holder.is_lease):
-            beside = None if shared else Path(asking.project, RALPH_DIR)
-            raise _held_by(_named_holder(place, now, beside), asking)
+            if holder is None and not shared and place != here:
+                holder = next(neighbours(here, now), None)  # one of those that share it
+            raise _held_by(holder, asking)
         time.sleep(_PAUSE_S)
 
 
@@ -337,18 +334,6 @@ def _is_same(holder: Holder, asking: Holder) -> bool:
 
 def _write_holder(directory: Path, holder: Holder) -> None:
     write_atomic(directory / HOLDER_NAME, encode_holder(holder), within=directory, durable=False)
-
-
-def _named_holder(place: Path, now: float, beside: Path | None) -> Holder | None:
-    """The holder, or one of those that share the place, given a moment to write its name."""
-    deadline = time.monotonic() + _NAMING_PATIENCE_S
-    while True:
-        holder = live_holder(place, now)
-        if holder is None and beside is not None and place != beside:
-            holder = next(neighbours(beside, now), None)
-        if holder is not None or time.monotonic() >= deadline:
-            return holder
-        time.sleep(_PAUSE_S)
 
 
 def _is_live(holder: Holder, now: float) -> bool:

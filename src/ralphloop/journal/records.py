@@ -10,6 +10,7 @@ numbers.  A night must not end because one could not be stored.
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -170,30 +171,17 @@ class ResumeCandidate(msgspec.Struct, frozen=True, kw_only=True):
     expired: bool
 
 
-def text(value: str) -> str:
-    """The text without half surrogate pairs, which undecodable output leaves behind."""
-    return value.encode("utf-8", "replace").decode("utf-8")
-
-
-def texts(values: Mapping[str, object]) -> dict[str, object]:
-    """The same values with every text made storable."""
-    return {
-        name: text(value) if isinstance(value, str) else value for name, value in values.items()
-    }
+def storable(value: Any) -> Any:
+    """The same without half surrogate pairs, which undecodable output leaves behind."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    return [storable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def json_text(value: object) -> str:
     try:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
-        return msgspec.json.encode(_plain(msgspec.to_builtins(value))).decode()
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, str):
-        return text(value)
-    if isinstance(value, dict):
-        return {text(str(key)): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+        return msgspec.json.encode(storable(msgspec.to_builtins(value))).decode()

@@ -38,6 +38,7 @@ from ralphloop.learning.wording import (
     is_plain_path,
     is_same,
     match_words,
+    remedy,
     suspicion,
     words_of,
 )
@@ -51,6 +52,7 @@ _SHOWN = 5
 _RULE_FILES = 12
 _MAX_RULES = 200
 _RULE_CONFIDENCE = 0.6
+_NO_ENTRY = SharedEntry(id="", word=EntryWord.OPEN)
 _Sort = tuple[bool, bool]  # a failure or not, words or measured
 
 
@@ -61,20 +63,19 @@ class _Cluster:
     id: str
     words: frozenset[str]
     first: Saying
-    entry: SharedEntry | None = None
+    entry: SharedEntry = _NO_ENTRY
     told: list[tuple[Note, Learning]] = field(default_factory=list)
     stories: tuple[str, ...] = ()  # that found it and passed
 
     @property
     def seen(self) -> str:
-        shared = self.entry.at if self.entry else ""
-        return max((learning.timestamp for _, learning in self.told), default=shared)
+        return max((learning.timestamp for _, learning in self.told), default=self.entry.at)
 
     @property
     def stands(self) -> bool:
         """The words everybody has hold: a person's, or those of two stories told elsewhere."""
-        approved = self.entry is not None and self.entry.word is EntryWord.APPROVED
-        return approved or (self.entry is not None and len(self.stories) < ENOUGH_STORIES)
+        told_elsewhere = bool(self.entry.id) and len(self.stories) < ENOUGH_STORIES
+        return told_elsewhere or self.entry.word is EntryWord.APPROVED
 
 
 def aggregate(
@@ -95,10 +96,8 @@ def aggregate(
     use = _Use(learnings)
     scored = []
     for cluster in merger.clusters:
-        if cluster.entry and cluster.entry.word is EntryWord.FORGOTTEN:
-            continue
-        cluster.stories = tuple(_finders(cluster, passed))
-        if cluster.told or cluster.entry:
+        if cluster.entry.word is not EntryWord.FORGOTTEN:
+            cluster.stories = _finders(cluster, passed)
             scored.append((-_score(cluster, now), cluster.id, cluster))
     best = sorted(scored, key=lambda entry: entry[:2])[:MAX_PATTERNS]
     patterns = [_pattern(cluster, use, -score) for score, _, cluster in best]
@@ -109,7 +108,7 @@ def aggregate(
     )
 
 
-def _finders(cluster: _Cluster, passed: set[str]) -> Iterator[str]:
+def _finders(cluster: _Cluster, passed: set[str]) -> tuple[str, ...]:
     """Stories that passed and found it; one that was given the words and repeats them has not."""
     found = (
         learning.story
@@ -117,7 +116,7 @@ def _finders(cluster: _Cluster, passed: set[str]) -> Iterator[str]:
         if learning.story in passed
         and not (note.source.is_free_text and cluster.id in learning.carried)
     )
-    return iter(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))
 
 
 def _told(learnings: Sequence[Learning]) -> Iterator[tuple[Note, Learning]]:
@@ -147,9 +146,8 @@ class _Merger:
 
     def __init__(self, frequency: Counter[str]) -> None:
         self.clusters: list[_Cluster] = []
-        self._known: dict[tuple[_Sort, frozenset[str]], _Cluster] = {}
-        self._by_word: dict[tuple[_Sort, str], list[_Cluster]] = defaultdict(list)
         self._by_id: dict[str, _Cluster] = {}
+        self._by_word: dict[tuple[_Sort, str], list[_Cluster]] = defaultdict(list)
         self._frequency = frequency
 
     def enter(self, entry: SharedEntry) -> None:
@@ -160,21 +158,21 @@ class _Merger:
         else:
             cluster = _Cluster(entry.id, frozenset(), entry)
             self.clusters.append(cluster)
-        if cluster.entry is None:
+        if not cluster.entry.id:
             cluster.id, cluster.entry = entry.id, entry
         self._by_id[entry.id] = cluster
 
     def cluster_of(self, note: Saying, words: frozenset[str]) -> _Cluster:
         sort = (note.kind is NoteKind.FAILURE, note.source.is_free_text)
         made = _id(words, sort)
-        known = self._known.get((sort, words)) or self._by_id.get(made) or self._like(words, sort)
+        known = self._by_id.get(made) or self._like(words, sort)
         if known is None:
             known = _Cluster(made, words, note)
             self.clusters.append(known)
             for word in self._telling(words):
                 if len(found := self._by_word[sort, word]) < _MAX_CANDIDATES:
                     found.append(known)
-        self._known[sort, words] = known
+        self._by_id[made] = known
         return known
 
     def _like(self, words: frozenset[str], sort: _Sort) -> _Cluster | None:
@@ -253,28 +251,26 @@ def _pattern(cluster: _Cluster, use: _Use, score: float) -> Pattern:
     changed = Counter(path for kind, _, path in evidence if kind == "file" and is_plain_path(path))
     derived = not cluster.stands and not note.source.is_free_text
     lesson = _lesson(notes, changed) if derived else note.lesson
-    files = (entry.files if entry else ()) or _named(changed, lesson)
-    shown = next((one for _, one in cluster.told if one.commit and one.outcome == "passed"), None)
-    shared = entry if entry and entry.commit else None
+    files = entry.files or _named(changed, lesson)
+    commits = (one.commit for _, one in cluster.told if one.commit and one.outcome == "passed")
     reason = suspicion(f"{note.text} {lesson}")
     called = {learning.story: learning.task_id for _, learning in cluster.told}
-    told = (entry.category if entry else "") or _category(notes)
     return Pattern(
         id=key,
         kind=note.kind,
         text=note.text,
         lesson=lesson,
-        category=told or category_of(files, note.text),
+        category=entry.category or _category(notes) or category_of(files, note.text),
         source=note.source,
         standing=_standing(cluster, msgspec.structs.replace(note, lesson=lesson), reason),
-        reason=entry.reason if entry and entry.word is EntryWord.RETIRED else reason,
+        reason=entry.reason if entry.word is EntryWord.RETIRED else reason,
         stories=tuple(called[story] for story in cluster.stories[:_SHOWN]),
         story_count=len(cluster.stories),
         last_seen=cluster.seen,
-        touched=max(cluster.seen, use.last.get(key, ""), entry.at if entry else ""),
+        touched=max(cluster.seen, use.last.get(key, ""), entry.at),
         files=files,
-        commit=shared.commit if shared else shown.commit if shown else "",
-        hunk=shared.hunk if shared else "",
+        commit=entry.commit or next(commits, ""),
+        hunk=entry.hunk if entry.commit else "",
         carried=use.given[key],
         carried_passed=use.passed[key],
         score=score,
@@ -292,12 +288,10 @@ def _lesson(notes: Sequence[Note], changed: Counter[str]) -> str:
     """For failures we measured, what changed, or was run, every time one of them went away."""
     lessons = [note.lesson for note in notes if note.lesson]
     always = sorted(path for path, count in changed.items() if count == len(lessons))
-    ways = [f"a change in {', '.join(f'`{path}`' for path in always[:3])}"] if always else []
     ran = Counter(item for note in notes for item in note.evidence if item.startswith("command "))
-    ways += [f"`{item[8:]}`" for item, count in ran.items() if count == len(lessons)][:1]
-    if not ways:  # then it was something else each time
-        return lessons[0] if len(set(lessons)) == 1 else ""
-    return f"went away with {' and '.join(ways)}"
+    commands = [item[8:] for item, count in ran.items() if count == len(lessons)]
+    # Where nothing is common to them, it was something else each time.
+    return remedy(always[:3], commands[:1]) or (lessons[0] if len(set(lessons)) == 1 else "")
 
 
 def _category(notes: Sequence[Note]) -> str:
@@ -308,11 +302,9 @@ def _category(notes: Sequence[Note]) -> str:
 
 
 def _standing(cluster: _Cluster, note: Saying, reason: str) -> PatternStanding:
-    word = cluster.entry.word if cluster.entry else EntryWord.OPEN
-    if word is EntryWord.APPROVED:
-        return PatternStanding.APPROVED
-    if word is EntryWord.RETIRED:
-        return PatternStanding.RETIRED
+    word = cluster.entry.word
+    if word in (EntryWord.APPROVED, EntryWord.RETIRED):
+        return PatternStanding(word)
     if reason:
         return PatternStanding.HELD_BACK
     if note.source.is_free_text:
@@ -329,7 +321,7 @@ def _score(cluster: _Cluster, now: float) -> float:
         age_days = max(0.0, now - parse_iso(cluster.seen)) / 86_400
     except ValueError:
         age_days = _HALF_LIFE_DAYS  # a date nobody can read is neither new nor ancient
-    least = ENOUGH_STORIES if cluster.entry else 1
+    least = ENOUGH_STORIES if cluster.entry.id else 1
     often = math.log2(1 + max(least, len(cluster.stories)))
     recent = 0.25 + 0.75 * math.exp2(-age_days / _HALF_LIFE_DAYS)
     return round(often * recent, 4)

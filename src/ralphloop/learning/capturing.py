@@ -28,6 +28,7 @@ from ralphloop.learning.wording import (
     category_of,
     is_plain_path,
     paths_in,
+    remedy,
     suspicion,
     words_of,
 )
@@ -99,7 +100,7 @@ def capture(
 
 def ended_as(iteration: IterationRecord) -> str:
     """How the attempt ended, or nothing where it has not."""
-    if not iteration.outcome or _is_outage(iteration):
+    if not iteration.outcome or Outcome(iteration.outcome).is_infrastructure:
         return ""
     if iteration.record.verdict.passed:
         return "passed"
@@ -109,11 +110,6 @@ def ended_as(iteration: IterationRecord) -> str:
         return "set_aside"
     found = iteration.record.analysis
     return "failed" if found.story_claimed or not found.progress else ""
-
-
-def _is_outage(iteration: IterationRecord) -> bool:
-    """No change of ours made it go away."""
-    return bool(iteration.outcome) and Outcome(iteration.outcome).is_infrastructure
 
 
 def _teaches(iteration: IterationRecord) -> bool:
@@ -181,9 +177,9 @@ def notes_of(
     marked = filter(None, map(_MARKED.match, own_lines(clean(record.response.final_text))))
     said = (one_line(found[1], MAX_TEXT) for found in marked)
     kept = (line for line in said if suspicion(line) != SECRETS and "[redacted]" not in line)
-    own = [Note(kind=NoteKind.DISCOVERY, text=line) for line in kept if not is_copy(line, told)]
+    own = [line for line in kept if not is_copy(line, told)]
     checks = [check.name for check in record.evidence.checks or () if check.name]
-    return [*measured, *(_seen(note, checks, exists) for note in own[:_MAX_WORDS])]
+    return [*measured, *(_seen(line, checks, exists) for line in own[:_MAX_WORDS])]
 
 
 def _work_files(record: Iteration) -> tuple[str, ...]:
@@ -227,14 +223,12 @@ def _fixed(record: Iteration, earlier: Sequence[Iteration]) -> Iterator[Note]:
     files = _work_files(record)[:_NAMED_FILES]
     tried = {command for before in earlier for command in _commands(before)}
     ran = [command for command in _commands(record) if command not in tried][-1:]
-    ways = [f"a change in {', '.join(f'`{path}`' for path in files)}"] if files else []
-    lesson = " and ".join([*ways, *(f"`{command}`" for command in ran)])
     seen = [*(f"file {path}" for path in files), *(f"command {command}" for command in ran)]
     failures = {note.text: note for before in earlier for note in _failed(before)}
     for note in list(failures.values())[:_MAX_FAILURES]:
         yield replace(
             note,
-            lesson=f"went away with {lesson}" if lesson else "",
+            lesson=remedy(files, ran),
             category=category_of(files, note.text),
             evidence=(*note.evidence, *seen),
         )
@@ -251,18 +245,12 @@ def _commands(record: Iteration) -> list[str]:
     ]
 
 
-def _seen(note: Note, checks: Sequence[str], exists: Callable[[str], bool]) -> Note:
-    """A model's note with the evidence that we can see for it ourselves."""
-    said = f"{note.text} {note.lesson}"
+def _seen(said: str, checks: Sequence[str], exists: Callable[[str], bool]) -> Note:
+    """A model's words with the evidence that we can see for them ourselves."""
     files = [path for path in paths_in(said) if exists(path)][:_NAMED_FILES]
-    ran = [name for name in checks if name in said]
-    return replace(
-        note,
-        text=one_line(note.text, MAX_TEXT),
-        lesson=one_line(note.lesson, MAX_TEXT),
-        category=category_of(files, said) if note.category == "general" else note.category,
-        evidence=(*(f"file {path}" for path in files), *(f"check {name}" for name in ran)),
-    )
+    ran = [f"check {name}" for name in checks if name in said]
+    evidence = (*(f"file {path}" for path in files), *ran)
+    return Note(text=said, category=category_of(files, said), evidence=evidence)
 
 
 def is_copy(text: str, originals: Sequence[str]) -> bool:

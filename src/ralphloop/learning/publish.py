@@ -42,13 +42,14 @@ from ralphloop.learning.skills import (
     publish_skills,
     read,
 )
-from ralphloop.learning.wording import is_plain_path, plain_line
+from ralphloop.learning.wording import is_plain_path, plain_line, remedy
 from ralphloop.project import Project
 from ralphloop.redaction import redact
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
 from ralphloop.repo.git import PATHSPECS_ON_STDIN, Git, literal_pathspecs
 from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.work_tree import Repository
+from ralphloop.stories.names import slug
 from ralphloop.text.plain import clean, counted
 
 BEGIN = b"<!-- ralph learned: begin (this block is rewritten; see `ralph learnings`) -->"
@@ -136,34 +137,25 @@ def learn_from_people(project: Project) -> None:
     passed = {one.story for one in learnings if one.outcome == "passed"}
     given_up = {one.story: one for one in learnings if one.outcome == "set_aside"}
     for story, last in given_up.items():
-        red = [
-            note
-            for one in learnings
-            if one.story == story
-            for note in one.notes
-            if note.source is NoteSource.CHECK
-        ]
+        told = (note for one in learnings if one.story == story for note in one.notes)
+        red = {note.text: note for note in told if note.source is NoteSource.CHECK}
         if not red or story in passed or not (found := _repair(project.root, last)):
             continue
         commit, files = found
-        shown = ", ".join(f"`{path}`" for path in files)
-        seen = tuple(f"file {path}" for path in files)
-        lesson = f"went away with a change in {shown}"
-        notes = {
-            one.text: msgspec.structs.replace(one, lesson=lesson, evidence=seen) for one in red
-        }
+        repaired = {"lesson": remedy(files), "evidence": tuple(f"file {path}" for path in files)}
+        notes = [msgspec.structs.replace(one, **repaired) for one in red.values()]
         made = msgspec.structs.replace(
             last,
             outcome="passed",
-            notes=tuple(notes.values())[:_MOST_REPAIRED],
+            notes=tuple(notes[:_MOST_REPAIRED]),
             files=files,
             commit=commit,
             carried=(),
             captured=True,
         )
-        stamp = "".join(re.findall(r"\d", last.timestamp))[:14].ljust(14, "0")
-        name = f"learning-by-hand-{story[:12]}-{stamp[:8]}-{stamp[8:]}-999.yaml"
-        store.save(project, name.replace("/", "-"), made)
+        digits = "".join(re.findall(r"\d", last.timestamp)).ljust(14, "0")
+        when = f"{digits[:8]}-{digits[8:14]}-999"
+        store.save(project, f"learning-by-hand-{slug(story)}-{when}.yaml", made)
 
 
 def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | None:

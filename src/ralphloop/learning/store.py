@@ -14,6 +14,7 @@ It is no cache, so one that cannot be read is an error, not an empty list.  The 
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -170,19 +171,14 @@ def load_index(project: Project) -> Index:
 
 def current(project: Project) -> Index:
     """The patterns for the next start: a fresh clone has none of its own, and others may decide."""
-    known = shared.path_of(project.root)
-    if not (directory(project).is_dir() or known.is_file()):
+    places = directory(project) / _INDEX, shared.path_of(project.root)
+    if not (directory(project).is_dir() or places[1].is_file()):
         return Index()
-    try:
-        aggregated = (directory(project) / _INDEX).stat().st_mtime_ns
-        if not known.is_file() or known.stat().st_mtime_ns <= aggregated:
-            return load_index(project)
-    except FileNotFoundError:
-        pass
-    try:
-        return rebuild(project, now=time.time())
-    except (RalphError, OSError):  # said at the next aggregation; a start does not wait for it
-        return load_index(project)
+    index, known = (path.stat().st_mtime_ns if path.is_file() else 0 for path in places)
+    with suppress(RalphError, OSError):  # said at the next aggregation; a start does not wait
+        if not index or known > index:
+            return rebuild(project, now=time.time())
+    return load_index(project)
 
 
 def load_entries(project: Project) -> tuple[dict[str, SharedEntry], list[str]]:

@@ -10,7 +10,7 @@ that an agent loads.  Pure.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ralphloop.learning.model import MAX_TEXT
 from ralphloop.text.lazy_regex import LazyRegex
@@ -170,6 +170,13 @@ def _commonest(names: Iterable[str]) -> str:
 def is_plain_path(path: str) -> bool:
     """True for a relative path of ordinary characters: it can stand in a sentence as it is."""
     return len(path) <= 150 and bool(_SAFE_PATH.fullmatch(path)) and ".." not in path.split("/")
+
+
+def remedy(files: Sequence[str], commands: Sequence[str] = ()) -> str:
+    """What made a failure go away; empty where that is not known."""
+    ways = [f"a change in {', '.join(f'`{path}`' for path in files)}"] if files else []
+    ways += [f"`{command}`" for command in commands]
+    return f"went away with {' and '.join(ways)}" if ways else ""
 
 
 # --- how far it may travel -------------------------------------------------------------------
