@@ -10,16 +10,18 @@ A decision to end lets those in flight come to the end of their iteration, and l
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
-from ralphloop.core.events import Landing, LaneLeft
+from ralphloop.core.events import Landing, LaneLeft, Waiting
 from ralphloop.core.interventions import MarkedByHand
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.planning import Choice, Plan, assign, marked_by_hand, nothing_to_run, room_for
-from ralphloop.core.policy import HOUR
+from ralphloop.core.policy import HOUR, reached
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
-from ralphloop.errors import InputError, Level
+from ralphloop.errors import InputError, RalphError
 from ralphloop.lanes.escape import left_lane, watch
 from ralphloop.lanes.landing import concluded, stopped
 from ralphloop.lanes.worktrees import bring_back
@@ -29,13 +31,29 @@ from ralphloop.loop.begin import Begun, begin
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.loop import by_name, interrupted, not_again, not_upheld, saw_verify
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.waiting import all_away, hold, wait_after, wait_for_agent, wait_if_needed
-from ralphloop.proc.steps import beside
-from ralphloop.repo.preflight import disk_space
+from ralphloop.loop.waiting import (
+    WaitKind,
+    all_away,
+    hold,
+    wait_after,
+    wait_for_agent,
+    wait_if_needed,
+)
+from ralphloop.proc.steps import Steps, beside
+from ralphloop.repo.preflight import no_room
 from ralphloop.repo.snapshot import Snapshotter
 
 _VIEWS_S = 0.25
+_NO_ROOM_S = 5.0
 Outage = tuple[Outcome, float | None]
+_T = TypeVar("_T")
+
+
+class _Over(Exception):
+    """The run ends while something waits for room."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
 
 
 class Coordinator:
@@ -48,6 +66,7 @@ class Coordinator:
         self._queued = 0
         self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
         self._outage: Outage | None = None
+        self._told: Waiting | None = None  # what could be said, but not written
         self._shares: dict[int, float] = {}  # dollars that those in flight may still use
         self._stories: StoryList | None = None
 
@@ -84,10 +103,9 @@ class Coordinator:
                 if decision := await wait_for_agent(runner, until):
                     return decision
                 continue
-            low = [it for it in disk_space(self.yard.landing.root) if it.level is Level.ERROR]
-            if not low:
+            if not (low := self._no_room()):
                 return None
-            if decision := await hold(runner, low[0].message):
+            if decision := await hold(runner, low):
                 return decision
 
     # --- who starts ---
@@ -152,7 +170,7 @@ class Coordinator:
         runner = lane.runner
         runner.share = lambda left: self.share(lane.number, left)
         try:
-            await beside(take_up(self.yard, lane, choice))
+            await self._with_room(lambda: take_up(self.yard, lane, choice))
             await beside(saw_verify(runner, choice.story))
             if runner.stop.requested:
                 return interrupted(runner)
@@ -160,6 +178,8 @@ class Coordinator:
             judged = await self._judged(lane, begun)
             self._shares.pop(lane.number, None)
             decision = await self._concluded(lane, judged)
+        except _Over as over:
+            return over.decision
         finally:
             self._shares.pop(lane.number, None)
         outcome = judged.step.analysis.outcome
@@ -183,30 +203,74 @@ class Coordinator:
         result = await run_agent(runner, begun)
         if await asyncio.to_thread(bring_back, lane.place):
             runner.left_lane = lambda: f"the files of {lane.place.root} were deleted"
-        return await beside(judge(runner, begun, result))
+        return await self._with_room(lambda: judge(runner, begun, result))
+
+    def _no_room(self, said: object = "") -> str:
+        return no_room(self.yard.landing.root, self.yard.home.project.directory, said=said)
+
+    async def _with_room(self, steps: Callable[[], Steps[_T]]) -> _T:
+        """Take steps that can be begun again, once there is room for them, as often as it needs.
+
+        What is red while the disk is full is nobody's fault: it is found out again as well.
+        """
+        said: object = ""
+        while True:
+            while full := self._no_room(said):
+                said = ""
+                if decision := await self._held(f"{full}; it goes on by itself once there is room"):
+                    raise _Over(decision)
+            try:
+                came = await beside(steps())
+            except (RalphError, OSError) as error:
+                if not self._no_room(said := error):
+                    raise
+                continue
+            is_red = isinstance(came, Judged) and not came.step.verdict.passed
+            if not (is_red and self._no_room()):
+                return came
+
+    async def _held(self, reason: str) -> Decision | None:
+        """Wait a little; where not even that can be written down, all the same."""
+        runner, decision = self.runner, None
+        try:
+            decision = await hold(runner, reason)
+            decision = decision or reached(runner.limits.of_time, runner.totals(), runner.clock())
+        except RalphError:
+            if self._told != (told := Waiting(kind=WaitKind.PAUSE, reason=reason)):
+                runner.sink(runner.made(told))
+                self._told = told
+            await asyncio.sleep(_NO_ROOM_S)
+        return interrupted(runner) if runner.stop.requested else decision
 
     async def _concluded(self, lane: Lane, judged: Judged) -> Decision | None:
         """Write it down; where it would pass, in its turn and where it lands."""
         runner, begun = self.runner, judged.begun
         if judged.cut_short:
-            return stopped(self.yard, judged, interrupted(runner).reasons[0])
+            return stopped(self.yard, lane, judged, interrupted(runner))
         if not judged.step.verdict.passed:
-            return self._decided(await beside(concluded(self.yard, lane, judged)))
+            return await self._written(lane, judged)
         story = begun.story.id if begun.story else ""
         runner.emit(Landing(story=story, lane=lane.number, ahead=self._queued), begun.number)
         self._queued += 1
         try:
             async with self._queue:
                 if runner.stop.requested:
-                    return stopped(self.yard, judged, interrupted(runner).reasons[0])
-                decision = await beside(concluded(self.yard, lane, judged))
+                    return stopped(self.yard, lane, judged, interrupted(runner))
+                decision = await self._written(lane, judged)
                 runner.read = None
                 runner.publish(every_s=_VIEWS_S)
                 self._stories = runner.story_list()
         finally:
             self._queued -= 1
+        return decision
+
+    async def _written(self, lane: Lane, judged: Judged) -> Decision | None:
+        try:
+            decision = await self._with_room(lambda: concluded(self.yard, lane, judged))
+        except _Over as over:
+            return stopped(self.yard, lane, judged, over.decision)
         if decision is None:
-            return stopped(self.yard, judged, interrupted(runner).reasons[0])
+            return stopped(self.yard, lane, judged, interrupted(self.runner))
         return self._decided(decision)
 
     def _decided(self, decision: Decision | None) -> Decision | None:

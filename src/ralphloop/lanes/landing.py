@@ -16,11 +16,12 @@ from msgspec.structs import replace
 
 from ralphloop.atomic import kill_point
 from ralphloop.core.events import StoryReturned
-from ralphloop.core.iteration import AddProgress
-from ralphloop.core.model import CheckStatus, Decision, ExitDecision, Returned, Value
+from ralphloop.core.iteration import AddProgress, CommitStory
+from ralphloop.core.model import CheckStatus, Decision, Returned, Value
 from ralphloop.core.run_state import LaneNote
-from ralphloop.core.step import step
+from ralphloop.core.step import Step, step
 from ralphloop.core.story_state import Standing
+from ralphloop.errors import RepositoryError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.lanes.worktrees import put_onto, stand, unsolved
@@ -33,6 +34,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.commit import find_commit
 from ralphloop.repo.git import printable
+from ralphloop.repo.preflight import no_room
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.work_tree import Repository
 from ralphloop.text.plain import one_line, some
@@ -76,30 +78,44 @@ def landed_since(repo: Repository, base: str, tip: str) -> list[Landed]:
 def concluded(yard: Yard, lane: Lane, judged: Judged) -> Steps[Decision | None]:
     """Write an iteration of a lane down, land it where it would pass, do what it owes.
 
-    None where the landing's own checks were cut short: nothing may be written down then.
+    None where the landing's own checks were cut short: nothing may be written down then.  It can be
+    begun again wherever an error ended it: what is written down is not decided a second time.
     """
-    runner, begun = lane.runner, judged.begun
-    if judged.step.verdict.passed:
-        judged = yield from tried_to_land(yard, lane, judged)
-        if judged.cut_short:
-            return None
-        begun = judged.begun
-    done = record(runner, judged)
-    if done.verdict.passed:
-        runner = yard.runner
-        add_earlier(runner, begun.number, done.story)
-    kill_point("landing.recorded")
-    yield from apply_effects(runner, begun.number, done.effects)
+    number = judged.begun.number
+    if (written := decided(lane, judged)) is None:
+        if judged.step.verdict.passed:
+            judged = yield from tried_to_land(yard, lane, judged)
+            if judged.cut_short:
+                return None
+        done = record(lane.runner, judged)
+        lane.written = judged, done
+        runner = yard.runner if done.verdict.passed else lane.runner
+        if done.verdict.passed:
+            add_earlier(runner, number, done.story)
+        kill_point("landing.recorded")
+        yield from apply_effects(runner, number, done.effects)
+    else:
+        judged, done = written
+        runner = yard.runner if done.verdict.passed else lane.runner
+    for owing in yard.journal.owed_effects(runner.run):
+        if owing.n == number:
+            yield from again(yard, owing)
     learn_from(runner, judged)
     if done.verdict.passed:
-        has_passed(runner, begun.story, begun.number)
+        has_passed(runner, judged.begun.story, number)
     back = judged.evidence.returned
     if back is not None:
         returns = runner.session.story(done.story).returns
         told = StoryReturned(story=done.story, lane=lane.number, reason=back.words, returns=returns)
-        runner.emit(told, begun.number)
-    settle(yard, lane.number, done.story, begun.number)
+        runner.emit(told, number)
+    settle(yard, lane.number, done.story, number)
     return done.decision
+
+
+def decided(lane: Lane, judged: Judged) -> tuple[Judged, Step] | None:
+    """What was written down of this very start; None: nothing yet."""
+    known = lane.written
+    return known if known and known[0].begun.number == judged.begun.number else None
 
 
 def settle(yard: Yard, number: int, story: str, iteration: int) -> None:
@@ -134,6 +150,8 @@ def tried_to_land(yard: Yard, lane: Lane, judged: Judged) -> Steps[Judged]:
     look = _looking(landing, begun, judged, marked or problem)
     done = yield from judge(landing, begun, judged.result, look)
     kill_point("landing.judged")
+    if not done.step.verdict.passed and (full := no_room(yard.landing.root)):
+        raise RepositoryError(full, "Make room, then: ralph run --continue")  # nobody's fault
     red = [it.name for it in done.evidence.checks or () if it.status is CheckStatus.FAILED]
     if done.cut_short or done.step.verdict.passed or not landed or marked or not (red or problem):
         return done
@@ -204,8 +222,12 @@ def add_earlier(landing: Runner, number: int, story: str) -> None:
 
 
 def again(yard: Yard, owing: IterationRecord) -> Steps[None]:
-    """Do what a landed iteration owes, in the state that was checked, wherever a crash cut it."""
-    landing, place = yard.runner, yard.landing
+    """Do what an iteration owes, where it passed in the state that was checked."""
+    landing, place, number = yard.runner, yard.landing, yard.book.lane_of(owing.story)
+    if not owing.owes(CommitStory):
+        runner = yard.lane(number).runner if number else landing
+        yield from apply_effects(runner, owing.n, owing.effects)
+        return
     made = find_commit(place.repo, run=landing.run, iteration=owing.n)
     if not made and landing.tree().tree != owing.end_tree:
         work = place.repo.commit_of(ref_name(landing.run, owing.n, "lanes"))
@@ -218,11 +240,14 @@ def again(yard: Yard, owing: IterationRecord) -> Steps[None]:
     yield from apply_effects(landing, owing.n, owing.effects)
 
 
-def stopped(yard: Yard, judged: Judged, reason: str) -> Decision:
-    """The run ended among the checks: they are run again, the agent is not."""
-    yard.runner.owed_usd += judged.step.spent.cost_usd
-    words = (
-        f"the checks of iteration {judged.begun.number} are still to be run:"
-        " `ralph run --continue` runs them, and not the agent"
-    )
-    return Decision(word=ExitDecision.INTERRUPTED, reasons=(reason, words))
+def stopped(yard: Yard, lane: Lane, judged: Judged, why: Decision) -> Decision:
+    """The run ends before a start is through: what is left of it is done later, without agent."""
+    number = judged.begun.number
+    words = f"what iteration {number} owes is still to be done: `ralph run --continue` does it"
+    if decided(lane, judged) is None:
+        yard.runner.owed_usd += judged.step.spent.cost_usd
+        words = (
+            f"the checks of iteration {number} are still to be run:"
+            " `ralph run --continue` runs them, and not the agent"
+        )
+    return replace(why, reasons=(*why.reasons, words))

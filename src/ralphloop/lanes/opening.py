@@ -19,7 +19,6 @@ from functools import partial
 import msgspec
 
 from ralphloop.config.model import CommitPolicy
-from ralphloop.core.iteration import CommitStory
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.run_state import Book, Session
 from ralphloop.errors import RalphError, RepositoryError, UsageError
@@ -41,7 +40,7 @@ from ralphloop.lanes.worktrees import (
     used_by_checks,
 )
 from ralphloop.lanes.yard import Yard, finish_move, ready, repository_of, setup_in
-from ralphloop.loop.effects import apply_effects, take_back
+from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import EndedRun
 from ralphloop.loop.open import carried, held, open_runner
 from ralphloop.loop.prepare import Setup
@@ -290,11 +289,7 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
             done.append(f"moved the work of {note.story} in lane {number}")
     for owing in journal.owed_effects(run):
         holding = yard.book.lane_of(owing.story)
-        if owing.owes(CommitStory):
-            yield from again(yard, owing)
-        else:
-            runner = yard.lane(holding).runner if holding else yard.runner
-            yield from apply_effects(runner, owing.n, owing.effects)
+        yield from again(yard, owing)
         if holding:
             settle(yard, holding, owing.story or "", owing.n)
         done.append(f"finished what iteration {owing.n} had left to do")

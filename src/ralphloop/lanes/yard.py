@@ -20,6 +20,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.core.interventions import TakenIntoLane
 from ralphloop.core.planning import Choice
 from ralphloop.core.run_state import Book, LaneNote
+from ralphloop.core.step import Step
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import InputError, RepositoryError, UsageError
@@ -37,6 +38,7 @@ from ralphloop.lanes.worktrees import (
 )
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import second_chance
+from ralphloop.loop.judging import Judged
 from ralphloop.loop.prepare import Setup, spec_of
 from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.proc.steps import Steps, aside
@@ -57,6 +59,7 @@ class Lane(msgspec.Struct):
     busy: str = ""  # the story that is worked on now
     lost: str = ""  # what somebody deleted that it held, in words
     left: str = ""  # the tree in which its last start was saved as the note's work
+    written: tuple[Judged, Step] | None = None  # what was decided of its last start
 
     @property
     def number(self) -> int:

@@ -37,6 +37,7 @@ from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.own_files import never_committed, project_prefix
+from ralphloop.repo.preflight import no_room
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.repo.work_tree import contains
 from ralphloop.stories.source import load
@@ -157,6 +158,8 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
     )
     result = yield from aside(lambda _: work())  # hooks may take minutes
     if result.status is CommitStatus.REFUSED:
+        if runner.setup.lands_on and (full := no_room(repo.root, said=result.feedback)):
+            raise RepositoryError(full, "Make room, then: ralph run --continue")
         said = f"the commit was refused: {result.feedback}"
         yield from _reopen(runner, number, effect.story, said)
         return

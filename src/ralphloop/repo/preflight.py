@@ -23,6 +23,7 @@ from ralphloop.text.plain import some
 
 DISK_FLOOR = 200 * 1024**2
 DISK_LOW = 2 * 1024**3
+_FULL = ("no space left", "disk quota exceeded")
 _SIGNING_TIMEOUT_S = 20.0
 _OLDEST_GIT = (2, 25)
 _FILTER_TIMEOUT_S = 60.0
@@ -62,6 +63,16 @@ def disk_space(path: Path) -> tuple[Finding, ...]:
     level = Level.ERROR if free < DISK_FLOOR else Level.WARNING
     message = f"only {free // 1024**2} MB are free where the repository lies"
     return (Finding(level, message, "make room; `ralph clean` removes what old runs left", "disk"),)
+
+
+def no_room(*places: Path, said: object = "") -> str:
+    """Why nothing can be written, by what is free or what an error said; empty where it can."""
+    there = filter(Path.is_dir, places)  # an agent may have deleted one
+    found = (it for place in there for it in disk_space(place) if it.level is Level.ERROR)
+    if low := next(found, None):
+        return low.message
+    words = str(said).lower()
+    return next((sign for sign in _FULL if sign in words), "")
 
 
 def _git_itself(repo: Repository, *, commits: bool) -> Iterator[Finding]:
