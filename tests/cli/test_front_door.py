@@ -14,7 +14,7 @@ import pytest
 
 from ralphloop import __version__
 from ralphloop.cli import output
-from ralphloop.cli.main import COMMANDS, Entry, run, spelled_out
+from ralphloop.cli.main import COMMANDS, run, spelled_out
 from ralphloop.errors import UsageError
 from tests.conftest import RunRalph
 
@@ -43,9 +43,9 @@ def trouble(kind):
 def _trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that ends in any way one asks for."""
     (tmp_path / "trouble_command.py").write_text(TROUBLE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(COMMANDS, "trouble", Entry("trouble_command:trouble", "End badly"))
-    monkeypatch.delitem(sys.modules, "trouble_command", raising=False)
+    monkeypatch.setattr("ralphloop.cli.__path__", [str(tmp_path)])
+    monkeypatch.setitem(COMMANDS, "trouble", ("trouble_command", "End badly"))
+    monkeypatch.delitem(sys.modules, "ralphloop.cli.trouble_command", raising=False)
 
 
 def test_version_is_printed(tmp_path: Path, run_ralph: RunRalph) -> None:

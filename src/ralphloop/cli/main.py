@@ -12,8 +12,6 @@ happens here and nowhere else.
     ralph --aggregate       is   ralph learn --aggregate
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re
@@ -21,7 +19,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
@@ -31,83 +28,61 @@ from ralphloop.errors import ExitCode, RalphError, UsageError
 
 _BROKEN_PIPE = 141  # what a shell reports for a program ended by SIGPIPE
 
-
-class Entry(NamedTuple):
-    target: str  # "module:attribute"
-    help: str
-
-
-GROUPS: dict[str, dict[str, Entry]] = {
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # name: (where it lives, one line of help)
     "Set up": {
-        "init": Entry("ralphloop.cli.init:init", "Set up this directory for runs"),
-        "doctor": Entry("ralphloop.cli.doctor:doctor", "Find what would stop a run, with the fix"),
-        "config": Entry(
-            "ralphloop.cli.config:config", "Show or check the settings and their origins"
-        ),
-        "trust": Entry("ralphloop.cli.config:trust", "Say yes to what this repository may run"),
-        "plugin": Entry("ralphloop.cli.plugin:plugin", "Install the Claude Code plugin"),
-        "docs": Entry("ralphloop.cli.docs:docs", "Show the guides and references of this version"),
-        "completion": Entry(
-            "ralphloop.cli.completion:completion", "Print the completion script of a shell"
-        ),
+        "init": ("init", "Set up this directory for runs"),
+        "doctor": ("doctor", "Find what would stop a run, with the fix"),
+        "config": ("config", "Show or check the settings and their origins"),
+        "trust": ("config", "Say yes to what this repository may run"),
+        "plugin": ("plugin", "Install the Claude Code plugin"),
+        "docs": ("docs", "Show the guides and references of this version"),
+        "completion": ("docs", "Print the completion script of a shell"),
     },
     "Run": {
-        "plan": Entry("ralphloop.cli.plan:plan", "Make stories of an idea, a text or a checklist"),
-        "run": Entry("ralphloop.cli.run:run", "Run the agent over the stories until they are done"),
-        "do": Entry("ralphloop.cli.do:do", "Have one thing done that you say in a line"),
-        "lanes": Entry("ralphloop.cli.lanes:lanes", "Show the work trees of lanes, or remove them"),
-        "stop": Entry("ralphloop.cli.steering:stop", "End the run gently"),
-        "pause": Entry("ralphloop.cli.steering:pause", "Let the run pause after this iteration"),
-        "resume": Entry("ralphloop.cli.steering:resume", "Let a paused run go on"),
+        "plan": ("plan", "Make stories of an idea, a text or a checklist"),
+        "run": ("run", "Run the agent over the stories until they are done"),
+        "do": ("run", "Have one thing done that you say in a line"),
+        "lanes": ("lanes", "Show the work trees of lanes, or remove them"),
+        "stop": ("steering", "End the run gently"),
+        "pause": ("steering", "Let the run pause after this iteration"),
+        "resume": ("steering", "Let a paused run go on"),
     },
     "Look": {
-        "status": Entry(
-            "ralphloop.cli.status:status", "Show how the run stands and what to do next"
-        ),
-        "stories": Entry("ralphloop.cli.story_list:stories", "List, check and edit the stories"),
-        "log": Entry("ralphloop.cli.log:log", "Show what the agent said and did"),
-        "monitor": Entry("ralphloop.cli.report:monitor", "Watch and steer the run on one screen"),
-        "serve": Entry("ralphloop.cli.serve:serve", "Show the run as a live page in a browser"),
-        "report": Entry("ralphloop.cli.report:report", "Show what a run did, proved and cost"),
-        "pr": Entry(
-            "ralphloop.cli.pr:pr", "Push the run's branch, open or update its pull request"
-        ),
-        "stats": Entry("ralphloop.cli.learnings:stats", "All numbers, and whether learning helps"),
+        "status": ("status", "Show how the run stands and what to do next"),
+        "stories": ("story_list", "List, check and edit the stories"),
+        "log": ("log", "Show what the agent said and did"),
+        "monitor": ("report", "Watch and steer the run on one screen"),
+        "serve": ("serve", "Show the run as a live page in a browser"),
+        "report": ("report", "Show what a run did, proved and cost"),
+        "pr": ("pr", "Push the run's branch, open or update its pull request"),
+        "stats": ("learnings", "All numbers, and whether learning helps"),
     },
     "Answer": {
-        "answer": Entry("ralphloop.cli.steering:answer", "Answer what a story waits for"),
-        "review": Entry(
-            "ralphloop.cli.review:review", "Walk through what passed: accept or send back"
-        ),
-        "reject": Entry("ralphloop.cli.review:reject", "Send a passed story back, with your words"),
-        "note": Entry("ralphloop.cli.steering:note", "Add a note to the prompts to come"),
-        "skip": Entry("ralphloop.cli.steering:skip", "Set a story aside for now"),
-        "retry": Entry("ralphloop.cli.steering:retry", "Open a story again"),
-        "budget": Entry("ralphloop.cli.steering:budget", "Raise what the run may cost or take"),
+        "answer": ("steering", "Answer what a story waits for"),
+        "review": ("review", "Walk through what passed: accept or send back"),
+        "reject": ("review", "Send a passed story back, with your words"),
+        "note": ("steering", "Add a note to the prompts to come"),
+        "skip": ("steering", "Set a story aside for now"),
+        "retry": ("steering", "Open a story again"),
+        "budget": ("steering", "Raise what the run may cost or take"),
     },
     "Keep in order": {
-        "circuit": Entry("ralphloop.cli.steering:circuit", "Show or reset the circuit breaker"),
-        "learnings": Entry(
-            "ralphloop.cli.learnings:learnings", "Look at, forget or approve learnings"
-        ),
-        "learn": Entry("ralphloop.cli.learnings:learn", "Aggregate what was learned"),
-        "clean": Entry("ralphloop.cli.clean:clean", "Remove the transcripts of old runs"),
-        "prices": Entry("ralphloop.cli.config:prices", "Show what tokens are taken to cost"),
+        "circuit": ("steering", "Show or reset the circuit breaker"),
+        "learnings": ("learnings", "Look at, forget or approve learnings"),
+        "learn": ("learnings", "Aggregate what was learned"),
+        "clean": ("clean", "Remove the transcripts of old runs"),
+        "prices": ("config", "Show what tokens are taken to cost"),
     },
     "Try and prove": {
-        "demo": Entry("ralphloop.cli.demo:demo", "Show it all on a toy repository, for free"),
-        "replay": Entry(
-            "ralphloop.cli.decisions:replay", "Decide a recorded night again, and compare"
-        ),
-        "simulate": Entry(
-            "ralphloop.cli.decisions:simulate", "Play a scripted night through the core"
-        ),
-        "eval": Entry("ralphloop.cli.decisions:eval_cases", "Try the decisions on recorded cases"),
-        "analyze": Entry("ralphloop.cli.decisions:analyze", "Weigh one agent output and decide"),
-        "hook": Entry("ralphloop.cli.plugin:hook", "Answer a hook of the Claude Code plugin"),
+        "demo": ("demo", "Show it all on a toy repository, for free"),
+        "replay": ("decisions", "Decide a recorded night again, and compare"),
+        "simulate": ("decisions", "Play a scripted night through the core"),
+        "eval": ("decisions:eval_cases", "Try the decisions on recorded cases"),
+        "analyze": ("decisions", "Weigh one agent output and decide"),
+        "hook": ("plugin", "Answer a hook of the Claude Code plugin"),
     },
 }
-COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 _ALIASES = {
     "--aggregate": ("learn", "--aggregate"),
@@ -115,7 +90,6 @@ _ALIASES = {
     "--cb-status": ("circuit", "status"),
     "--mode=script": ("run",),
 }
-
 
 _EXAMPLES = """\
 \b
@@ -138,11 +112,11 @@ class LazyGroup(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
+        if cmd_name not in COMMANDS:
             return None
-        module, attribute = entry.target.split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        found = importlib.import_module(f"ralphloop.cli.{module}")
+        command: click.Command = getattr(found, attribute or cmd_name)
         return command
 
     def resolve_command(
@@ -162,7 +136,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, group in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, entry.help) for name, entry in group.items()])
+                formatter.write_dl([(name, words) for name, (_, words) in group.items()])
 
 
 @click.group(
