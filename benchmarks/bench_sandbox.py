@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from ralphloop.config.model import Config
-from ralphloop.loop.confine import NoSandbox, check_box, tried
+from ralphloop.loop.confine import NoSandbox, working_box
 from ralphloop.project import Project
 
 RUNS = 25
@@ -27,12 +27,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
         try:
-            box = check_box(Config(), Project(root), None, os.environ)
-            reason, _ = tried(box, root)
+            box = working_box(Config(), Project(root), None, os.environ)
         except NoSandbox as error:
-            reason = error.message
-        if reason:
-            print(f"no sandbox works here: {reason}")
+            print(f"no sandbox works here: {error.message}")
             return 0
         bare = [sys.executable, "-S", "-c", "pass"]
         boxed = box.around(bare, root)

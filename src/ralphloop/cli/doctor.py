@@ -83,12 +83,9 @@ def doctor(as_json: bool) -> int:
     seen = list(examine(find_project(), os.environ))
     # The first error is what a run would meet first.
     code = next((each.code for each in seen if each.level is Level.ERROR), ExitCode.COMPLETE)
-    if as_json:
-        found = [output.picked(each, "area", "level", "message", "fix") for each in seen]
-        is_well = code is ExitCode.COMPLETE
-        output.emit_json({"v": 1, "ok": is_well, "exit_code": int(code), "findings": found})
-    else:
-        output.emit_lines(_lines(seen))
+    found = [output.picked(each, "area", "level", "message", "fix") for each in seen]
+    data = {"v": 1, "ok": code is ExitCode.COMPLETE, "exit_code": int(code), "findings": found}
+    output.show(_lines(seen), data, as_json=as_json)
     return code
 
 
@@ -217,26 +214,23 @@ def _checks(
 
 def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Seen:
     """Whether a box works here, by trying one around `true`; nothing of the project is started."""
-    from ralphloop.loop.confine import NoSandbox, check_box, tried
+    from ralphloop.loop.confine import NoSandbox, working_box
 
-    strict = config.agent.safety is Safety.STRICT
-    demanded = strict or config.sandbox.mode is SandboxMode.ON
+    mode, strict = config.sandbox.mode, config.agent.safety is Safety.STRICT
+    demanded = strict or mode is SandboxMode.ON
     try:
-        repo = open_repository(project.root)
-        reason, fix = tried(check_box(config, project, repo, env), project.root)
+        working_box(config, project, open_repository(project.root), env)
     except NoSandbox as error:
-        reason, fix = error.message, error.next_step
+        wanted = Level.WARNING if mode is SandboxMode.AUTO else Level.INFO
+        words = f"none works here: {error.message}"
+        return Seen("sandbox", Level.ERROR if demanded else wanted, words, error.next_step)
     except RalphError as error:
         return Seen("sandbox", Level.ERROR, error.message, error.next_step, error.exit_code)
-    if reason:
-        wanted = config.sandbox.mode is SandboxMode.AUTO
-        level = Level.ERROR if demanded else Level.WARNING if wanted else Level.INFO
-        return Seen("sandbox", level, f"none works here: {reason}", fix)
-    mode = "on, because of safety" if strict else f"mode = {config.sandbox.mode}"
-    if not demanded and config.sandbox.mode is SandboxMode.OFF:
+    if not demanded and mode is SandboxMode.OFF:
         fix = '[sandbox] mode = "auto" confines the agent, the checks and git\'s hooks'
         return Seen("sandbox", Level.INFO, "bubblewrap works here and is not used", fix)
-    return Seen("sandbox", Level.OK, f"bubblewrap works ({mode})")
+    why = "on, because of safety" if strict else f"mode = {mode}"
+    return Seen("sandbox", Level.OK, f"bubblewrap works ({why})")
 
 
 def _awake(config: Config) -> Iterator[Seen]:
@@ -294,7 +288,12 @@ def _agents(project: Project, loaded: Loaded, env: Mapping[str, str]) -> Iterato
         elif name in (*ladder, *config.fallback):
             role = "on the ladder" if name in ladder else "a fallback"
             found[0] = found[0]._replace(message=f"{words}, {role}")
-            found = [_stops_nothing(each, Level.WARNING) for each in found]
+            found = [  # what is found of an agent that is not chosen stops nothing
+                it._replace(level=Level.WARNING)
+                if it.level is Level.ERROR
+                else Finding(Level.INFO, it.message)
+                for it in found
+            ]
         else:
             others_found.append(words)
             continue
@@ -330,13 +329,6 @@ def _asked(name: str, project: Project, loaded: Loaded, env: Mapping[str, str]) 
     models = [msgspec.structs.replace(settings, model=model) for model in rungs or [""]]
     costs = [it for one in models for it in cost_problems(name, one, env, limited=limited)]
     return [*(found or [Finding(Level.INFO, name)]), *dict.fromkeys(costs)]
-
-
-def _stops_nothing(finding: Finding, missing: Level) -> Finding:
-    """What is found of an agent that is not chosen; one that is missing is worth that much."""
-    if finding.level is Level.ERROR:
-        return finding._replace(level=missing)
-    return Finding(Level.INFO, finding.message)
 
 
 def _set_by_project(loaded: Loaded, key: str) -> bool:

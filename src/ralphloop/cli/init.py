@@ -13,10 +13,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import msgspec
@@ -27,22 +27,27 @@ from ralphloop.agents.environment import find_program
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.cli.story_list import SCHEMA_NAME, schema_text
-from ralphloop.config.load import DEFAULT, check_config, user_file
+from ralphloop.config.load import DEFAULT, Loaded, check_config, user_file
 from ralphloop.config.model import AgentName, Config
 from ralphloop.config.values import toml_value
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.story import StoryList
-from ralphloop.errors import ExitCode, InputError, RepositoryError, UsageError
+from ralphloop.errors import (
+    ExitCode,
+    InputError,
+    RalphError,
+    RepositoryError,
+    UsageError,
+    unreadable,
+)
 from ralphloop.night.look import story_file
-from ralphloop.project import CONFIG_NAME, Project, agent_directories
+from ralphloop.project import CONFIG_NAME, Project, agent_directories, git_directory
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS, STATUS_SECTION
 from ralphloop.repo.checks import (
-    cannot_start,
     check_of,
     last_lines,
     not_installed,
     run_checks,
-    why_red,
 )
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import read_regular
@@ -69,28 +74,16 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {  # of those without a program of t
 _LOOKED_FOR = (AgentName.CLAUDE, AgentName.CODEX, AgentName.GEMINI, AgentName.OPENCODE)
 
 
-@dataclass(frozen=True)
-class Planned:
-    path: Path
+class Planned(NamedTuple):
+    """A file that would be written."""
+
+    name: str  # from the project's directory
     data: bytes
     remark: str = ""
     replaceable: bool = True  # by --overwrite
-    grows: bool = False  # only ever extended
-
-    def fate(self) -> str:
-        try:
-            before = read_regular(self.path)
-        except FileNotFoundError:
-            return "created"
-        except OSError:
-            return "replaced"  # whatever it is, it is not ours
-        if before == self.data:
-            return "same"
-        return "extended" if self.grows else "replaced"
 
 
-@dataclass(frozen=True)
-class Stories:
+class Stories(NamedTuple):
     name: str  # from the project's directory
     there: StoryList | None = None  # None: the file is still to be written
     copied: bytes | None = None  # from a file outside
@@ -121,9 +114,10 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
     run once before it is written.
     """
     root, own = Path.cwd(), user_file(os.environ)
-    stories = _given_stories(root, prd) if prd is not None else _find_stories(root)
+    before, _ = check_config(root, env=os.environ)
+    stories = _stories(root, prd, before.config)
     detected = detect(root, directories=(own.parent / "stacks",) if own else ())
-    name = _choose_agent(root, agent)
+    name = _choose_agent(root, agent, before)
     keys, why_capped = _paid_by_use(root, name, os.environ)
     output.emit_lines(_found(root, detected, name, why_capped))
     asking = not yes and sys.stdin.isatty() and sys.stderr.isatty()
@@ -134,44 +128,50 @@ def init(prd: Path | None, agent: str | None, yes: bool, overwrite: bool, no_run
         output.emit_lines(["Nothing was written."])
         return ExitCode.COMPLETE
     if trying:
-        detected = msgspec.structs.replace(detected, checks=tuple(_tried(root, detected.checks)))
+        checks = tuple(_tried(root, detected.checks, before.config.checks.timeout))
+        detected = msgspec.structs.replace(detected, checks=checks)
     boxed = ""
     if is_new:
         boxed, words = _tried_sandbox(root, detected) if trying or not detected.checks else _UNTRIED
         output.emit_lines(_row("sandbox", words))
     cap = COST_CAP_USD if why_capped else 0.0
     planned = _planned(root, detected, stories, name, keys, cap, boxed)
-    written = [each for each in planned if _settle(root, each, asking=asking, overwrite=overwrite)]
-    names = [str(each.path.relative_to(root)) for each in written]
+    names = [it.name for it in planned if _settle(root, it, asking=asking, overwrite=overwrite)]
     if listed := stories.there:
         words = f"{stories.name}: {counted(listed.total, 'story')}, {listed.passed} passed"
         sample = "; these are still the sample, not yours" * (listed.get("SAMPLE-1") is not None)
         output.emit_lines(_row("kept", words + sample))
-    if CONFIG_NAME in names and (yes or asking):
-        _agree(root, root / stories.name if stories.is_sample and stories.name in names else None)
-    output.emit_lines(_doubts(root, stories, names))
+    after, problems = check_config(root, env=os.environ)
+    if CONFIG_NAME in names and (yes or asking) and not problems:
+        is_ours = stories.is_sample and stories.name in names
+        _agree(after, root, root / stories.name if is_ours else None)
+    elif problems:
+        words = f"{problems[0].place}: {problems[0].message} (ralph config validate)"
+        output.emit_lines(_row("note", words))
+    elif CONFIG_NAME not in names and after.config.stories.prd != stories.name:
+        words = f'{CONFIG_NAME} names other stories; for these: stories.prd = "{stories.name}"'
+        output.emit_lines(_row("note", words))
     output.emit_lines(_next_steps(root, stories, name, names))
     return ExitCode.COMPLETE
 
 
-def _tried(root: Path, checks: Sequence[Argv]) -> Iterator[Argv]:
+def _tried(root: Path, checks: Sequence[Argv], timeout: float) -> Iterator[Argv]:
     """Run each check once; those that can start are worth writing."""
-    timeout = check_config(root, env=os.environ)[0].config.checks.timeout
+    from ralphloop.plan.outlook import try_once
+
+    def tell(words: str) -> None:
+        output.note(f"{words} (Ctrl+C ends it; `ralph init --no-run` skips this)")
+
     for argv in checks:
         command = shlex.join(argv)
-        trouble = cannot_start(argv, found=find_program(argv[0], os.environ, root) is not None)
-        result: CheckResult | None = None
-        if trouble is None:
-            output.note(f"running {command} (Ctrl+C ends it; `ralph init --no-run` skips this)")
-            (result,) = run_checks([check_of(argv, timeout)], root)
-            trouble = why_red(argv, result.output_tail) if result.status == "failed" else None
-        if trouble is None and result is not None:
+        result, trouble = try_once(argv, root, timeout, None, tell)
+        if trouble is not None:
+            output.emit_lines(_row("left out", f"{command}: {trouble.words}", "yellow"))
+            output.emit_lines(_row("", f"fix: {trouble.fix.partition(', or take')[0]}"))
+        elif result is not None:
             output.emit_lines(_came_out(command, result))
             output.flush()
             yield argv
-        elif trouble is not None:
-            output.emit_lines(_row("left out", f"{command}: {trouble.words}", "yellow"))
-            output.emit_lines(_row("", f"fix: {trouble.fix.partition(', or take')[0]}"))
     output.emit_lines([""])
 
 
@@ -189,38 +189,31 @@ def _came_out(command: str, result: CheckResult) -> Iterator[str]:
         yield from _row("green", f"{command}, in {took}{passed}{nothing}", "green")
 
 
-def _agree(root: Path, sample: Path | None) -> None:
+def _agree(loaded: Loaded, root: Path, sample: Path | None) -> None:
     """What was shown, agreed to and written may be run, our sample too: nobody is asked again."""
-    loaded, problems = check_config(root, env=os.environ)
-    if not problems:
-        grants = grants_of(loaded, root, load(sample).list.stories if sample else (), sample)
-        ours = {CONFIG_NAME, sample.name if sample else ""}
-        own = [grant for grant in grants if grant.origin in ours]
-        with suppress(RepositoryError):  # no place to remember it in: then a run asks
-            agree(root, os.environ, own)
+    grants = grants_of(loaded, root, load(sample).list.stories if sample else (), sample)
+    ours = {CONFIG_NAME, sample.name if sample else ""}
+    with suppress(RepositoryError):  # no place to remember it in: then a run asks
+        agree(root, os.environ, [grant for grant in grants if grant.origin in ours])
 
 
-def _find_stories(root: Path) -> Stories:
-    """The story file that is there already, validated; else the sample to be written."""
-    config = check_config(root, env=os.environ)[0].config
+def _stories(root: Path, given: Path | None, config: Config) -> Stories:
+    """The list that was named or is there, validated; else the sample to be written."""
     try:
-        path = story_file(Project(root), None, config)
+        path = given or story_file(Project(root), None, config)
     except InputError:
         return Stories("prd.json")
-    named = config.stories.prd
-    return Stories(named if path == root / named else path.name, load(path).list)
-
-
-def _given_stories(root: Path, given: Path) -> Stories:
-    listed = load(given).list
-    path = root / given
-    if ".." not in given.parts and path.is_relative_to(root):
-        return Stories(path.relative_to(root).as_posix(), listed)
+    listed = load(path).list
+    place, is_outside = root / path, ".." in path.parts
+    if place.is_relative_to(root) and not (given and is_outside):
+        return Stories(place.relative_to(root).as_posix(), listed)
+    if given is None:
+        return Stories(str(path), listed)
     name = "prd.json" if listed.kind == "prd" else "tasks.yaml"
-    return Stories(name, copied=given.read_bytes())
+    return Stories(name, copied=path.read_bytes())
 
 
-def _choose_agent(root: Path, wanted: str | None) -> str:
+def _choose_agent(root: Path, wanted: str | None, loaded: Loaded) -> str:
     """The agent asked for, else the one settings name, else the first that is installed."""
     if wanted is not None:
         known = {*AGENTS, *declared_names(agent_directories(root))}
@@ -228,7 +221,6 @@ def _choose_agent(root: Path, wanted: str | None) -> str:
             listed = ", ".join(sorted(known))
             raise UsageError(f"--agent: there is no agent {wanted[:40]!r}", f"One of: {listed}.")
         return wanted
-    loaded, _ = check_config(root, env=os.environ)
     if loaded.origins["agent.name"] != DEFAULT:
         return str(loaded.config.agent.name)
     installed = (name for name in _LOOKED_FOR if find_program(name, os.environ, root))
@@ -268,33 +260,34 @@ def _planned(
     )
     documents = tuple(name for name in _DOCUMENTS if (root / name).is_file())
     prompt = render(_PROMPT, project=detected, documents=documents)
-    planned = [Planned(root / CONFIG_NAME, config), Planned(root / _PROMPT, prompt)]
+    planned = [Planned(CONFIG_NAME, config), Planned(_PROMPT, prompt)]
     if stories.copied is not None:
-        planned += [Planned(root / stories.name, stories.copied, " (a copy)")]
+        planned += [Planned(stories.name, stories.copied, " (a copy)")]
     elif stories.there is None:
         sample, remark = render("prd.json", project=detected), " (a sample with two stories)"
-        planned += [Planned(root / stories.name, sample, remark, replaceable=False)]
+        planned += [Planned(stories.name, sample, remark, replaceable=False)]
     if stories.is_sample or (root / SCHEMA_NAME).exists():
         remark = f" (editors complete and check {stories.name} with it)"
-        planned += [Planned(root / SCHEMA_NAME, schema_text().encode(), remark)]
-    ignored = ignoring(_read(root / _GITIGNORE))
-    return [*planned, Planned(root / _GITIGNORE, ignored, grows=True)]
+        planned += [Planned(SCHEMA_NAME, schema_text().encode(), remark)]
+    try:
+        before = read_regular(root / _GITIGNORE)
+    except FileNotFoundError:
+        before = b""
+    except OSError as error:
+        raise unreadable(error, _GITIGNORE) from None
+    return [*planned, Planned(_GITIGNORE, ignoring(before))]
 
 
 def _tried_sandbox(root: Path, detected: Detected) -> tuple[str, str]:
     """The mode that works here, empty for none, and why: the checks are run inside, once."""
-    from ralphloop.loop.confine import NoSandbox, check_box, tried
+    from ralphloop.loop.confine import working_box
     from ralphloop.loop.prepare import open_repository
 
     try:
-        box = check_box(Config(), Project(root), open_repository(root), os.environ)
-        reason, fix = tried(box, root)
-    except NoSandbox as error:
-        reason, fix = error.message, error.next_step
-    except RepositoryError as error:
-        reason, fix = error.message, ""
-    if reason:
-        return "", f"none works here: {reason}{f' ({fix})' if fix else ''}"
+        box = working_box(Config(), Project(root), open_repository(root), os.environ)
+    except RalphError as error:
+        fix = f" ({error.next_step})" if error.next_step else ""
+        return "", f"none works here: {error.message}{fix}"
     until = time.monotonic() + _TRIED_S
     checks = [check_of(argv, _TRIED_S, box) for argv in detected.checks]
     results = run_checks(checks, root, stop=lambda: time.monotonic() >= until)
@@ -315,16 +308,6 @@ def ignoring(before: bytes) -> bytes:
     end = b"\r\n" if b"\r\n" in before else b"\n"
     gap = end if before and not before.endswith((b"\n", b"\r")) else b""
     return before + gap + b"".join(name.encode() + end for name in missing)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        reason = f"cannot be read: {error.strerror or error}"
-        raise InputError(reason, f"Look at {path}.", place=path.name) from None
 
 
 def _renderer() -> Callable[..., bytes]:
@@ -371,47 +354,42 @@ def _found(root: Path, detected: Detected, agent: str, why_capped: str) -> Itera
     if why_capped:
         words = f"${COST_CAP_USD:.0f} a session (max_cost_usd), because {why_capped}"
         yield from _row("limit", words)
-    for hint in (*detected.hints, *_place(root)):
+    hints = [*detected.hints]
+    try:
+        top = Repository.open(root).root
+        if top.resolve() != root.resolve():
+            hints += [f"this is a part of the repository at {top}; ralph will work on this part"]
+    except RepositoryError as error:
+        hints += [f"{error.message}; without git, less can be verified"]
+    for hint in hints:
         yield from _row("note", hint)
     yield ""
 
 
-def _place(root: Path) -> Iterator[str]:
-    try:
-        top = Repository.open(root).root
-    except RepositoryError as error:
-        yield f"{error.message}; without git, less can be verified"
-        return
-    if top.resolve() != root.resolve():
-        yield f"this is a part of the repository at {top}; ralph will work on this part"
-
-
 def _settle(root: Path, file: Planned, *, asking: bool, overwrite: bool) -> bool:
     """Write one file unless that would take something away unasked; False: left alone."""
-    fate, name = file.fate(), file.path.relative_to(root)
-    if fate == "replaced" and not (overwrite and file.replaceable):
-        question = f"{name} exists. Replace it?"
+    path = root / file.name
+    try:
+        fate = "same" if read_regular(path) == file.data else "replaced"
+    except FileNotFoundError:
+        fate = "created"
+    except OSError:
+        fate = "replaced"  # whatever it is, it is not ours
+    if fate == "same":
+        output.emit_lines(_row("kept", f"{file.name}: it is up to date"))
+        return False
+    if fate == "replaced" and file.name == _GITIGNORE:
+        fate = "extended"
+    elif fate == "replaced" and not (overwrite and file.replaceable):
+        question = f"{file.name} exists. Replace it?"
         if not (asking and click.confirm(question, default=False, err=True)):
             hint = " (--overwrite replaces it)" if file.replaceable else ""
-            output.emit_lines(_row("kept", f"{name}: it exists{hint}"))
+            output.emit_lines(_row("kept", f"{file.name}: it exists{hint}"))
             return False
-    if fate == "same":
-        output.emit_lines(_row("kept", f"{name}: it is up to date"))
-        return False
     # In one step, and never through a link that leads out of the project.
-    write_atomic(file.path, file.data, within=root)
-    output.emit_lines(_row(fate, f"{name}{file.remark}"))
+    write_atomic(path, file.data, within=root)
+    output.emit_lines(_row(fate, f"{file.name}{file.remark}"))
     return True
-
-
-def _doubts(root: Path, stories: Stories, written: list[str]) -> Iterator[str]:
-    """What a file that was left alone may need."""
-    loaded, problems = check_config(root, env=os.environ)
-    for problem in problems[:1]:
-        yield from _row("note", f"{problem.place}: {problem.message} (ralph config validate)")
-    if not problems and CONFIG_NAME not in written and loaded.config.stories.prd != stories.name:
-        words = f'{CONFIG_NAME} names other stories; for these: stories.prd = "{stories.name}"'
-        yield from _row("note", words)
 
 
 def _next_steps(root: Path, stories: Stories, agent: str, written: list[str]) -> Iterator[str]:
@@ -420,9 +398,7 @@ def _next_steps(root: Path, stories: Stories, agent: str, written: list[str]) ->
         steps.append(f"name your program in {CONFIG_NAME}: agent.command")
     if stories.is_sample:
         steps.append(f'ralph stories add "…"  replaces the sample; or edit {stories.name}')
-    try:
-        Repository.open(root)
-    except RepositoryError:
+    if git_directory(root) is None:
         steps.append("git init              (ralph commits each story that passes)")
         written = [*dict.fromkeys([*written, _GITIGNORE])]
     if written:

@@ -63,19 +63,16 @@ def confine(setup: Setup) -> Setup:
     config, mode, why = setup.config, *_wanted(setup)
     if mode is SandboxMode.OFF:
         return msgspec.structs.replace(setup, confined=_unconfined(why or "[sandbox] mode"))
-    reason, fix = "", ""
     try:
         plans = _Plans(config, setup.project, setup.repo, setup.options.env)
         by_hook = bool(setup.options.session)
         boxes = {} if by_hook else {it.name: plans.agent(it) for it in setup.crew}
-        checks, git = plans.checks(), plans.git()
-        reason, fix = tried(checks, setup.project.root)
+        checks, git = _tried(plans.checks(), setup.project.root), plans.git()
     except NoSandbox as error:
-        reason, fix = error.message, error.next_step
-    if reason and mode is SandboxMode.ON:
-        raise RepositoryError(f"{why} needs a sandbox, and none works here: {reason}", fix)
-    if reason:
-        return msgspec.structs.replace(setup, confined=_unconfined(reason))
+        if mode is SandboxMode.ON:
+            words = f"{why} needs a sandbox, and none works here: {error.message}"
+            raise RepositoryError(words, error.next_step) from None
+        return msgspec.structs.replace(setup, confined=_unconfined(error.message))
     _open_relay(checks)
     guarded = config.sandbox.git is GitAccess.GUARDED
     repo = setup.repo.confined(git, guarded=guarded) if setup.repo else None
@@ -89,7 +86,7 @@ def confine(setup: Setup) -> Setup:
 
 
 class NoSandbox(RalphError):
-    """There is none on this machine."""
+    """None works on this machine."""
 
 
 def _wanted(setup: Setup) -> tuple[SandboxMode, str]:
@@ -121,18 +118,18 @@ def _confined(config: Config, *, by_hook: bool) -> str:
     )
 
 
-def tried(box: Box, cwd: Path) -> tuple[str, str]:
-    """Why a box does not work here and what to do; nothing where it does."""
+def _tried(box: Box, cwd: Path) -> Box:
+    """The same box, which works here; raises `NoSandbox` where it does not."""
     trial = msgspec.structs.replace(box, network=NONE if box.network != OPEN else OPEN, relay="")
     env = trial.environment(os.environ)
     try:
         ended = run_command(trial.around(["true"], cwd), env=env, timeout_s=_TRY_S)
     except OSError as error:
-        return str(error), _INSTALL
+        raise NoSandbox(str(error), _INSTALL) from None
     if ended.returncode == 0:
-        return "", ""
+        return box
     said = ended.said.splitlines()[:1] or [f"bwrap ended with {ended.returncode}"]
-    return said[0][:200], _KERNEL
+    raise NoSandbox(said[0][:200], _KERNEL)
 
 
 def _open_relay(box: Box) -> None:
@@ -147,9 +144,9 @@ def _open_relay(box: Box) -> None:
     atexit.register(shutil.rmtree, box.relay, ignore_errors=True)
 
 
-def check_box(config: Config, project: Project, repo: Repository | None, env: Env) -> Box:
+def working_box(config: Config, project: Project, repo: Repository | None, env: Env) -> Box:
     """The box of checks, for whoever only wants to try it; raises `NoSandbox`."""
-    return _Plans(config, project, repo, env, looking=True).checks()
+    return _tried(_Plans(config, project, repo, env, looking=True).checks(), project.root)
 
 
 Env = Mapping[str, str]

@@ -9,8 +9,6 @@ Commands are tried once, after a person said yes to just that: one that is green
 done proves nothing, one that cannot start is refused, a red one is what a story begins with.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,17 +20,17 @@ from typing import NamedTuple
 import msgspec
 
 from ralphloop.agents.environment import find_program
-from ralphloop.core.model import CheckStatus
+from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, load_states
 from ralphloop.core.totals import money
 from ralphloop.errors import RalphError
-from ralphloop.loop.confine import check_box, tried
+from ralphloop.loop.confine import working_box
 from ralphloop.loop.prepare import Setup
 from ralphloop.night.look import reading
 from ralphloop.proc.sandbox import NONE, Box
 from ralphloop.project import Project
-from ralphloop.repo.checks import cannot_start, check_of, run_checks, why_red
+from ralphloop.repo.checks import Trouble, cannot_start, check_of, run_checks, why_red
 from ralphloop.stories.names import label
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import counted, one_line
@@ -161,12 +159,9 @@ def estimated(sizes: Sequence[str], past: Sequence[Past]) -> Estimate:
 def box_for(setup: Setup) -> tuple[Box | None, str]:
     """The sandbox that commands are tried in, and how that is said."""
     try:
-        box = check_box(setup.config, setup.project, setup.repo, os.environ)
-        reason, _ = tried(box, setup.project.root)
+        box = working_box(setup.config, setup.project, setup.repo, os.environ)
     except RalphError as error:
-        reason = error.message
-    if reason:
-        return None, f"with your own rights: no sandbox works here ({reason})"
+        return None, f"with your own rights: no sandbox works here ({error.message})"
     return msgspec.structs.replace(box, network=NONE, relay=""), "in the sandbox, without a network"
 
 
@@ -176,12 +171,18 @@ def try_all(
     """Run each command once: story, what it showed, and where that is nothing, why."""
     root, patience = setup.project.root, min(_PATIENCE_S, setup.config.checks.timeout)
     for story in stories:
-        argv, mark = story.verify or (), ""
-        trouble = cannot_start(argv, found=find_program(argv[0], os.environ, root) is not None)
-        if trouble is None:
-            check = check_of(argv, patience, box)
-            tell(f"trying {check.name}")
-            (result,) = run_checks([check], root)
-            mark = GREEN if result.status is CheckStatus.PASSED else RED
-            trouble = why_red(argv, result.output_tail) if mark == RED else None
+        result, trouble = try_once(story.verify or (), root, patience, box, tell)
+        mark = GREEN if result and result.status is CheckStatus.PASSED else RED
         yield story.id, "" if trouble else mark, trouble.words if trouble else ""
+
+
+def try_once(
+    argv: Sequence[str], root: Path, patience: float, box: Box | None, tell: Callable[[str], None]
+) -> tuple[CheckResult | None, Trouble | None]:
+    """Run a command once: what came out, and what no story would make better about it."""
+    if trouble := cannot_start(argv, found=find_program(argv[0], os.environ, root) is not None):
+        return None, trouble
+    tell(f"trying {shlex.join(argv)}")
+    (result,) = run_checks([check_of(argv, patience, box)], root)
+    is_red = result.status is CheckStatus.FAILED
+    return result, why_red(argv, result.output_tail) if is_red else None
