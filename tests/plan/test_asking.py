@@ -12,8 +12,8 @@ from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Spent
 from ralphloop.errors import InputError
+from ralphloop.plan.conversation import read_answer, weighed
 from ralphloop.plan.draft import Shelf
-from ralphloop.plan.proposal import read_answer, weighed
 from ralphloop.stories.lint import as_lines
 from tests.cli.nights import Night
 from tests.conftest import RunRalph
@@ -91,8 +91,8 @@ def test_every_kind_of_mistake_is_told(answer: object, words: str) -> None:
     shelf = Shelf(Path("prd.json"), stories=(Story(id="US-001", title="Own", index=0),))
     said = answer if isinstance(answer, str) else json.dumps(answer)
     try:
-        proposal = read_answer(said, may_ask=True)
-        told = [*proposal.unseen, *as_lines(weighed(proposal.entries, shelf).remarks)]
+        _, entries, unseen = read_answer(said, may_ask=True)
+        told = [*unseen, *as_lines(weighed(entries, shelf).remarks)]
     except InputError as error:
         told = [error.message]
     assert words in " ".join(told)

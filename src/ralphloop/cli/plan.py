@@ -1,32 +1,40 @@
 """`ralph plan`: from words, a file or a story that got stuck to stories that can be checked.
 
 What already is a list is converted; prose is read by an agent that may look at the repository and
-change nothing.  Nothing is written before a person accepts it, and no command that was proposed is
-run before a person says yes to just that.
+change nothing.  Nothing is written before a person accepts it (`--yes` stands for that), and no
+command that was proposed is run before a person says yes to just that.
 """
-
-from __future__ import annotations
 
 import json
 import os
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 import msgspec
 
+from ralphloop.agents.base import Inquiry
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.cli.config import settle_trust
 from ralphloop.cli.given import DURATION, MONEY, json_option
-from ralphloop.cli.plan_desk import PlanDesk, PlanResult
+from ralphloop.cli.story_list import sample_stories
 from ralphloop.config.load import load_config
 from ralphloop.core.story_state import StoryState
 from ralphloop.core.totals import spent_words
-from ralphloop.errors import AgentUnavailable, ExitCode, InputError, Level, UsageError
+from ralphloop.errors import (
+    AgentUnavailable,
+    ExitCode,
+    InputError,
+    Level,
+    RalphError,
+    UsageError,
+)
+from ralphloop.loop.confine import confine
 from ralphloop.loop.prepare import (
     MAX_PROMPT_BYTES,
     Options,
@@ -36,21 +44,39 @@ from ralphloop.loop.prepare import (
     read_words,
 )
 from ralphloop.night.look import look, story_file
-from ralphloop.plan.convert import convert, made
-from ralphloop.plan.draft import Shelf, drafted, look_at_shelf, write_split
+from ralphloop.plan import outlook
+from ralphloop.plan.asking import Asker
+from ralphloop.plan.conversation import (
+    MOST_QUESTIONS,
+    Brief,
+    Question,
+    prompt_for,
+    propose,
+    spec_text,
+    text_of_split,
+)
+from ralphloop.plan.convert import Entry, convert, made
+from ralphloop.plan.draft import (
+    Draft,
+    Shelf,
+    drafted,
+    examined,
+    look_at_shelf,
+    plan_room,
+    write,
+    write_split,
+)
 from ralphloop.project import find_project, relative
 from ralphloop.repo.git import Git
+from ralphloop.repo.github import issues_as_text
 from ralphloop.room import read_regular
 from ralphloop.stories.edit import position
+from ralphloop.stories.lint import as_lines
 from ralphloop.stories.names import label, slug
 from ralphloop.text.durations import format_duration
 from ralphloop.text.plain import clean, counted, one_line
 from ralphloop.trust import grants_of
 from ralphloop.ui.steering import refuse_agent
-
-if TYPE_CHECKING:
-    from ralphloop.plan.asking import Asker
-    from ralphloop.plan.proposal import Question
 
 Wanted = dict[str, object]
 
@@ -58,6 +84,9 @@ _LONG = 600  # characters: what is longer is kept as a spec
 _MOST_STAT = 4_000
 _FILES = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
 _FILE = click.Path(path_type=Path)
+_KEYS = "[a]ccept, [e]dit, or [q]uit and throw it away"
+_CHOICE = click.Choice(["a", "e", "q"], case_sensitive=False)
+_row = partial(output.row, width=10)
 
 
 @click.command()
@@ -103,8 +132,6 @@ def plan(
     source = None if split or issues or labels else source_of(words)
     setup = _setup(wanted)
     if issues or labels:
-        from ralphloop.repo.github import issues_as_text
-
         text = issues_as_text(Git(setup.project.root), issues, labels, repo=repo)
         source = PlanText(text, is_strangers=True)
     if (split or wanted["replace"]) and look(setup.project, now=time.time()).is_working:
@@ -135,6 +162,176 @@ def _shelf(setup: Setup, given: object) -> Shelf:
     except InputError:
         path = project.root / config.stories.prd
     return look_at_shelf(path)
+
+
+# --- a plan on the desk: shown, edited, tried, and written once it is accepted -------------------
+
+
+class PlanResult(NamedTuple):
+    """A plan, and what is known of how it came about."""
+
+    draft: Draft
+    kind: str
+    about: Mapping[str, str] = {}  # what its source says of the whole
+    refused: tuple[str, ...] = ()
+    answers: tuple[Question, ...] = ()
+    spec: tuple[str, str] = "", ""  # a text that the stories lean on, and where it is to stand
+    dollars: float = 0.0
+    unpriced: int = 0
+    starts: int = 0
+
+
+class PlanDesk:
+    """Who can be asked, and what may be done with a plan."""
+
+    def __init__(self, setup: Setup, wanted: Mapping[str, object], shelf: Shelf) -> None:
+        self.setup, self.shelf, self.root = setup, shelf, setup.project.root
+        self.as_json, self.yes = bool(wanted["as_json"]), bool(wanted["yes"])
+        self.dry_run, self.trying = bool(wanted["dry_run"]), bool(wanted["trying"])
+        self.asking = not (self.yes or self.as_json) and sys.stdin.isatty() and sys.stderr.isatty()
+        sample = sample_stories()
+        self.replace = wanted["replace"] or all(one in sample for one in shelf.listing.entries)
+        # What new stories have to get along with.
+        self.base = shelf._replace(stories=()) if self.replace else shelf
+
+    def insist_on_reader(self) -> None:
+        """End here where a plan could be neither accepted nor printed."""
+        if not (self.asking or self.yes or self.as_json or self.dry_run):
+            ways = "Add --yes, --json, --dry-run or --questions FILE."
+            raise UsageError("nobody can be asked here", ways)
+
+    def settle(
+        self, found: PlanResult, put: Callable[[list[Entry]], Path | None] | None = None
+    ) -> int:
+        """Show it, let it be edited, and write it once it is accepted."""
+        self.insist_on_reader()
+        if not found.draft.entries:
+            output.emit_lines([*map(output.safe, found.draft.told), "There is nothing to add."])
+            return ExitCode.COMPLETE
+        self._show(found)
+        result = None if self.dry_run or (self.as_json and not self.yes) else self._accepted(found)
+        if result is None:
+            self._emit(found, None, None)
+            return ExitCode.COMPLETE
+        result = result._replace(draft=self._tried(result.draft))
+        text, place = result.spec
+        if text:
+            (self.root / "specs").mkdir(exist_ok=True)
+            write_atomic(self.root / place, text.encode(), within=self.root)
+        entries, about = result.draft.entries, {"project": self.root.name, **result.about}
+        room, anew = self.setup.project.directory, bool(self.replace)
+        kept = put(entries) if put else write(self.shelf, entries, room, replace=anew, **about)
+        self._emit(result, self.shelf.path, kept)
+        return ExitCode.COMPLETE
+
+    def keep(self, draft: Draft) -> None:
+        """It was paid for: whatever becomes of it here, `ralph plan` can read it again."""
+        data = json.dumps({"userStories": draft.entries}, indent=2, ensure_ascii=False).encode()
+        place = plan_room(self.setup.project.directory)
+        write_atomic(place / "proposal.json", data + b"\n", durable=False)
+
+    def _accepted(self, result: PlanResult) -> PlanResult | None:
+        """The plan as it is or as it was edited; None: it is thrown away."""
+        if self.yes and result.refused:
+            kept = relative(self.setup.project.directory / "plan" / "proposal.json", self.root)
+            raise InputError(
+                f"the linter refuses {counted(len(result.refused), 'thing')} in the proposal",
+                f"Nothing was written. Mend {kept} and run: ralph plan {kept} --yes",
+            )
+        key = "a" if self.yes else ""
+        while key != "a":
+            key = click.prompt(_KEYS, type=_CHOICE, show_choices=False, err=True)
+            if key == "q":
+                return None
+            if key == "e":
+                result = result._replace(draft=self._edited(result.draft))
+                self._show(result)
+        return result
+
+    def _edited(self, draft: Draft) -> Draft:
+        """The same as the person wants it; what cannot be read is said, and nothing is lost."""
+        text = json.dumps(draft.entries, indent=2, ensure_ascii=False) + "\n"
+        try:
+            entries = json.loads(click.edit(text, extension=".json") or text)
+            return examined([{**entry, "passes": False} for entry in entries], self.base)
+        except (RalphError, ValueError, TypeError) as error:
+            words = error.message if isinstance(error, RalphError) else str(error)
+            output.error(f"what you wrote cannot be used: {one_line(words, 500)}", "press e again")
+            return draft
+
+    def _tried(self, draft: Draft) -> Draft:
+        """Run the proposed commands where a person said yes to that; those that cannot start go."""
+        commands = [story for story in draft.stories if story.verify]
+        entries = {str(entry["id"]): entry for entry in draft.entries}
+        for story in commands:
+            entries[story.id]["verifyTried"] = outlook.NOT_TRIED
+        if not commands or not (self.trying or self.asking):
+            return draft
+        box, where = outlook.box_for(self.setup)
+        question = f"Run {counted(len(commands), 'verify command')} once now, {where}?"
+        if not self.trying and not click.confirm(question, default=False, err=True):
+            return draft
+        output.note(f"trying {where}")
+        for name, mark, words in outlook.try_all(self.setup, commands, box, output.note):
+            output.note(f"  {label(name)}: {mark or f'refused, it cannot start: {words}'}")
+            entries[name]["verifyTried"] = mark
+            if not mark:
+                del entries[name]["verify"], entries[name]["verifyTried"]
+        return examined(draft.entries, self.base, draft.told)
+
+    # --- what is shown ---
+
+    def _expected(self, draft: Draft) -> tuple[list[str], outlook.Estimate]:
+        pairs = zip(draft.stories, draft.entries, strict=True)
+        sizes = [outlook.size_of(*pair, self.root) for pair in pairs]
+        past = outlook.past_stories(self.setup.project, self.shelf.stories)
+        return sizes, outlook.estimated(sizes, past)
+
+    def _show(self, result: PlanResult) -> None:
+        if not self.as_json:
+            output.emit_lines(map(output.safe, self._lines(result)))
+
+    def _lines(self, result: PlanResult) -> Iterator[str]:
+        draft, (sizes, estimate) = result.draft, self._expected(result.draft)
+        doubted = {one.story for one in draft.remarks}
+        yield from outlook.table(draft.stories, sizes, doubted, whole=bool(result.starts))
+        if any(story.depends_on for story in draft.stories):
+            yield from ("", *outlook.tree(draft.stories))
+        yield ""
+        yield from _row("estimate", estimate.words())
+        if result.starts:
+            yield from _row("cost", f"this plan: {spent_words(result.dollars, result.unpriced)}")
+        for line in draft.told:
+            yield from _row("note", line)
+        for line in as_lines(draft.remarks):
+            yield from _row("!", line)
+
+    def _emit(self, result: PlanResult, written: Path | None, kept: Path | None) -> None:
+        draft = result.draft
+        if self.as_json:
+            sizes, estimate = self._expected(draft)
+            output.emit_json({
+                **output.picked(result, "kind", "answers", "unpriced"),
+                "stories": draft.entries,
+                "sizes": dict(zip((story.id for story in draft.stories), sizes, strict=True)),
+                "remarks": [one._asdict() for one in draft.remarks],
+                "notes": draft.told,
+                "estimate": estimate._asdict(),
+                "cost_usd": result.dollars,
+                "written": str(written) if written else None,
+                "kept": str(kept) if kept else None,
+            })  # fmt: skip
+        elif written is None:
+            output.emit_lines(["Nothing was written."])
+        else:
+            name, add, spec = relative(written, self.root), "", result.spec[1]
+            lines = [f"{counted(len(draft.entries), 'story')} written to {name}."]
+            lines += [f"The list before: {relative(kept, self.root)}"] if kept else []
+            if result.spec[0]:
+                lines.append(f"What was asked for, with the answers: {spec}")
+                add = f"git add {name} {spec} && git commit, then "
+            output.emit_lines(map(output.safe, lines))
+            output.note(f"next: {add}ralph run --dry-run")
 
 
 # --- what is to be planned -----------------------------------------------------------------------
@@ -184,16 +381,12 @@ def _plan(desk: PlanDesk, wanted: Wanted, source: PlanText) -> int:
 
 def _split(desk: PlanDesk, wanted: Wanted, name: str) -> int:
     """Smaller stories in the place of one."""
-    from ralphloop.plan.conversation import text_of_split
-
     shelf, setup = desk.shelf, desk.setup
-    story, night = (
-        shelf.stories[position(shelf.listing, name)],
-        look(setup.project, now=time.time()),
-    )
+    story = shelf.stories[position(shelf.listing, name)]
     if story.passes:
         raise UsageError(f"{label(name)} has passed", "Plan what is missing: ralph plan …")
-    state, changed = night.session.stories.get(name, StoryState()), ""
+    known, changed = look(setup.project, now=time.time()).session.stories, ""
+    state = known.get(name, StoryState())
     if setup.repo and state.saved_ref:
         told = setup.repo.git.attempt("show", "--stat", "--format=", state.saved_ref, "--")
         changed = told.stdout[-_MOST_STAT:].decode("utf-8", "replace")
@@ -209,8 +402,6 @@ def _proposed(
     desk: PlanDesk, wanted: Wanted, source: PlanText, *, split: str = "", left_at: str = ""
 ) -> PlanResult:
     """What an agent makes of the text, with what it cost and where the text is kept."""
-    from ralphloop.plan.conversation import Brief, prompt_for, propose
-
     given = _answers(wanted["answers"])
     brief = Brief(clean(source.text), desk.base, split, left_at, given)
     if desk.dry_run:
@@ -236,10 +427,6 @@ def _proposed(
 
 def _asker(desk: PlanDesk, wanted: Wanted) -> Asker:
     """Whoever may be asked, once everything is settled that must be before it is started."""
-    from ralphloop.agents.base import Inquiry
-    from ralphloop.loop.confine import confine
-    from ralphloop.plan.asking import Asker
-
     settle_trust(desk.setup)
     desk.setup = confine(desk.setup)
     member = desk.setup.crew[0]
@@ -256,8 +443,6 @@ def _asker(desk: PlanDesk, wanted: Wanted) -> Asker:
 
 def _spec(root: Path, source: PlanText, answers: tuple[Question, ...]) -> tuple[str, str]:
     """The text that stories lean on where it has to be written, and the file it stands in."""
-    from ralphloop.plan.conversation import spec_text
-
     real = source.path.resolve() if source.path else None
     if real and real.is_relative_to(root.resolve()) and not answers:
         return "", relative(real, root.resolve())
@@ -289,8 +474,6 @@ def _ask(desk: PlanDesk, wanted: Wanted, questions: list[Question]) -> list[Ques
 
 def _answers(file: object) -> tuple[Question, ...]:
     """The questions of a file with what a person wrote beside them."""
-    from ralphloop.plan.proposal import MOST_QUESTIONS, Question
-
     if not isinstance(file, Path):
         return ()
     try:

@@ -7,13 +7,11 @@ the work tree, a branch or git's settings are not what they were, the answer is 
 A repair goes on with the same conversation where the agent can; the others hear everything again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
-import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -28,18 +26,20 @@ from ralphloop.core.story_after import accounted
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import AgentUnavailable, RepositoryError
 from ralphloop.loop.prepare import Setup
+from ralphloop.loop.runner import measure_of
 from ralphloop.loop.signals import signals_to
 from ralphloop.plan.draft import plan_room
 from ralphloop.proc.sandbox import Box, Place
 from ralphloop.proc.steps import StopSignal
-from ralphloop.project import RALPH_DIR, Project
+from ralphloop.project import RALPH_DIR
 from ralphloop.readers import reader_for
+from ralphloop.repo.own_files import never_committed, project_prefix
+from ralphloop.repo.work_tree import Repository
 from ralphloop.room import read_regular
 from ralphloop.text.plain import some
 
 STORY = "plan"  # the name under which a scripted agent knows these starts
 _STALL_S = 300.0
-_MOST_FILES = 50_000
 _LONGEST_ANSWER = 60_000  # as it is said again to an agent that forgets
 _LARGEST_FILE = 1 << 26
 
@@ -59,10 +59,15 @@ class Asker:
         """Its answer to a prompt, or to what is to be said after it in the same conversation."""
         resume = self._talk.session_id if again and self.member.agent.resumes else ""
         text = again if resume else "\n\n".join(filter(None, [prompt, self._said, again]))
-        before = fingerprint(self._setup)
-        finished = asyncio.run(self._started(text, resume))
-        response, after = self._booked(finished), fingerprint(self._setup)
-        if changed := [it for it in {**before, **after} if before.get(it) != after.get(it)]:
+        repo, project = self._setup.repo, self._setup.project
+        own = never_committed(project_prefix(repo.root, project.root) if repo else "")
+        with closing(measure_of(msgspec.structs.replace(self._setup, own=own))) as measure:
+            before, held = measure.tree(), _held(repo)
+            finished = asyncio.run(self._started(text, resume))
+            response, after = self._booked(finished), measure.tree()
+            changed = [it.path for it in measure.changes(before.tree, after.tree)]
+        now = _held(repo)
+        if changed := [*changed, *(name for name in {**held, **now} if held[name] != now[name])]:
             raise RepositoryError(
                 f"the work tree changed while {self.member.name} read it: {some(changed)};"
                 " its answer was not used",
@@ -141,22 +146,14 @@ def _read_only(box: Box, setup: Setup) -> Box:
     return msgspec.structs.replace(box, places=places)
 
 
-# --- whether anything changed ------------------------------------------------------------------
-
-
-def fingerprint(setup: Setup) -> dict[str, str]:
-    """Everything that reading must leave as it is, each with a mark that changes with it."""
-    repo, own = setup.repo, setup.project.directory.resolve()
+def _held(repo: Repository | None) -> dict[str, str]:
+    """What reading must leave as it is besides the work tree, each with a mark of it."""
     if repo is None:
-        return dict(_files(setup.project))
+        return {}
     marks = {
         "HEAD": f"{repo.branch()} {repo.head()}",
         "git's branches": hashlib.sha256(repo.git.run("for-each-ref")).hexdigest(),
     }
-    for entry in repo.status().entries:
-        path = repo.root / os.fsdecode(entry.path)
-        if not path.is_relative_to(own):
-            marks[os.fsdecode(entry.path)] = f"{entry.staged}{entry.unstaged} {_mark(path)}"
     for place in (repo.common_dir / name for name in ("config", "hooks", "info")):
         inside = sorted(place.iterdir()) if place.is_dir() else [place]
         marks[f".git/{place.name}"] = " ".join(map(_content, inside))
@@ -170,23 +167,3 @@ def _content(path: Path) -> str:
     except OSError:
         return f"{path.name}:-"
     return f"{path.name}:{hashlib.sha256(data).hexdigest()}"
-
-
-def _files(project: Project) -> Iterator[tuple[str, str]]:
-    """Where there is no git: every file but our own, as far as one can count."""
-    seen = 0
-    for folder, names, files in os.walk(project.root):
-        names[:] = [name for name in names if name not in (RALPH_DIR, ".git")]
-        for path in (Path(folder, name) for name in files):
-            yield str(path.relative_to(project.root)), _mark(path)
-        seen += len(files)
-        if seen > _MOST_FILES:
-            return
-
-
-def _mark(path: Path) -> str:
-    try:
-        found = path.lstat()
-    except OSError:
-        return "gone"
-    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"

@@ -1,29 +1,48 @@
-"""The talk that makes a plan: what the agent is told, what a person is asked, what goes back.
+"""The talk that makes a plan: what the agent is told, what it answers, what goes back.
 
 First the agent may ask, up to five questions that matter, each with the answer it would take; then
 it proposes.  A proposal with mistakes goes back with every one of them, three times at most.  What
 only the linter refuses after that is shown to the person, who decides; what cannot be run ends it.
+
+An answer is one JSON object with questions or with stories, read strictly and believed in nothing.
+Each criterion says beside what is wanted how it will be seen; one without that, or in the eye of
+the beholder, is a mistake like a missing comma.  The words are a model's: bounded, without control
+characters, secrets taken out, and a command among them is text until a person says otherwise.
 """
 
-from __future__ import annotations
-
+import re
 from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
-from typing import NamedTuple
+from pathlib import Path
+from typing import Annotated, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import StoryState
 from ralphloop.errors import InputError
 from ralphloop.loop.prepare import Setup
 from ralphloop.plan.asking import Asker
-from ralphloop.plan.draft import Draft, Shelf
-from ralphloop.plan.proposal import ANSWER, Question, read_answer, weighed
+from ralphloop.plan.convert import Entry, made
+from ralphloop.plan.draft import Draft, Shelf, drafted, split_parts
 from ralphloop.prompts import fenced
 from ralphloop.redaction import redact, secret_values
-from ralphloop.stories.lint import as_lines
-from ralphloop.stories.names import label, next_id
-from ralphloop.text.plain import counted, one_line
+from ralphloop.stories.documents import JsonDocument
+from ralphloop.stories.lint import as_lines, is_observable, vague
+from ralphloop.stories.names import label, next_id, quoted
+from ralphloop.stories.shapes import Problems
+from ralphloop.text.plain import clean, counted, one_line
 
+MOST_QUESTIONS = 5
+MOST_PROPOSED = 40
+ANSWER = "answer"
+_LONGEST_ANSWER = 400_000
+_FENCE = re.compile(r"^[ \t]*```[a-zA-Z]*[ \t]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
+_Line = Annotated[str, Meta(min_length=3, max_length=500)]
+_Word = Annotated[str, Meta(min_length=1, max_length=500)]
+_T = TypeVar("_T")
+_Few = Annotated[list[_Word], Meta(max_length=40)]
 REPAIRS = 3
 _LONGEST_TEXT = 100_000
 _LONGEST_FAILURE = 6_000
@@ -36,6 +55,38 @@ _REPAIR = (
     "Your answer cannot be used. What is wrong:\n\n{}\n\n"
     "Mend exactly this and answer again with the whole JSON object and nothing else."
 )
+
+
+class _Asked(msgspec.Struct, forbid_unknown_fields=True):
+    text: _Line
+    seen: _Line  # a test, a command, something that can be observed
+
+
+class _Proposed(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    id: Annotated[str, Meta(min_length=1, max_length=60)]
+    title: Annotated[str, Meta(min_length=3, max_length=160)]
+    description: Annotated[str, Meta(max_length=4000)] = ""
+    criteria: Annotated[list[_Asked], Meta(min_length=1, max_length=20)]
+    verify: _Few | _Word | None = None
+    dependsOn: _Few = []  # noqa: N815 as prd.json calls it
+    touches: _Few = []
+
+
+class Question(msgspec.Struct, forbid_unknown_fields=True):
+    """What the agent cannot find out and a person may know; an empty answer takes the proposal."""
+
+    question: _Line
+    proposed: _Word
+    why: Annotated[str, Meta(max_length=500)] = ""
+    answer: Annotated[str, Meta(max_length=4000)] = ""
+
+    @property
+    def settled(self) -> str:
+        return self.answer.strip() or self.proposed
+
+
+# what is asked, what is proposed, and the criteria that do not say how they will be seen
+_Proposal = tuple[list[Question], list[Entry], list[str]]
 
 
 class Brief(NamedTuple):
@@ -61,13 +112,13 @@ def propose(
     while repairs <= REPAIRS:
         said = asker.ask(prompt_for(brief, setup, may_ask=may_ask), again)
         try:
-            answer = read_answer(said, secrets=secrets, may_ask=may_ask)
-            if answer.questions:
-                brief, may_ask = brief._replace(answers=tuple(ask_person(answer.questions))), False
+            asked, entries, unseen = read_answer(said, secrets=secrets, may_ask=may_ask)
+            if asked:
+                brief, may_ask = brief._replace(answers=tuple(ask_person(asked))), False
                 again = f"The answers:\n\n{fenced(_settled(brief.answers))}\n\n{_TELLING}"
                 continue
-            draft = weighed(answer.entries, brief.shelf, brief.split, _left(brief))
-            mistakes = [*answer.unseen, *as_lines(draft.remarks)]
+            draft = weighed(entries, brief.shelf, brief.split, _left(brief))
+            mistakes = [*unseen, *as_lines(draft.remarks)]
             best = draft, mistakes, brief.answers
         except InputError as error:
             lines = error.message.removeprefix(f"{ANSWER}: ").splitlines()
@@ -154,3 +205,87 @@ def text_of_split(story: Story, state: StoryState, changed: str) -> str:
 def _left(brief: Brief) -> str:
     where = f" What its attempts left: git show {brief.left_at}" if brief.left_at else ""
     return f"A part of {brief.split}, which was split.{where}" if brief.split else ""
+
+
+# --- what it answers -----------------------------------------------------------------------------
+
+
+def read_answer(text: str, *, secrets: Sequence[str] = (), may_ask: bool) -> _Proposal:
+    """The questions or the stories of an answer; InputError says all that is wrong with it."""
+    problems = Problems(Path(ANSWER))
+    root = _plain(_object(text[:_LONGEST_ANSWER], problems), secrets)
+    if not isinstance(root, dict) or not root.keys() <= {"questions", "stories"}:
+        raise problems.fail("", "must be one object with nothing but questions or stories")
+    questions = list(_each(root, "questions", Question, problems))
+    stories = list(_each(root, "stories", _Proposed, problems))
+    if questions and not may_ask:
+        problems.add("questions", "everything that can be answered was; propose the stories now")
+    if len(questions) > MOST_QUESTIONS:
+        problems.add("questions", f"at most {MOST_QUESTIONS}, found {len(questions)}")
+    if not root.get("questions") and not root.get("stories"):
+        problems.add("stories", "there are none")
+    problems.raise_if_any()
+    # Whoever asks and proposes at once has not heard the answers yet.
+    stories = [] if questions else stories
+    unseen = [line for story in stories for line in _unseen(story)]
+    return questions, [_entry(story) for story in stories], unseen
+
+
+def _object(text: str, problems: Problems) -> object:
+    """The JSON of an answer, alone, in a fence or among words."""
+    whole = text[text.find("{") : text.rfind("}") + 1]
+    fenced = [one for one in _FENCE.findall(text) if one.lstrip().startswith("{")]
+    found = text.strip() if text.lstrip().startswith("{") else (fenced or [whole])[-1].strip()
+    if not found:
+        raise problems.fail("", "there is no JSON object in it")
+    data = JsonDocument(found, problems).data
+    problems.raise_if_any()
+    return data
+
+
+def _plain(value: object, secrets: Sequence[str]) -> object:
+    """The same with words that do no more than be read."""
+    if isinstance(value, str):
+        return clean(redact(value, secrets)).strip()
+    if isinstance(value, list):
+        return [_plain(one, secrets) for one in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(one, secrets) for key, one in value.items()}
+    return value
+
+
+def _each(root: dict[str, object], key: str, kind: type[_T], problems: Problems) -> Iterator[_T]:
+    """Every entry that has the right form; the others are problems."""
+    raw = root.get(key) or []
+    if not isinstance(raw, list) or len(raw) > MOST_PROPOSED:
+        raise problems.fail(key, f"must be a list of at most {MOST_PROPOSED}")
+    for index, one in enumerate(raw):
+        try:
+            yield msgspec.convert(one, kind)
+        except msgspec.ValidationError as error:
+            problems.add(f"{key}[{index}]", one_line(str(error), 300))
+
+
+def _unseen(story: _Proposed) -> Iterator[str]:
+    """Criteria that do not say how they will be seen."""
+    for asked in story.criteria:
+        if words := vague(asked.text):
+            yield f"{story.id}: {quoted(asked.text)} cannot be checked: {words}"
+        elif not is_observable(asked.seen):
+            fix = "name a test, a command or what is observed"
+            yield f"{story.id}: {quoted(asked.text)} is not seen by {quoted(asked.seen)}: {fix}"
+
+
+def _entry(story: _Proposed) -> Entry:
+    criteria = [f"{one.text} (seen: {one.seen})" for one in story.criteria]
+    own = {name: getattr(story, name) for name in _Proposed.__struct_fields__ if name != "criteria"}
+    return made(**own | {"title": one_line(story.title), "acceptanceCriteria": criteria})
+
+
+def weighed(entries: list[Entry], shelf: Shelf, split: str = "", note: str = "") -> Draft:
+    """The plan, with remarks; InputError where it cannot be run."""
+    if clash := [name for entry in entries if (name := str(entry["id"])) in shelf.titles]:
+        raise InputError(f"the id {quoted(clash[0])} is a story of the list already")
+    if story := next((one for one in shelf.stories if one.id == split), None):
+        return split_parts(shelf, story, entries, note)
+    return drafted(entries, shelf, renumber=True)

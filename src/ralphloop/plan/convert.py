@@ -8,8 +8,6 @@ What is ticked or marked as done there is left out: that it is done is somebody'
 what ralph saw itself, or a person marks here, passes.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Sequence

@@ -7,8 +7,6 @@ story and is left out, so that planning the same text twice adds nothing.  What 
 Nothing here sets `passes` to anything but false.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time
