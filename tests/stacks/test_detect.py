@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralphloop.errors import InputError
-from ralphloop.stacks import load_stacks
-from ralphloop.stacks.detect import Detected, detect
+from ralphloop.stacks.detect import Detected, detect, load_stacks
 
 NPM_DEFAULT = 'echo "Error: no test specified" && exit 1'
 

@@ -10,11 +10,13 @@ What can be asked of a directory are facts, each written in one line:
     "tests/test*.py~unittest"     one of a few such files does
     "$pytest"                     there is such a program on PATH
 
+The stack table has one TOML file for each stack, described in `docs/reference/configuration.md`:
+`if_any`, `if_all` and `unless` take facts, and all three must agree.  Files in a directory of the
+user's come before ours, by file name.
+
 Nothing is run and nothing is searched recursively.  Files are read up to a bound, once; what cannot
 be read or parsed has no keys.
 """
-
-from __future__ import annotations
 
 import configparser
 import json
@@ -22,13 +24,14 @@ import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 
 import msgspec
 
+from ralphloop.errors import InputError
 from ralphloop.room import read_regular
-from ralphloop.stacks import Sentence, Stack, StackRule, Tool, load_stacks
 from ralphloop.text.plain import one_line
 
 _LARGEST_FILE = 1 << 20
@@ -37,6 +40,61 @@ _MOST_READ = 20  # files that one pattern may make us read
 _MOST_DIRECTORIES = 100
 _SHOWN_BELOW = 5
 _NOT_PROJECTS = frozenset({"node_modules", "target", "build", "dist", "vendor", "venv", "tests"})
+Words = tuple[str, ...]
+
+
+class StackRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When an entry of the table applies."""
+
+    if_any: Words = ()
+    if_all: Words = ()
+    unless: Words = ()
+
+
+class Tool(StackRule, frozen=True, kw_only=True):
+    title: str
+    says: str = ""
+    words: dict[str, Words] = {}
+
+
+class CheckRule(StackRule, frozen=True, kw_only=True):
+    purpose: str
+    command: Words
+
+
+class Sentence(StackRule, frozen=True, kw_only=True):
+    text: str
+
+
+class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    name: str
+    title: str
+    order: int = 50
+    marks: Words = ()
+    names: Words = ()
+    descriptions: Words = ()
+    tools: tuple[Tool, ...] = ()
+    checks: tuple[CheckRule, ...] = ()
+    says: tuple[Sentence, ...] = ()
+    monorepo: tuple[Sentence, ...] = ()
+
+
+def load_stacks(directories: Sequence[Path] = ()) -> tuple[Stack, ...]:
+    ours = Path(str(files("ralphloop.stacks") / "data"))
+    found: dict[str, Path] = {}
+    for directory in (*directories, ours):
+        for file in sorted(directory.glob("*.toml")):
+            found.setdefault(file.name, file)
+    return tuple(sorted(map(_read, found.values()), key=lambda stack: (stack.order, stack.name)))
+
+
+def _read(file: Path) -> Stack:
+    try:
+        return msgspec.convert(tomllib.loads(read_regular(file).decode()), Stack)
+    except (OSError, ValueError) as error:
+        # TOML, encoding and validation errors are all ValueErrors with a readable message.
+        step = "Correct the file, or remove it: the stacks that ship with ralph stay."
+        raise InputError(str(error), step, place=str(file)) from error
 
 
 class Detected(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +109,83 @@ class Detected(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         return " and ".join(self.stacks) or "not recognised"
+
+
+class Directory:
+    """One directory, asked for facts."""
+
+    def __init__(self, root: Path, *, search_path: str | None = None) -> None:
+        self.root = root
+        self._search_path = search_path  # of programs; None: this process's own
+        self._texts: dict[Path, str] = {}
+        self._documents: dict[str, object] = {}
+
+    def meets(self, rule: StackRule) -> bool:
+        """Whether an entry of the table applies here."""
+        return (
+            (not rule.if_any or any(map(self.holds, rule.if_any)))
+            and all(map(self.holds, rule.if_all))
+            and not any(map(self.holds, rule.unless))
+        )
+
+    def said(self, sentences: Sequence[Sentence]) -> Iterator[str]:
+        """The sentences that apply here."""
+        return (sentence.text for sentence in sentences if self.meets(sentence))
+
+    def holds(self, fact: str) -> bool:
+        """Whether a fact is true."""
+        if fact.startswith("$"):
+            return shutil.which(fact[1:], path=self._search_path) is not None
+        place, tilde, text = fact.partition("~")
+        name, hash_sign, key = place.partition("#")
+        if hash_sign:
+            value = self._value(name, key)
+            return value is not None and (not tilde or text in json.dumps(value, default=str))
+        if tilde:
+            some = islice(self._matching(name), _MOST_READ)
+            return any(text in "\n" + self._text(each) for each in some)
+        if name.endswith("/"):
+            return (self.root / name).is_dir()
+        return next(self._matching(name), None) is not None
+
+    def text_at(self, fact: str) -> str:
+        """The value under a key (`file#key`) or behind a word (`file~word `), on one line."""
+        name, hash_sign, key = fact.partition("#")
+        if hash_sign:
+            value = self._value(name, key)
+            return one_line(value) if isinstance(value, str) else ""
+        name, _, word = fact.partition("~")
+        lines = self._text(self.root / name).splitlines()
+        found = next((line[len(word) :] for line in lines if line.startswith(word)), "")
+        return one_line(found)
+
+    def _matching(self, pattern: str) -> Iterator[Path]:
+        """Files that match, out of a bounded number of entries of one directory."""
+        path = self.root / pattern
+        try:
+            entries = islice(path.parent.iterdir(), _MOST_ENTRIES) if "*" in pattern else (path,)
+            yield from (each for each in entries if each.match(path.name) and each.is_file())
+        except OSError:
+            return  # no such directory, or not ours to read: nothing matches
+
+    def _text(self, path: Path) -> str:
+        if path not in self._texts:
+            self._texts[path] = ""
+            with suppress(OSError):  # what cannot be read says nothing
+                if path.is_file():
+                    data = read_regular(path, most=_LARGEST_FILE)
+                    self._texts[path] = data.decode("utf-8-sig", "replace")
+        return self._texts[path]
+
+    def _value(self, name: str, key: str) -> object:
+        if name not in self._documents:
+            self._documents[name] = parsed(name, self._text(self.root / name))
+        value = self._documents[name]
+        for part in key.split("."):
+            if not isinstance(value, Mapping):
+                return None
+            value = value.get(part)
+        return value
 
 
 def detect(
@@ -130,83 +265,6 @@ def _below(table: Sequence[Stack], root: Path) -> list[str]:
             found.append(f"{path.name} ({' and '.join(stack.title for stack in stacks)})")
     more = len(found) - _SHOWN_BELOW
     return [*found[:_SHOWN_BELOW], f"{more} more"] if more > 0 else found
-
-
-class Directory:
-    """One directory, asked for facts."""
-
-    def __init__(self, root: Path, *, search_path: str | None = None) -> None:
-        self.root = root
-        self._search_path = search_path  # of programs; None: this process's own
-        self._texts: dict[Path, str] = {}
-        self._documents: dict[str, object] = {}
-
-    def meets(self, rule: StackRule) -> bool:
-        """Whether an entry of the table applies here."""
-        return (
-            (not rule.if_any or any(map(self.holds, rule.if_any)))
-            and all(map(self.holds, rule.if_all))
-            and not any(map(self.holds, rule.unless))
-        )
-
-    def said(self, sentences: Sequence[Sentence]) -> Iterator[str]:
-        """The sentences that apply here."""
-        return (sentence.text for sentence in sentences if self.meets(sentence))
-
-    def holds(self, fact: str) -> bool:
-        """Whether a fact is true."""
-        if fact.startswith("$"):
-            return shutil.which(fact[1:], path=self._search_path) is not None
-        place, tilde, text = fact.partition("~")
-        name, hash_sign, key = place.partition("#")
-        if hash_sign:
-            value = self._value(name, key)
-            return value is not None and (not tilde or text in json.dumps(value, default=str))
-        if tilde:
-            some = islice(self._matching(name), _MOST_READ)
-            return any(text in "\n" + self._text(each) for each in some)
-        if name.endswith("/"):
-            return (self.root / name).is_dir()
-        return next(self._matching(name), None) is not None
-
-    def text_at(self, fact: str) -> str:
-        """The value under a key (`file#key`) or behind a word (`file~word `), on one line."""
-        name, hash_sign, key = fact.partition("#")
-        if hash_sign:
-            value = self._value(name, key)
-            return one_line(value) if isinstance(value, str) else ""
-        name, _, word = fact.partition("~")
-        lines = self._text(self.root / name).splitlines()
-        found = next((line[len(word) :] for line in lines if line.startswith(word)), "")
-        return one_line(found)
-
-    def _matching(self, pattern: str) -> Iterator[Path]:
-        """Files that match, out of a bounded number of entries of one directory."""
-        path = self.root / pattern
-        try:
-            entries = islice(path.parent.iterdir(), _MOST_ENTRIES) if "*" in pattern else (path,)
-            yield from (each for each in entries if each.match(path.name) and each.is_file())
-        except OSError:
-            return  # no such directory, or not ours to read: nothing matches
-
-    def _text(self, path: Path) -> str:
-        if path not in self._texts:
-            self._texts[path] = ""
-            with suppress(OSError):  # what cannot be read says nothing
-                if path.is_file():
-                    data = read_regular(path, most=_LARGEST_FILE)
-                    self._texts[path] = data.decode("utf-8-sig", "replace")
-        return self._texts[path]
-
-    def _value(self, name: str, key: str) -> object:
-        if name not in self._documents:
-            self._documents[name] = parsed(name, self._text(self.root / name))
-        value = self._documents[name]
-        for part in key.split("."):
-            if not isinstance(value, Mapping):
-                return None
-            value = value.get(part)
-        return value
 
 
 def parsed(name: str, text: str) -> object:
