@@ -43,8 +43,8 @@ _MANIFEST = Path(".claude-plugin/plugin.json")
 _TIMEOUT_S = 120.0
 _DETACH_TIMEOUT_S = 300.0
 _TAKEN_FROM_RUN = frozenset(
-    "specs_dir prd prompt resume max_iterations max_cost max_tokens max_time until only dry_run"
-    " reset_circuit allow_dirty allow_red".split()
+    "specs_dir prd prompt resume limits__max_iterations limits__max_cost_usd limits__max_tokens"
+    " limits__max_time limits__until only dry_run reset_circuit allow_dirty allow_red".split()
 )
 
 

@@ -1,19 +1,26 @@
-"""`ralph run`: the loop, in the foreground, detached, or only as a plan."""
+"""`ralph run`: the loop, in the foreground, detached, or only as a plan; `ralph do`: the same for
+one story given in words, with the whole machinery behind it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 import msgspec
 
+from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
+from ralphloop.cli.config import agree_to_typed, trusted_setup
 from ralphloop.cli.given import COUNT, DURATION, MONEY, json_option
+from ralphloop.config.load import load_config
 from ralphloop.core.interventions import Reopened, intervene
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.planning import choose
@@ -23,7 +30,9 @@ from ralphloop.journal.records import JsonValues
 from ralphloop.loop.prepare import Options, Setup, prepare
 from ralphloop.night.look import Placed, arranged, look, reading
 from ralphloop.night.values import next_steps
-from ralphloop.project import find_project
+from ralphloop.project import ERRANDS, Project, find_project
+from ralphloop.repo.private_git import make_directory
+from ralphloop.text.plain import one_line
 
 if TYPE_CHECKING:
     from ralphloop.core.events import LoopEvent
@@ -32,30 +41,31 @@ if TYPE_CHECKING:
     from ralphloop.proc.steps import StopSignal
     from ralphloop.prompts import Prompt
 
-_SETTINGS = {
-    "max_iterations": "limits.max_iterations",
-    "max_cost": "limits.max_cost_usd",
-    "max_tokens": "limits.max_tokens",
-    "max_time": "limits.max_time",
-    "until": "limits.until",
-    "calls": "limits.calls_per_hour",
-    "lanes": "lanes.count",
-    "agent": "agent.name",
-    "model": "agent.model",
-}
-
-
+_LONGEST_TITLE = 72
+_MOST_WORDS = 100_000
 _Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def _sets(
+    flag: str,
+    setting: str,
+    words: str,
+    kind: Callable[[str], object] = str,
+    metavar: str | None = None,
+) -> Callable[[_Command], _Command]:
+    """An option that stands for a setting."""
+    return click.option(flag, setting.replace(".", "__"), type=kind, help=words, metavar=metavar)
+
+
+_AGENTS = "Which agent: claude, codex, gemini, opencode, command, scripted."
 _COMMON = (
-    click.option("--max-iterations", type=COUNT, help="At most so many; 0: no limit."),
-    click.option("--max-cost", type=MONEY, help="Dollars; 0: no limit."),
-    click.option("--max-tokens", type=COUNT, help="Without cache reads; 0: no limit."),
-    click.option("--max-time", type=DURATION, help="Wall clock, e.g. 8h; 0: no limit."),
-    click.option("--until", metavar="HH:MM", help="End the run at that time of day, e.g. 07:00."),
-    click.option(
-        "--agent", help="Which agent: claude, codex, gemini, opencode, command, scripted."
-    ),
-    click.option("--model", help="Which model the agent should use."),
+    _sets("--max-iterations", "limits.max_iterations", "At most so many; 0: no limit.", COUNT),
+    _sets("--max-cost", "limits.max_cost_usd", "Dollars; 0: no limit.", MONEY),
+    _sets("--max-tokens", "limits.max_tokens", "Without cache reads; 0: no limit.", COUNT),
+    _sets("--max-time", "limits.max_time", "Wall clock, e.g. 8h; 0: no limit.", DURATION),
+    _sets("--until", "limits.until", "End the run at that time, e.g. 07:00.", metavar="HH:MM"),
+    _sets("--agent", "agent.name", _AGENTS),
+    _sets("--model", "agent.model", "Which model the agent should use."),
     click.option("--allow-dirty", is_flag=True, help="Start with uncommitted changes."),
     click.option("--allow-red", is_flag=True, help="Start although a check fails already."),
     click.option("--no-wait", is_flag=True, help="End instead of waiting for a limit to reset."),
@@ -83,8 +93,8 @@ def common_options(command: _Command) -> _Command:
 @click.option("--continue", "resume", is_flag=True, help="Go on with the unfinished session.")
 @click.option("--detach", is_flag=True, help="Run in the background; log in .ralph/ralph.log.")
 @click.option("--monitor", is_flag=True, help="In tmux: the loop left, the monitor right.")
-@click.option("--calls", type=COUNT, help="Starts an hour; 0: no limit.")
-@click.option("--lanes", type=COUNT, help="So many stories at once, beside the checkout; 0: in it.")
+@_sets("--calls", "limits.calls_per_hour", "Starts an hour; 0: no limit.", COUNT)
+@_sets("--lanes", "lanes.count", "So many stories at once, beside the checkout; 0: in it.", COUNT)
 @click.option("--story", "only", metavar="ID", help="Work on this story only.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and the first prompt; run nothing.")
 @click.option(
@@ -138,8 +148,6 @@ def run_here(options: Options, *, verbose: int, quiet: bool, as_json: bool) -> i
     """Run in the foreground, after a person's yes."""
     import asyncio
 
-    from ralphloop.cli.config import trusted_setup
-
     if quiet and verbose:
         raise UsageError("-q and -v ask for the opposite", "Leave one of them out.")
     setup = trusted_setup(options)
@@ -151,7 +159,7 @@ def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") 
     """What was asked for; a session asks with fewer of these words."""
     if wanted.get("prompt") and any(map(wanted.get, ("prd", "specs_dir", "only"))):
         raise UsageError("--prompt runs without stories", "Leave out --prd, --story and SPECS_DIR.")
-    named = {setting: wanted.get(option) for option, setting in _SETTINGS.items()}
+    settings = {name.replace("__", "."): it for name, it in wanted.items() if "__" in name}
     given = {name: value for name, value in wanted.items() if name in Options.__struct_fields__}
     return msgspec.convert(
         {
@@ -160,7 +168,7 @@ def options_of(wanted: Mapping[str, object], *, start: Path, session: str = "") 
             "session": session,
             "wait": not wanted.get("no_wait"),
             "trust": wanted.get("trust_pin") or ("1" if wanted.get("trusted") else ""),
-            "flags": {setting: value for setting, value in named.items() if value is not None},
+            "flags": {name: value for name, value in settings.items() if value is not None},
         },
         Options,
     )
@@ -187,10 +195,8 @@ def show_plan(setup: Setup, *, as_json: bool) -> None:
         story = choice.story if choice else None
         learned = carried_for(setup, story, setup.crew[0]).text
         prompt = brief(setup, session, story, stories, learned=learned)
-    if as_json:
-        output.emit_json(_plan_data(setup, steps, prompt))
-    else:
-        output.emit_lines(_plan_lines(setup, steps, prompt))
+    lines = _plan_lines(setup, steps, prompt)
+    output.show(lines, _plan_data(setup, steps, prompt), as_json=as_json)
 
 
 def _plan_lines(setup: Setup, steps: list[Placed], prompt: Prompt | None) -> Iterator[str]:
@@ -316,3 +322,85 @@ def _finish(setup: Setup, ended: EndedRun, *, as_json: bool) -> None:
         output.note(f"report: {report}")
     for step in next_steps(look(setup.project, now=time.time(), run=ended.run)):
         output.note(f"next: {step}")
+
+
+# --- one story given in words --------------------------------------------------------------------
+#
+# It lies in a file of its own below `.ralph/do`, so that a run of it is like any other; the
+# project's story list, and a night that could be continued, are left alone.
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--verify", metavar="COMMAND", help="Red now, green when it is done; no shell.")
+@click.option("--checks", is_flag=True, help="Only the checks of ralph.toml prove it (default).")
+@common_options
+def do(
+    words: tuple[str, ...],
+    verify: str | None,
+    checks: bool,
+    verbose: int,
+    quiet: bool,
+    as_json: bool,
+    **wanted: object,
+) -> int:
+    """Have one thing done, without a story file.
+
+    \b
+    ralph do "make the parser accept tabs" --verify "pytest -q tests/test_parser.py"
+
+    WORDS say what is to be done; - reads them from standard input.  It ends when COMMAND, which is
+    run before and after, and the checks of ralph.toml are green, or says why not.  What was
+    interrupted goes on with: ralph run --continue
+    """
+    if verify is not None and checks:
+        raise UsageError("--verify and --checks both say what proves it", "Leave one of them out.")
+    text, argv = _text(words), _argv(verify)
+    project = find_project()
+    if not argv and not load_config(project.root, env=os.environ).config.checks.commands:
+        raise UsageError(
+            "nothing here could tell whether it is done",
+            'Name a command that fails now: --verify "pytest -q tests/test_parser.py",'
+            " or have checks found: ralph init",
+        )
+    path = _written(project, text, argv)
+    agree_to_typed(project, path)
+    options = options_of({**wanted, "prd": path}, start=Path.cwd())
+    return run_here(options, verbose=verbose, quiet=quiet, as_json=as_json)
+
+
+def _text(words: Sequence[str]) -> str:
+    text = sys.stdin.read(_MOST_WORDS) if list(words) == ["-"] else " ".join(words)
+    if not text.strip():
+        raise UsageError("say what is to be done", 'ralph do "make the parser accept tabs"')
+    return text.strip()[:_MOST_WORDS]
+
+
+def _argv(verify: str | None) -> list[str]:
+    try:
+        argv = shlex.split(verify or "")
+    except ValueError as error:
+        raise UsageError(f"--verify: {error}", 'Quote it once more: --verify "pytest -q"') from None
+    if verify is not None and not argv:
+        raise UsageError("--verify names no command", '--verify "pytest -q tests/test_parser.py"')
+    return argv
+
+
+def _written(project: Project, text: str, argv: list[str]) -> Path:
+    """The file with the story, the same one for the same words."""
+    make_directory(project.directory)
+    name = hashlib.sha256("\0".join([text, *argv]).encode()).hexdigest()[:6]
+    title = one_line(text.splitlines()[0], _LONGEST_TITLE)
+    story = {
+        "id": f"DO-{name}",
+        "title": title,
+        "description": text if text != title else "",
+        "acceptanceCriteria": [f"`{shlex.join(argv)}` succeeds"] if argv else [],
+        **({"verify": argv} if argv else {}),
+        "passes": False,
+    }
+    path = project.root / ERRANDS / f"DO-{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    data = msgspec.json.format(msgspec.json.encode({"userStories": [story]}))
+    write_atomic(path, data + b"\n", within=project.directory)
+    return path
