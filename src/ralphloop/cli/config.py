@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -62,22 +62,22 @@ def config() -> None:
 def show(as_json: bool) -> None:
     """Print every setting in force with its origin, in the form of a ralph.toml."""
     loaded = load_config(find_project().root, env=os.environ)
-    if as_json:
-        output.emit_json(
-            {
-                name: {"value": _visible(setting, loaded), "origin": loaded.origins[name]}
-                for name, setting in settings().items()
-            }
-        )
-        return
+    data = {
+        name: {"value": _visible(setting, loaded), "origin": loaded.origins[name]}
+        for name, setting in settings().items()
+    }
+    output.show(_in_sections(loaded), data, as_json=as_json)
+
+
+def _in_sections(loaded: Loaded) -> Iterator[str]:
     section = ""
     for name, setting in settings().items():
         if setting.section != section:
             section = setting.section
-            output.emit_lines([output.paint(f"[{section}]", "bold")])
+            yield output.paint(f"[{section}]", "bold")
         line = output.safe(toml_line(setting, _visible(setting, loaded)))
         origin = output.paint(f"# {output.safe(loaded.origins[name])}", "dim")
-        output.emit_lines([f"{line:<{_COMMENT_COLUMN}} {origin}"])
+        yield f"{line:<{_COMMENT_COLUMN}} {origin}"
 
 
 @config.command()
@@ -118,18 +118,9 @@ def prices(as_json: bool) -> None:
     """Show what tokens are taken to cost, for agents that name no price."""
     own = own_prices().models
     rows = {**our_prices().models, **own}
-    if as_json:
-        output.emit_json(
-            {
-                "checked": our_prices().checked,
-                "override": str(own_file() or ""),
-                "models": {
-                    name: _cells(price) | {"own": name in own} for name, price in rows.items()
-                },
-            }
-        )
-    else:
-        output.emit_lines(_table(rows, own))
+    models = {name: _cells(price) | {"own": name in own} for name, price in rows.items()}
+    data = {"checked": our_prices().checked, "override": str(own_file() or ""), "models": models}
+    output.show(_table(rows, own), data, as_json=as_json)
 
 
 def _cells(price: Price) -> dict[str, object]:
@@ -184,9 +175,7 @@ def trust(show: bool, yes: bool, forget: bool, journal: bool, prd: Path | None) 
         output.emit_lines(_shown(grants, lacking))
         return ExitCode.COMPLETE
     insist_on_person()
-    if yes:
-        output.emit_lines(_question(lacking, record))
-    elif not _agreed(lacking, record):
+    if not _said_yes(_question(lacking, record), "Trust them?", given=yes):
         raise not_trusted(grants, lacking)
     agree(project.root, os.environ, grants)
     output.emit_lines(["Agreed. A run asks again only when one of these lines changes."])
@@ -200,10 +189,9 @@ def trusted_setup(options: Options) -> Setup:
     belief = belief_in(setup.project.journal)
     is_waived = setup.trusts_all and belief is Belief.FOREIGN
     if belief is not Belief.OURS and not is_waived:
-        if not _marked() and _on_terminal() and _accepted(setup.project, belief):
-            _adopt(setup.project)
-        else:
+        if _marked():
             insist(belief, setup.project.journal)
+        _adopt(setup.project, belief)
     return setup
 
 
@@ -220,7 +208,7 @@ def settle_trust(setup: Setup) -> None:
     if lacking := setup.lacking():
         record = load_record(root, options.env)
         pinned = options.trust or _marked()
-        if pinned or not _agreed(lacking, record):
+        if pinned or not _said_yes(_question(lacking, record), "Trust them?"):
             setup.insist_on_trust()
         agree(root, options.env, setup.grants)
     refuse_links(setup.project.directory)
@@ -236,19 +224,9 @@ def _accept_journal(project: Project, *, show: bool, yes: bool) -> int:
         output.emit_lines(_about_journal(project, belief))
         return ExitCode.COMPLETE
     insist_on_person()
-    if yes:
-        output.emit_lines(_about_journal(project, belief))
-    elif not (_on_terminal() and _accepted(project, belief)):
-        insist(belief, project.journal)
-    _adopt(project)
+    _adopt(project, belief, yes=yes)
     output.emit_lines(["Accepted as it is."])
     return ExitCode.COMPLETE
-
-
-def _accepted(project: Project, belief: Belief) -> bool:
-    for line in _about_journal(project, belief):
-        output.note(line)
-    return click.confirm("Believe it?", default=False, err=True)
 
 
 def _about_journal(project: Project, belief: Belief) -> Iterator[str]:
@@ -274,17 +252,15 @@ def _about_journal(project: Project, belief: Belief) -> Iterator[str]:
             yield output.safe(f"  {label(story.story.id)}: {words}")
 
 
-def _adopt(project: Project) -> None:
+def _adopt(project: Project, belief: Belief, *, yes: bool = False) -> None:
+    """Believe the journal after a person's yes; else it ends here."""
+    if not _said_yes(_about_journal(project, belief), "Believe it?", given=yes):
+        insist(belief, project.journal)
     claim(project.directory)
-    now = time.time()
-    if holder := live_holder(project.directory, now):
+    if holder := live_holder(project.directory, time.time()):
         raise LockedError(f"run {holder.run} is going on", "Stop it first: ralph stop")
     with Journal.open(project.journal) as journal:
         journal.adopt()
-
-
-def _on_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _grants(project: Project, prd: Path | None) -> tuple[Grant, ...]:
@@ -296,13 +272,15 @@ def _grants(project: Project, prd: Path | None) -> tuple[Grant, ...]:
     return grants_of(loaded, project.root, stories.list.stories, stories.path)
 
 
-def _agreed(lacking: Sequence[Grant], record: TrustRecord) -> bool:
-    """A person's yes; no where nobody can be asked."""
-    if not _on_terminal():
-        return False
-    for line in _question(lacking, record):
-        output.note(line)
-    return click.confirm("Trust them?", default=False, err=True)
+def _said_yes(lines: Iterable[str], question: str, *, given: bool = False) -> bool:
+    """A person's yes to what is shown, on the terminal or by an option."""
+    if given:
+        output.emit_lines(lines)
+    elif sys.stdin.isatty() and sys.stderr.isatty():
+        for line in lines:
+            output.note(line)
+        return click.confirm(question, default=False, err=True)
+    return given
 
 
 def _question(lacking: Sequence[Grant], record: TrustRecord) -> Iterator[str]:

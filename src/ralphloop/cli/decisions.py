@@ -18,7 +18,7 @@ from ralphloop.cli.given import Pairs, json_option, pairs_option
 from ralphloop.config.load import load_config, with_settings
 from ralphloop.config.model import CircuitSection, Config, Context, LimitsSection, policy_of
 from ralphloop.core.iteration import Result, Start
-from ralphloop.core.model import Circuit, Evidence, ExitDecision, ProcessEnd, Response
+from ralphloop.core.model import Evidence, ExitDecision, ProcessEnd, Response
 from ralphloop.core.policy import Limits, Mode
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
@@ -35,7 +35,6 @@ from ralphloop.text.durations import iso
 from ralphloop.text.plain import counted
 from ralphloop.text.status_block import StatusBlock
 
-_COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
 _MOST_WORDS = 300
 _CHUNK = 1 << 16
 
@@ -66,10 +65,8 @@ def analyze(file: str, agent: str, exit_code: int, as_json: bool) -> None:
     night = look(project, now=now)
     state = RunState(starts=night.totals.starts, breaker=night.circuit)
     taken = step(state, Start(), result, Evidence(at=now), policy)
-    if as_json:
-        output.emit_json(analysis_object(taken, response, timestamp=iso(now)))
-    else:
-        output.emit_lines(_summary(taken, response))
+    data = analysis_object(taken, response, timestamp=iso(now))
+    output.show(_summary(taken, response), data, as_json=as_json)
 
 
 def _summary(taken: Step, response: Response) -> Iterator[str]:
@@ -112,16 +109,12 @@ def analysis_object(taken: Step, response: Response, *, timestamp: str) -> JsonV
         "exit_decision": decision.word,
         "stuck_loop_detected": bool(analysis.stuck),
         "circuit_breaker_state": analysis.circuit,
-        "outcome": analysis.outcome,
         "outcome_reason": response.reason,
-        "confidence": analysis.confidence,
-        "indicators": asdict(analysis.indicators),
         "reasons": decision.reasons,
+        **output.picked(analysis, "outcome", "confidence", "indicators", "progress"),
         **output.picked(analysis, "warnings", "error_signature", "story_claimed", "question"),
         "stuck": [{"pattern": each.name, "detail": each.detail} for each in analysis.stuck],
-        "progress": analysis.progress,
-        **output.picked(response, "reader", "format", "session_id", "model"),
-        "usage": asdict(response.usage),
+        **output.picked(response, "reader", "format", "session_id", "model", "usage"),
         "denials": [output.picked(denial, "tool", "summary") for denial in response.denials],
         "resets_at": response.rate_limit.resets_at if response.rate_limit else None,
     }
@@ -141,27 +134,20 @@ def eval_cases(files: Sequence[Path], as_json: bool, settings: Pairs) -> int:
     differ = 0
     for path in files:
         agreed = []
-        for result in _results(path, dict(settings)):
-            agreed.append(result.ok)
-            if as_json:
-                output.emit_json(result, indent=None)
-            else:
-                output.emit_lines(_case_lines(result))
+        try:
+            with path.open("rb") as lines:
+                for case in parse_cases(lines, str(path)):
+                    result = judge(case, dict(settings))
+                    agreed.append(result.ok)
+                    output.show(_case_lines(result), result, as_json=as_json, indent=None)
+        except OSError as error:
+            raise unreadable(error, path) from None
         wrong = len(agreed) - sum(agreed)
         table.append(f"{path!s:<{width}}  {sum(agreed):>5}  {wrong:>6}  {len(agreed):>5}")
         differ += wrong
     if not as_json:
         output.emit_lines(table)
     return ExitCode.HALTED if differ else ExitCode.COMPLETE
-
-
-def _results(path: Path, overrides: Mapping[str, str]) -> Iterator[CaseResult]:
-    try:
-        with path.open("rb") as lines:
-            for case in parse_cases(lines, str(path)):
-                yield judge(case, overrides)
-    except OSError as error:
-        raise unreadable(error, path) from None
 
 
 def _case_lines(result: CaseResult) -> Iterator[str]:
@@ -194,15 +180,13 @@ def simulate(name: str | None, settings: Pairs, as_json: bool) -> None:
     if not as_json:
         output.emit_lines([f"{output.paint(name, 'bold')}: {SCENARIOS[name].title}"])
     for number, (turn, played) in enumerate(play(SCENARIOS[name], policy), start=1):
-        if as_json:
-            output.emit_json(_step_data(number, turn, played), indent=None)
-        else:
-            output.emit_lines(_step_lines(number, turn, played))
+        lines = _step_lines(number, turn, played)
+        output.show(lines, _step_data(number, turn, played), as_json=as_json, indent=None)
 
 
 def _step_lines(number: int, turn: CaseTurn, played: Played) -> Iterator[str]:
     circuit, taken = played.state.breaker.circuit, played.taken
-    yield f"{number:>3}  {output.paint(f'{circuit:<9}', _COLOURS[circuit])}  {turn.says}"
+    yield f"{number:>3}  {output.paint(f'{circuit:<9}', output.CIRCUIT[circuit])}  {turn.says}"
     below = " " * 16
     moved = taken.analysis.transition if taken else played.state.breaker.history[-1]
     if moved:
@@ -221,9 +205,7 @@ def _step_data(number: int, turn: CaseTurn, played: Played) -> JsonValues:
     return {
         "step": number,
         "says": turn.says,
-        "circuit": breaker.circuit,
-        "no_progress": breaker.no_progress,
-        "same_error": breaker.same_error,
+        **output.picked(breaker, "circuit", "no_progress", "same_error"),
         "transition": taken.analysis.transition if taken else breaker.history[-1],
         "stuck": [pattern.name for pattern in taken.analysis.stuck] if taken else [],
         "decision": taken.decision.word if taken else None,
@@ -253,10 +235,8 @@ def replay(run: str | None, settings: Pairs, export: Path | None, as_json: bool)
         policy = policy_of(config, mode=Mode(record.mode))
         export.write_bytes(exported(record.id, policy, night))
         output.note(f"Wrote {export}; `ralph eval {export}` plays it.")
-    if as_json:
-        output.emit_json(_night_data(record, night))
-    else:
-        output.emit_lines(_night_lines(record, night, settings))
+    lines = _night_lines(record, night, settings)
+    output.show(lines, _night_data(record, night), as_json=as_json)
     return ExitCode.COMPLETE if night.is_identical or settings else ExitCode.HALTED
 
 

@@ -1,7 +1,5 @@
 """What a person writes on the command line, read the same way by every command."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar

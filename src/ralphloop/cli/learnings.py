@@ -50,7 +50,6 @@ _KEYS = "y yes   n never   s later   q quit"
 _Known = TypeVar("_Known", Pattern, SharedEntry)
 _as_json = json_option("All fields, as JSON.")
 _ids = click.argument("ids", nargs=-1, required=True, metavar="ID…")
-_one = click.argument("wanted", metavar="ID")
 
 
 @click.command()
@@ -119,10 +118,7 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
 def why(ids: tuple[str, ...], as_json: bool) -> None:
     """Where a pattern comes from, why it stands as it does, how attempts went that carried it."""
     found = _find(find_project(), ids)
-    if as_json:
-        output.emit_json(found)
-    else:
-        output.emit_lines(line for one in found for line in _details(one))
+    output.show((line for one in found for line in _details(one)), found, as_json=as_json)
 
 
 learnings.add_command(why, "show")
@@ -135,46 +131,35 @@ learnings.add_command(why, "show")
 @_ids
 def forget(ids: tuple[str, ...]) -> None:
     """Never use these again, also when a later story says them once more."""
-    _decide_all(ids, EntryWord.FORGOTTEN)
+    _decide(_person(), ids, EntryWord.FORGOTTEN)
 
 
 @learnings.command()
 @_ids
 def approve(ids: tuple[str, ...]) -> None:
     """Say yes: into prompts, skills and the memory file."""
-    _decide_all(ids, EntryWord.APPROVED)
-
-
-def _decide_all(ids: tuple[str, ...], word: EntryWord) -> None:
-    project = _project_of_a_person()
-    _decide(project, _find(project, ids), word)
-    output.note(_FOLLOWS)
+    _decide(_person(), ids, EntryWord.APPROVED)
 
 
 @learnings.command()
 def review() -> None:
     """Go through what waits for a yes or no, one key each."""
-    project = _project_of_a_person()
+    project, decided = _person(), 0
     waiting = [one for one in store.rebuild(project, now=time.time()).patterns if one.waits]
     if not waiting:
         output.emit_lines(["Nothing waits for you."])
         return
-    decided = 0
     for number, one in enumerate(waiting, 1):
         output.emit_lines(["", f"{number} of {len(waiting)}", *_details(one)])
-        click.echo(f"  {_KEYS} ", err=True, nl=False)
-        key = ""
-        while key not in ("y", "n", "s", "q"):
-            try:
-                key = click.getchar().lower() or "q"
-            except OSError:
-                step = "ralph learnings approve ID, or: ralph learnings forget ID"
-                raise UsageError("review asks for keys, and there is no terminal", step) from None
-        click.echo(key, err=True)
+        try:
+            key = output.key(f"  {_KEYS} ", "ynsq", err=True)
+        except OSError:
+            step = "ralph learnings approve ID, or: ralph learnings forget ID"
+            raise UsageError("review asks for keys, and there is no terminal", step) from None
         if key == "q":
             break
-        if key in ("y", "n"):
-            _decide(project, [one], EntryWord.APPROVED if key == "y" else EntryWord.FORGOTTEN)
+        if key != "s":
+            _put(project, [one], EntryWord.APPROVED if key == "y" else EntryWord.FORGOTTEN)
             decided += 1
     output.note(f"{decided} of {len(waiting)} decided. {_FOLLOWS if decided else ''}".rstrip())
 
@@ -184,18 +169,7 @@ def review() -> None:
 @click.option("--category", default="", help="What it is about: api, database, testing …")
 def add(text: str, category: str) -> None:
     """Tell every later run something, in your own words."""
-    project = _project_of_a_person()
-    entry = _own_words(project, text, category)
-    store.decide(project, [entry])
-    store.rebuild(project, now=time.time())
-    output.emit_lines([f"approved: [{entry.id}] {output.safe(entry.text)}"])
-    output.note(_FOLLOWS)
-
-
-def _own_words(project: Project, text: str, category: str) -> SharedEntry:
-    line = one_line(text, MAX_TEXT)
-    if not line:
-        raise UsageError("say what is to be known", "ralph learnings add --help")
+    project, line = _person(), _worded(text, "ralph learnings add --help")
     files = tuple(path for path in paths_in(line) if (project.root / path).exists())
     entry = SharedEntry(
         id="",
@@ -207,24 +181,21 @@ def _own_words(project: Project, text: str, category: str) -> SharedEntry:
         files=files[:5],
         before=(EntryWord.FORGOTTEN, line, ""),
     )
-    return replace(entry, id=id_of(entry))
+    _keep(project, [replace(entry, id=id_of(entry))])
+    output.note(_FOLLOWS)
 
 
 @learnings.command()
-@_one
+@click.argument("wanted", metavar="ID")
 @click.argument("text")
 def edit(wanted: str, text: str) -> None:
     """Say a pattern in better words, and approve it so."""
-    project = _project_of_a_person()
+    project, line = _person(), _worded(text, "or: ralph learnings forget ID")
     (one,) = _find(project, [wanted])
-    line = one_line(text, MAX_TEXT)
-    if not line:
-        raise UsageError(
-            "say it in other words, or: ralph learnings forget", "ralph learnings edit"
-        )
     known = store.load_entries(project)[0].get(one.id)
     said = known.said if known and known.said else f"{one.text} {one.lesson}".strip()
-    _decide(project, [replace(one, text=line, lesson="")], EntryWord.APPROVED, was=one, said=said)
+    worded = replace(one, text=line, lesson="")
+    _put(project, [worded], EntryWord.APPROVED, was=one, said=said)
     output.note(_FOLLOWS)
 
 
@@ -232,29 +203,38 @@ def edit(wanted: str, text: str) -> None:
 @_ids
 def undo(ids: tuple[str, ...]) -> None:
     """Take your last word about these back."""
-    project = _project_of_a_person()
+    project = _person()
     known, now = store.load_entries(project)[0], shared.moment(time.time())
     for wanted in ids:
         entry = _match(wanted, list(known.values()), "nothing was decided about")
         if entry.before is None:
-            raise InputError(
-                f"there is nothing to take back about [{entry.id}]", "ralph learnings list"
-            )
+            told = f"there is nothing to take back about [{entry.id}]"
+            raise InputError(told, "ralph learnings list")
         word, text, lesson = entry.before
         back = replace(entry, word=word, text=text, lesson=lesson, before=None, at=now)
-        store.decide(project, [back])
-        output.emit_lines([f"{word or 'undecided'} again: [{entry.id}] {output.safe(text)}"])
-    store.rebuild(project, now=time.time())
+        _keep(project, [back], again=" again")
     output.note(_FOLLOWS)
 
 
-def _project_of_a_person() -> Project:
+def _person() -> Project:
+    """The project, for a person who decides."""
     if os.environ.get(_MADE_FOR_AGENTS):
         raise UsageError("only a person decides what is trusted", "run it outside of the agent")
     return find_project()
 
 
-def _decide(
+def _worded(text: str, step: str) -> str:
+    if not (line := one_line(text, MAX_TEXT)):
+        raise UsageError("say what is to be known", step)
+    return line
+
+
+def _decide(project: Project, ids: tuple[str, ...], word: EntryWord) -> None:
+    _put(project, _find(project, ids), word)
+    output.note(_FOLLOWS)
+
+
+def _put(
     project: Project,
     found: list[Pattern],
     word: EntryWord,
@@ -262,17 +242,21 @@ def _decide(
     was: Pattern | None = None,
     said: str = "",
 ) -> None:
-    known, now = store.load_entries(project)[0], shared.moment(time.time())
-    made = []
+    known, now, made = store.load_entries(project)[0], shared.moment(time.time()), []
     for one in found:
         old = known.get(one.id)
         before = (old.word if old else EntryWord.OPEN, (was or one).text, (was or one).lesson)
-        entry = publish.entry_of(one, word, now)
         kept = said or (old.said if old else "")
-        made.append(replace(entry, before=before, said=kept))
-    store.decide(project, made)
+        made.append(replace(publish.entry_of(one, word, now), before=before, said=kept))
+    _keep(project, made)
+
+
+def _keep(project: Project, entries: list[SharedEntry], *, again: str = "") -> None:
+    store.decide(project, entries)
     store.rebuild(project, now=time.time())
-    output.emit_lines(f"{word}: [{one.id}] {output.safe(one.sentence)}" for one in found)
+    for one in entries:
+        said = output.safe(one.sentence)
+        output.emit_lines([f"{one.word or 'undecided'}{again}: [{one.id}] {said}"])
 
 
 def _find(project: Project, ids: Iterable[str]) -> list[Pattern]:
@@ -331,10 +315,8 @@ def stats(as_json: bool, prd_metrics: bool) -> None:
     config = _config(project).learning
     with reading(project) as journal:
         found = gather(project, journal, config)
-    if as_json:
-        output.emit_json(found)
-    else:
-        output.emit_lines(_metric_lines(found) if prd_metrics else _stat_lines(found))
+    lines = _metric_lines(found) if prd_metrics else _stat_lines(found)
+    output.show(lines, found, as_json=as_json)
 
 
 def _stat_lines(found: Stats) -> Iterator[str]:
@@ -367,28 +349,23 @@ def _stat_lines(found: Stats) -> Iterator[str]:
 
 
 def _metric_lines(found: Stats) -> Iterator[str]:
+    tokens, tokens_words = found.effect.tokens, found.effect.sentence
+    if tokens is not None:
+        low, change, high = (
+            f"{it:+.0%}".replace("%", " %") for it in (tokens.low, tokens.change, tokens.high)
+        )
+        tokens_words = f"{change} (95 %: {low} to {high})"
     prevented = f"{found.runaways_prevented} of {found.runaways}"
+    skills = [", ".join(found.skills)] if found.skills else []
     rate = found.stories_captured / max(1, found.stories_ended)
     captured = f"{rate:.0%} ({found.stories_captured} of {counted(found.stories_ended, 'story')})"
     for name, value, target in (
         ("runaway loops prevented", prevented if found.runaways else "none began", "100 %"),
         ("learnings captured", captured if found.stories_ended else "-", "80 %"),
-        (
-            "skills generated",
-            ": ".join(filter(None, (str(len(found.skills)), ", ".join(found.skills)))),
-            "3",
-        ),
-        ("token change", _token_change(found), "10 % fewer"),
+        ("skills generated", ": ".join([str(len(found.skills)), *skills]), "3"),
+        ("token change", tokens_words, "10 % fewer"),
     ):
         yield f"{name:<24} {value}  [target: {target}]"
-
-
-def _token_change(found: Stats) -> str:
-    tokens = found.effect.tokens
-    if tokens is None:
-        return found.effect.sentence
-    low, change, high = (f"{value:+.0%}" for value in (tokens.low, tokens.change, tokens.high))
-    return f"{change} (95 %: {low} to {high})".replace("%", " %").replace("95  %", "95 %")
 
 
 def _listed(counts: dict[str, int]) -> str:

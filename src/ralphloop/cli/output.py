@@ -10,8 +10,6 @@ is exact, for `ralph log --raw`.  What stands in two columns, a label and a text
 terminal's width, is made safe and one line here, once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -32,6 +30,8 @@ _LABEL_WIDTH = 13
 _NARROWEST, _WIDEST = 50, 110
 _LONGEST_TEXT = 1_000
 _COMMAND = re.compile(r"`[^`]{1,100}`")
+_MOMENT = re.compile(r"[a-z]+_at|since|until|last_activity")
+CIRCUIT = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "red"}  # its colours
 _GLUE = "\x1f"  # a character that no text has here: they are all cleaned
 _C1 = range(0x7F, 0xA0)
 _IN_JSON = (*_C1, 0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -48,8 +48,20 @@ def emit_json(value: object, *, indent: int | None = 2) -> None:
 
 
 def picked(value: object, *names: str) -> dict[str, object]:
-    """Some fields of a value under their own names, for JSON."""
-    return {name: getattr(value, name) for name in names}
+    """Some fields of a value under their own names, for JSON; moments as ISO 8601."""
+    from ralphloop.text.durations import iso
+
+    found = {name: getattr(value, name) for name in names}
+    moments = {name: at for name, at in found.items() if _MOMENT.fullmatch(name)}
+    return found | {name: iso(at) if at else None for name, at in moments.items()}
+
+
+def show(lines: Iterable[str], data: object, *, as_json: bool, indent: int | None = 2) -> None:
+    """The same for people or for programs; what is costly is a function that makes it."""
+    if as_json:
+        emit_json(data() if callable(data) else data, indent=indent)
+    else:
+        emit_lines(lines)
 
 
 def emit_lines(lines: Iterable[str]) -> None:
@@ -106,6 +118,19 @@ def wrapped(text: str, *, indent: int = 0) -> list[str]:
     width = columns - indent
     lines = textwrap.wrap(shown, width, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_GLUE, " ") for line in lines]
+
+
+def key(prompt: str, known: str, *, err: bool = False) -> str:
+    """One of these keys, waited for; Ctrl+C, Ctrl+D and the end of input are `q`."""
+    import click
+
+    click.echo(prompt, err=err, nl=False)
+    pressed = " "
+    while pressed not in known:
+        pressed = click.getchar().lower() or "q"
+        pressed = "q" if pressed in "\x03\x04" else pressed
+    click.echo(pressed, err=err)
+    return pressed
 
 
 def emit_bytes(chunk: bytes) -> None:

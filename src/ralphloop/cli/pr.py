@@ -6,8 +6,6 @@ to date between two marks, and what people wrote around it stays.  Whether it is
 when it is opened; from then on that is theirs.  What somebody closed or merged stays so.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

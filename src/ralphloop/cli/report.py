@@ -2,8 +2,6 @@
 same while it goes on, on one screen, from any terminal.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -5,8 +5,6 @@ claimed, then the proven ones.  Each shows what was asked, its grade with the re
 of its own change; one key decides.  `ralph reject` does the same for one story without the walk.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterator
@@ -93,13 +91,9 @@ def _to_review(project: Project, run: str | None, *, everything: bool) -> Iterat
             and (look.story.id in worked_on)
             and (everything or not look.state.accepted)
         ]
-    for look in sorted(passed, key=_urgency):
+    for look in sorted(passed, key=lambda look: _FIRST.index(Grade(look.grade))):
         own = tuple(shows.get(look.story.id, ()))
         yield ToReview(look=look, shows=own, stat=_git(project.root, "--shortstat", own).strip())
-
-
-def _urgency(look: StoryLook) -> int:
-    return next((n for n, grade in enumerate(_FIRST) if grade == look.grade), len(_FIRST))
 
 
 def _git(root: Path, how: str, shows: tuple[str, ...]) -> str:
@@ -108,13 +102,9 @@ def _git(root: Path, how: str, shows: tuple[str, ...]) -> str:
 
     if not shows:
         return ""
-    told = Git(root).attempt("log", "--reverse", "--format=", how, *_ranges(shows), "--")
+    ranges = (show if ".." in show else f"{show}~1..{show}" for show in shows)
+    told = Git(root).attempt("log", "--reverse", "--format=", how, *ranges, "--")
     return told.stdout[:_MOST_DIFF].decode("utf-8", "replace")
-
-
-def _ranges(shows: tuple[str, ...]) -> Iterator[str]:
-    for show in shows:
-        yield show if ".." in show else f"{show}~1..{show}"
 
 
 def _walk(project: Project, found: list[ToReview]) -> None:
@@ -124,9 +114,7 @@ def _walk(project: Project, found: list[ToReview]) -> None:
         story = one.look.story.id
         output.emit_lines([output.paint(f"{number} of {len(found)}", "dim"), *_shown(one)])
         while True:
-            click.echo(f"{' ' * _INDENT}{_KEYS} ", nl=False)
-            key = click.getchar().lower()
-            click.echo(key if key.isprintable() else "")
+            key = output.key(f"{' ' * _INDENT}{_KEYS} ", "adrsq")
             if key == "d":
                 click.echo_via_pager(output.safe(_git(project.root, "--patch", one.shows)))
             elif key == "a":
@@ -140,7 +128,7 @@ def _walk(project: Project, found: list[ToReview]) -> None:
                     break
             elif key == "s":
                 break
-            elif key in ("q", "\x03", "\x04"):
+            else:
                 return
         output.emit_lines([""])
 

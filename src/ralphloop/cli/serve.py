@@ -4,8 +4,6 @@ It is reached from this machine alone unless `--host` says otherwise.  What is p
 device in; `--new-token` prints another address for the page that is served, `--revoke` forgets all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time
@@ -91,8 +89,10 @@ def _serve(
         here = f"http://{shown}:{door.getsockname()[1]}"
         devices.open_at((here, *(f"https://{name}" for name in names)), who_asks())
         _print_address(devices)
+        reach = f"Everybody who reaches {host} can ask for it, and nothing is encrypted on the way"
+        reach = "Only this machine reaches it" if host in _LOOPBACK else reach
         what = "it only shows" if read_only else "it shows and steers"
-        output.note(f"{_reach(host)}; {what}. Ctrl+C ends the page, not the run.")
+        output.note(f"{reach}; {what}. Ctrl+C ends the page, not the run.")
         site.serve(page, door)
 
 
@@ -105,12 +105,6 @@ def _print_address(devices: Devices) -> None:
     output.emit_lines(f"{address}{end}" for address in devices.kept.addresses)
     output.flush()
     output.note("It lets one device in, once, within 15 minutes.")
-
-
-def _reach(host: str) -> str:
-    if host in _LOOPBACK:
-        return "Only this machine reaches it"
-    return f"Everybody who reaches {host} can ask for it, and nothing is encrypted on the way"
 
 
 def _port(project: Project) -> int:

@@ -5,8 +5,6 @@ They read and never spend; bare `ralph` is `ralph status`.  The keys of `--json`
 other tools, described in docs/reference/commands.md; they are only ever added to.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +21,7 @@ from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import TOKENS, cost_words, money, spent_words
 from ralphloop.errors import InputError
-from ralphloop.journal.records import IterationRecord, JsonValues, RunRecord
+from ralphloop.journal.records import JsonValues, RunRecord
 from ralphloop.journal.views import circuit_view, iteration_list, session_view
 from ralphloop.night.look import Placed, all_iterations, arranged, doubted, look
 from ralphloop.night.values import Night, State, ended_words, next_steps
@@ -40,7 +38,6 @@ _COLOURS = {
     State.COMPLETE: "green",
     State.NONE: "dim",
 }
-_CIRCUIT_COLOURS = {Circuit.CLOSED: (), Circuit.HALF_OPEN: ("yellow",), Circuit.OPEN: ("red",)}
 _MOST_WARNINGS = 3
 _MOST_REASONS = 4
 _STORY_COLOURS = {
@@ -63,10 +60,7 @@ def status(as_json: bool) -> None:
 def show_status(*, as_json: bool = False) -> None:
     """Print the status of the project around the current directory."""
     night = look(find_project(), now=time.time())
-    if as_json:
-        output.emit_json(status_data(night))
-    else:
-        output.emit_lines(_lines(night))
+    output.show(_lines(night), lambda: status_data(night), as_json=as_json)
 
 
 def _lines(night: Night) -> Iterator[str]:
@@ -98,44 +92,36 @@ def _headline(night: Night) -> str:
         process = f", process {holder.pid}" if holder else ""
         branch = f", on {run.branch}" if run.branch else ""
         age = format_duration(elapsed(run.started_at, night.now))
-        return f"run {run.id}{process}{branch}, for {age}{_waiting(night)}"
+        wait, waits = night.wait, ""
+        if night.state is State.PAUSED:
+            after = " after this iteration" if night.is_working else ""
+            waits = f": {night.session.desk.paused or (wait.reason if wait else '')}{after}"
+        elif night.state is State.WAITING and wait:
+            until = f"{format_duration(night.wait_s)}, at {clock_time(wait.until, night.now)}"
+            waits = f": goes on in {until}: {wait.reason}"
+        return f"run {run.id}{process}{branch}, for {age}{waits}"
     ago = format_duration(elapsed(run.ended_at or run.last_activity, night.now))
     if night.died:
         return f"run {run.id}: its process ended {ago} ago without a word; nothing is lost"
     return f"run {run.id}, {ago} ago: {ended(run.decision or run.status, run.reason)}"
 
 
-def _waiting(night: Night) -> str:
-    wait, paused = night.wait, night.session.desk.paused
-    if night.state is State.PAUSED:
-        after = " after this iteration" if night.is_working else ""
-        return f": {paused or (wait.reason if wait else '')}{after}"
-    if night.state is not State.WAITING or wait is None:
-        return ""
-    left = format_duration(night.wait_s)
-    return f": goes on in {left}, at {clock_time(wait.until, night.now)}: {wait.reason}"
-
-
 def _current(night: Night) -> Iterator[str]:
     if not night.is_live:
         return
     for current in night.flying or filter(None, (night.current,)):
-        yield from _worked_on(night, current)
+        lane = night.book.lane_of(current.story) if night.book else 0
+        age = format_duration(elapsed(current.started_at, night.now))
+        attempt = f", attempt {current.attempt}" if current.attempt > 1 else ""
+        story = night.story_list.get(current.story) if night.story_list and current.story else None
+        name = label(current.story) if current.story else "the prompt"
+        title = f" “{story.title}”" if story else ""
+        words = f"{name}{title}{attempt}: iteration {current.n}, for {age}"
+        doing = {one.iteration: one.doing for one in night.lanes}.get(current.n, "works")
+        words += f"; it {doing}" if doing != "works" else ""
+        yield from output.row(f"lane {lane}" if lane else "working on", words)
     for why, stories in list(night.waiting.items())[:_MOST_REASONS]:
         yield from output.row("waiting", f"{some([label(one) for one in stories])}: {why}")
-
-
-def _worked_on(night: Night, current: IterationRecord) -> Iterator[str]:
-    lane = night.book.lane_of(current.story) if night.book else 0
-    age = format_duration(elapsed(current.started_at, night.now))
-    attempt = f", attempt {current.attempt}" if current.attempt > 1 else ""
-    story = night.story_list.get(current.story) if night.story_list and current.story else None
-    name = label(current.story) if current.story else "the prompt"
-    title = f" “{story.title}”" if story else ""
-    words = f"{name}{title}{attempt}: iteration {current.n}, for {age}"
-    doing = {one.iteration: one.doing for one in night.lanes}.get(current.n, "works")
-    words += f"; it {doing}" if doing != "works" else ""
-    yield from output.row(f"lane {lane}" if lane else "working on", words)
 
 
 def _stories(night: Night) -> Iterator[str]:
@@ -196,7 +182,7 @@ def _circuit(night: Night) -> Iterator[str]:
     counts += f"; same error {against(state.same_error, policy.same_error_threshold)}"
     reason = f": {state.reason}" if state.reason and state.circuit is not Circuit.CLOSED else ""
     words = f"{state.circuit}{reason} ({counts})"
-    yield from output.row("circuit", words, *_CIRCUIT_COLOURS[state.circuit])
+    yield from output.row("circuit", words, output.CIRCUIT[state.circuit])
 
 
 def _last(night: Night) -> Iterator[str]:
@@ -215,14 +201,11 @@ def _last(night: Night) -> Iterator[str]:
 def status_data(night: Night) -> JsonValues:
     """The object of `--json`: the session with its iterations, and all that surrounds it."""
     run, holder, totals, last = night.run, night.holder, night.totals, night.last
+    stories = night.story_list
     wait = night.wait if night.state is State.WAITING else None
     current = night.current if night.is_live else None
-    session: JsonValues = {
-        "session_id": None,
-        "started_at": None,
-        "iterations": [],
-        "session": None,
-    }
+    session: JsonValues = {"session_id": None, "started_at": None, "session": None}
+    session["iterations"] = []
     if run is not None:
         session = iteration_list(run, night.session.state, all_iterations(night.project, run.id))
         session["session"] = session_view(
@@ -237,23 +220,14 @@ def status_data(night: Night) -> JsonValues:
         "project": str(night.project.root),
         **session,
         "run": run and _run_data(night, run),
-        "holder": holder
-        and {
-            **output.picked(holder, "run", "mode", "pid", "host"),
-            "since": iso(holder.since),
-        },
+        "holder": holder and output.picked(holder, "run", "mode", "pid", "host", "since"),
         "waiting": wait
-        and {
-            **output.picked(wait, "kind", "reason"),
-            "until": iso(wait.until),
-            "seconds": night.wait_s,
-        },
+        and {**output.picked(wait, "kind", "reason", "until"), "seconds": night.wait_s},
         "paused": night.session.desk.paused or None,
         "current": current
         and {
             "iteration": current.n,
-            **output.picked(current, "story", "attempt"),
-            "started_at": iso(current.started_at),
+            **output.picked(current, "story", "attempt", "started_at"),
             "elapsed_s": elapsed(current.started_at, night.now),
         },
         "last": last
@@ -262,7 +236,14 @@ def status_data(night: Night) -> JsonValues:
             **output.picked(last, "story", "outcome", "decision"),
             **output.picked(night, "reasons", "warnings"),
         },
-        "stories": _story_counts(night),
+        "stories": {
+            "source": stories.source if stories else None,
+            "problem": night.stories_problem or None,
+            "total": stories.total if stories else 0,
+            "passed": stories.passed if stories else 0,
+            **{str(it): night.count(it) for it in Standing if it is not Standing.PASSED},
+            "grades": night.grades,
+        },
         **output.picked(totals, "cost_usd", "cost_estimated"),
         "cost_known": not totals.unpriced,
         "unpriced_starts": totals.unpriced,
@@ -271,10 +252,7 @@ def status_data(night: Night) -> JsonValues:
             for name in (*TOKENS, "total_tokens")
         },
         "quota": [
-            {
-                **output.picked(window, "agent", "kind", "used"),
-                "resets_at": iso(window.resets_at) if window.resets_at else None,
-            }
+            output.picked(window, "agent", "kind", "used", "resets_at")
             for window in night.session.state.quota
         ],
         "limits": {
@@ -292,27 +270,10 @@ def _run_data(night: Night, run: RunRecord) -> JsonValues:
         **output.picked(run, "id", "status", "mode", "branch"),
         "decision": run.decision or None,
         "reason": run.reason or None,
-        "started_at": iso(run.started_at),
-        "last_activity": iso(run.last_activity),
-        "ended_at": iso(run.ended_at) if run.ended_at is not None else None,
-        "starts": run.totals.starts,
+        **output.picked(run, "started_at", "last_activity", "ended_at"),
+        **output.picked(run.totals, "starts", "waited_s"),
         "active_s": night.active_s,
-        "waited_s": run.totals.waited_s,
         "can_continue": run.status.is_unfinished and not night.expired,
-    }
-
-
-def _story_counts(night: Night) -> JsonValues:
-    stories = night.story_list
-    return {
-        "source": stories.source if stories else None,
-        "problem": night.stories_problem or None,
-        "total": stories.total if stories else 0,
-        "passed": stories.passed if stories else 0,
-        "open": night.count(Standing.OPEN),
-        "set_aside": night.count(Standing.SET_ASIDE),
-        "blocked": night.count(Standing.BLOCKED),
-        "grades": night.grades,
     }
 
 
@@ -327,13 +288,9 @@ def show_stories(*, as_json: bool) -> None:
         words = "the last run was a plain loop without stories"
         raise InputError(words, "`ralph status` shows how it stands.")
     listed = list(arranged(found, night.session.stories))
-    if as_json:
-        data = [_story_data(placed) for placed in listed]
-        output.emit_json(
-            {"v": 1, **output.picked(found, "source", "total", "passed"), "stories": data}
-        )
-    else:
-        output.emit_lines(_as_lines(found, listed, night.project.root))
+    data = {"v": 1, **output.picked(found, "source", "total", "passed")}
+    data["stories"] = [_story_data(placed) for placed in listed]
+    output.show(_as_lines(found, listed, night.project.root), data, as_json=as_json)
 
 
 def _as_lines(story_list: StoryList, listed: list[Placed], root: Path) -> Iterator[str]:

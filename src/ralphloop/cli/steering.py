@@ -5,8 +5,6 @@ processes.  Whoever asks waits a moment for the answer and goes: the wish stays.
 until the run has ended.  The circuit outlives runs: without one it is reset in the journal.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal
@@ -45,15 +43,28 @@ _STEP_S = 0.1
 _RECOVERS = "`ralph run --continue` recovers it."
 _BETWEEN = frozenset({"answer", "note", "budget", "skip", "retry"})
 _VERBS = {"answer": "take your answer", "note": "take a note", "budget": "raise its budget"}
-_COLOURS = {Circuit.CLOSED: "green", Circuit.HALF_OPEN: "yellow", Circuit.OPEN: "red"}
 _SHOWN = 10
 
 
-@click.command()
-@click.argument("text", nargs=-1, required=True)
-def note(text: tuple[str, ...]) -> None:
-    """Add a note to the prompts to come, such as: use the v2 API."""
-    _ask("note", Wish(text=" ".join(text)))
+def _wish(kind: str, words: str, *takes: click.Argument) -> click.Command:
+    """A command that asks just that of the run."""
+
+    def asks(story: str = "", text: tuple[str, ...] = ()) -> None:
+        _ask(kind, Wish(story=story, text=" ".join(text)))
+
+    return click.Command(kind, callback=asks, params=[*takes], help=words)
+
+
+note = _wish(
+    "note",
+    "Add a note to the prompts to come, such as: use the v2 API.",
+    click.Argument(["text"], nargs=-1, required=True),
+)
+pause = _wish("pause", "Let the run pause once the current iteration has ended.")
+resume = _wish("resume", "Let a paused run go on.")
+_OPENS = "Open a story again that was set aside or waits for a person."
+skip = _wish("skip", "Set a story aside for now.", click.Argument(["story"]))
+retry = _wish("retry", _OPENS, click.Argument(["story"]))
 
 
 @click.command()
@@ -71,7 +82,10 @@ def answer(story: str | None, text: tuple[str, ...]) -> None:
     """
     waiting = questions(look(find_project(), now=time.time()))
     if story is None:
-        output.emit_lines(_asked(waiting))
+        for name, question in waiting.items():
+            output.emit_lines(output.row("?", f"{name}: {question}", width=2))
+            output.emit_lines(output.row("", f'ralph answer {shlex.quote(name)} "…"', width=2))
+        output.emit_lines([] if waiting else ["No story waits for you."])
         return
     words = " ".join(text) or _edited(story, waiting.get(story, ""))
     _ask("answer", Wish(story=story, text=words))
@@ -84,14 +98,6 @@ def questions(night: Night) -> dict[str, str]:
         for seen in night.counted
         if seen.standing is Standing.BLOCKED
     }
-
-
-def _asked(waiting: dict[str, str]) -> Iterator[str]:
-    for story, question in waiting.items():
-        yield from output.row("?", f"{output.safe(story)}: {output.safe(question)}", width=2)
-        yield from output.row("", f'ralph answer {shlex.quote(story)} "…"', width=2)
-    if not waiting:
-        yield "No story waits for you."
 
 
 def _edited(story: str, question: str) -> str:
@@ -152,32 +158,6 @@ def _answer(project: Project, kind: str, request: int) -> str:
     if found[0].status is RequestStatus.REFUSED:
         raise UsageError(found[0].answer, "`ralph status` and `ralph stories` show how it stands.")
     return f": {found[0].answer}"
-
-
-@click.command()
-def pause() -> None:
-    """Let the run pause once the current iteration has ended."""
-    _ask("pause", Wish())
-
-
-@click.command()
-def resume() -> None:
-    """Let a paused run go on."""
-    _ask("resume", Wish())
-
-
-@click.command()
-@click.argument("story")
-def skip(story: str) -> None:
-    """Set a story aside for now."""
-    _ask("skip", Wish(story=story))
-
-
-@click.command()
-@click.argument("story")
-def retry(story: str) -> None:
-    """Open a story again that was set aside or waits for a person."""
-    _ask("retry", Wish(story=story))
 
 
 @click.command()
@@ -249,10 +229,7 @@ def show_circuit(*, as_json: bool) -> None:
     """Print the circuit of the project around the current directory."""
     project, now = find_project(), time.time()
     policy, state = _policy(project), look(project, now=now).circuit
-    if as_json:
-        output.emit_json(circuit_view(state, policy))
-    else:
-        output.emit_lines(_shown(state, policy, now))
+    output.show(_shown(state, policy, now), circuit_view(state, policy), as_json=as_json)
 
 
 @circuit.command()
@@ -288,7 +265,8 @@ def _policy(project: Project) -> Policy:
 def _shown(state: BreakerState, policy: Policy, now: float) -> Iterator[str]:
     since = f" for {format_duration(elapsed(state.since, now))}" if state.since else ""
     reason = f": {output.safe(state.reason)}" if state.reason else ""
-    yield f"circuit      {output.paint(state.circuit, _COLOURS[state.circuit])}{since}{reason}"
+    circuit = output.paint(state.circuit, output.CIRCUIT[state.circuit])
+    yield f"circuit      {circuit}{since}{reason}"
     yield f"no progress  {against(state.no_progress, policy.no_progress_threshold)}"
     error = f": {output.safe(state.last_error)}" if state.last_error else ""
     yield f"same error   {against(state.same_error, policy.same_error_threshold)}{error}"

@@ -4,8 +4,6 @@ Every change is spliced into the file: order, indentation, comments and unknown 
 that goes on takes the list from disk, so a story added now is part of the night.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

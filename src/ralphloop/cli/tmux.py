@@ -8,8 +8,6 @@ ends with its last pane, and the exit code is the loop's.
 Detached, it is a process of its own that survives terminal, SSH and agent session.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
