@@ -11,7 +11,7 @@ from tests.repo.sandbox import Sandbox
 
 PATHS = ("a", "a/b", "a/b/c", "d.log", "d/e.log", "link", "ü\n")
 EDITS = st.one_of(
-    st.tuples(st.just("write"), st.sampled_from(PATHS), st.sampled_from(["1\n", "2\n", ""])),
+    st.tuples(st.just("write"), st.sampled_from(PATHS), st.sampled_from(["1\n", "2\r\n", ""])),
     st.tuples(st.just("remove"), st.sampled_from(PATHS), st.just("")),
     st.tuples(st.just("link"), st.sampled_from(PATHS), st.sampled_from(["a", "nowhere"])),
     st.tuples(st.just("git"), st.sampled_from(["commit", "add", "reset"]), st.just("")),

@@ -18,7 +18,7 @@ Step = tuple[str, str, str]
 MEASURE = st.just(("measure", "", ""))
 
 
-@settings(max_examples=25)
+@settings(max_examples=150)
 @given(st.lists(EDITS | IGNORING | MEASURE, min_size=1, max_size=12))
 def test_a_snapshot_is_what_git_would_add(steps: list[Step]) -> None:
     """Files, directories and links in each other's place, ignore rules that come and go."""

@@ -125,6 +125,45 @@ def run_command(
             _kill_group(process.pid)  # what stayed behind after a normal exit
 
 
+class Answering:
+    """A command that stays and answers one question after another; it ends with us."""
+
+    def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
+        pipe = subprocess.PIPE
+        with guard:
+            self._process = spawn(
+                argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, own_session=False
+            )
+            commands[self._process.pid] = False
+
+    def ask(self, question: bytes, end: bytes, timeout_s: float) -> bytes | None:
+        """The answer without its `end`; None where there is none, and then it is closed."""
+        answer, process, deadline = bytearray(), self._process, time.monotonic() + timeout_s
+        if process.stdin is None or process.stdout is None:
+            return None
+        try:
+            process.stdin.write(question)  # which fits into a pipe
+            with selectors.DefaultSelector() as selector:
+                selector.register(process.stdout, selectors.EVENT_READ)
+                while not answer.endswith(end):
+                    ready = selector.select(max(0.0, deadline - time.monotonic()))
+                    chunk = os.read(process.stdout.fileno(), _CHUNK) if ready else b""
+                    if not chunk or len(answer) > MAX_OUTPUT:
+                        raise TimeoutError  # or it has ended, or says too much
+                    answer += chunk
+        except (OSError, ValueError):
+            self.close()
+            return None
+        return bytes(answer[: -len(end)])
+
+    def close(self) -> None:
+        process = self._process
+        with guard:
+            process.kill()
+            with process:  # its pipes are closed, its end is waited for
+                commands.pop(process.pid, None)
+
+
 def run_in_front(
     argv: Sequence[str],
     *,

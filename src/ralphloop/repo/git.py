@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.errors import RepositoryError
-from ralphloop.proc.run import Ended, marked, run_command
+from ralphloop.proc.run import Answering, Ended, marked, run_command
 from ralphloop.proc.sandbox import Box
 
 READ_TIMEOUT_S = 120.0
@@ -53,6 +53,7 @@ _QUIET = {
     "LC_ALL": "C",
     "LANGUAGE": "",
 }
+HELD_OPEN = "ralph.held=true"  # a setting of nobody's, to be known by
 _ALWAYS = ("core.quotepath=off", "core.fsmonitor=false")
 # No housekeeping process may outlive our command.
 _WHEN_WRITING = ("gc.auto=0", "maintenance.auto=false")
@@ -117,8 +118,7 @@ class Git:
 
     def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = READ_TIMEOUT_S) -> Ended:
         """How a command ended, whatever its exit code."""
-        settings = (*_ALWAYS, *(() if self._read_only else _WHEN_WRITING), *self._config)
-        argv = ["git", *(part for setting in settings for part in ("-c", setting)), *args]
+        argv = self._command(args)
         env, box = self._environment(), None if self._read_only else self._box
         try:
             if box is not None:
@@ -135,6 +135,15 @@ class Git:
         finally:
             if box is not None:
                 box.disarm()
+
+    def held_open(self, *args: str) -> Answering:
+        """A command that reads questions from its input, one after another."""
+        words = self._command(("-c", HELD_OPEN, *args))
+        return Answering(words, cwd=self.cwd, env=self._environment())
+
+    def _command(self, args: tuple[str, ...]) -> list[str]:
+        settings = (*_ALWAYS, *(() if self._read_only else _WHEN_WRITING), *self._config)
+        return ["git", *(part for setting in settings for part in ("-c", setting)), *args]
 
     def _own_places(self) -> list[str]:
         """Where variables of ours let git write: a record, an index of our own."""
@@ -208,6 +217,7 @@ class StatusEntry(msgspec.Struct, frozen=True):
     staged: str  # HEAD against index: one of .MTADU
     unstaged: str  # index against work tree; "?" for an untracked path
     submodule: str  # "N..." or "S" + commit, modified, untracked flags
+    mode: bytes = b""  # in the work tree; empty: untracked, or unmerged
 
     @property
     def is_untracked(self) -> bool:
@@ -245,4 +255,5 @@ def _entry(record: bytes) -> StatusEntry:
         return StatusEntry(record[2:], ".", "?", "N...")
     fields = record.split(b" ", _FIELDS_BEFORE_PATH[kind])
     both = fields[1].decode()
-    return StatusEntry(fields[-1], both[0], both[1], fields[2].decode())
+    mode = fields[5] if kind == b"1" else b""
+    return StatusEntry(fields[-1], both[0], both[1], fields[2].decode(), mode)

@@ -23,7 +23,7 @@ import hashlib
 import itertools
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +32,7 @@ import msgspec
 from ralphloop.atomic import is_alive
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
+from ralphloop.proc.run import Answering
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, nul_ended, parse_status
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.work_tree import Repository
@@ -43,6 +44,9 @@ MAX_LOOSE_OBJECTS = 20_000
 MAX_STORE_BYTES = 256 * 1024 * 1024
 _PACK_TIMEOUT_S = 300.0
 _UPDATE_TIMEOUT_S = 600.0
+_ASK_TIMEOUT_S = 30.0
+_MOST_ASKED = 500
+_BATCH = ("cat-file", "--batch")
 _CONFIG = (
     f"core.hooksPath={os.devnull}",
     "core.splitIndex=false",
@@ -55,6 +59,8 @@ _CONFIG = (
 _USERS_OWN = ("~/.gitconfig", "~/.config/git/config", "~/.config/git/ignore")
 
 _numbers = itertools.count()
+_DIRECTORY = b"40000"
+_Leaf = tuple[bytes, bytes]  # mode and name of an object
 _Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -85,6 +91,8 @@ class PrivateIndex:
         self._has_submodules = False
         self._filters: tuple[str, ...] = ()
         self._git: Git | None = None
+        self._held: dict[tuple[str, ...], tuple[Answering, int]] = {}
+        self._trees: dict[str, bytes] = {}  # directories that were looked at or made
         self._premise_files = (
             str(repo.git_dir / "info" / "sparse-checkout"),
             str(repo.common_dir / "info" / "exclude"),
@@ -145,6 +153,8 @@ class PrivateIndex:
             if is_dead or leftover.name.startswith(self.path.name):
                 leftover.unlink(missing_ok=True)
         self._seeded_for = None
+        self._trees.clear()
+        self._let_go()
 
     def status(self) -> StatusReport:
         """What changed since this index was last brought up to date."""
@@ -175,6 +185,78 @@ class PrivateIndex:
         tree = git.line("write-tree", "--missing-ok")
         copy.unlink(missing_ok=True)
         return tree
+
+    def with_plain(self, tree: str, changed: Mapping[bytes, tuple[bytes, bytes] | None]) -> str:
+        """A tree with other files at some paths, or none; the index stays as it is."""
+        kind = self._repo.object_format
+        leaves = {
+            path: new and (new[0], bytes.fromhex(store_object(self._store, kind, new[1])))
+            for path, new in changed.items()
+        }
+        return self._grafted(tree, leaves) or store_object(self._store, kind, b"", b"tree")
+
+    def _grafted(self, tree: str, leaves: Mapping[bytes, _Leaf | None]) -> str:
+        """The same for one directory and what is below it; empty where nothing is left there."""
+        entries, below = self._entries(tree), dict[bytes, dict[bytes, _Leaf | None]]()
+        for path, leaf in leaves.items():
+            name, slash, rest = path.partition(b"/")
+            if slash:
+                below.setdefault(name, {})[rest] = leaf
+            elif leaf is None:
+                entries.pop(name, None)
+        for name, inner in below.items():
+            mode, old = entries.pop(name, (b"", b""))
+            if new := self._grafted(old.hex() if mode == _DIRECTORY else "", inner):
+                entries[name] = _DIRECTORY, bytes.fromhex(new)
+        entries |= {path: leaf for path, leaf in leaves.items() if leaf and b"/" not in path}
+        # Git sorts directories as if their names ended in a slash.
+        order = sorted(entries, key=lambda name: name + b"/" * (entries[name][0] == _DIRECTORY))
+        content = b"".join(b"%s %s\0%s" % (entries[it][0], it, entries[it][1]) for it in order)
+        if not content:
+            return ""
+        made = store_object(self._store, self._repo.object_format, content, b"tree")
+        self._trees[made] = content
+        return made
+
+    def _entries(self, tree: str) -> dict[bytes, _Leaf]:
+        """What a directory holds, by name."""
+        if tree and tree not in self._trees:
+            asked = self.ask(b"%s\n" % tree.encode(), *_BATCH, echo=b"%s missing\n") or b""
+            told, _, content = asked.removesuffix(b"\n").partition(b"\n")
+            if told != b"%s tree %d" % (tree.encode(), len(content)):
+                raise RepositoryError(f"the tree {tree} cannot be read")
+            self._trees[tree] = content
+        content, at, found = self._trees.get(tree, b""), 0, dict[bytes, _Leaf]()
+        length = 32 if self._repo.object_format == "sha256" else 20
+        while at < len(content):
+            end = content.index(b"\0", at) + 1
+            mode, name = content[at : end - 1].split(b" ", 1)
+            at = end + length
+            found[name] = mode, content[end:at]
+        return found
+
+    def ask(self, question: bytes, *args: str, echo: bytes = b"%s\n") -> bytes | None:
+        """The answer of a command that is held open for more; None where it has none.
+
+        `echo` is what it says of a line that names no object.
+        """
+        held, times = self._held.pop(args, (None, 0))
+        if held is None:
+            held = self.git().held_open(*args)
+        mark = b"end " + os.urandom(8).hex().encode()
+        answer = held.ask(b"%s%s\n" % (question, mark), echo % mark, _ASK_TIMEOUT_S)
+        if answer is not None and times < _MOST_ASKED:
+            self._held[args] = held, times + 1
+        else:
+            held.close()  # it forgets nothing that it was asked about
+        return answer
+
+    def _let_go(self) -> None:
+        while self._held:
+            self._held.popitem()[1][0].close()
+
+    def __del__(self) -> None:
+        self._let_go()
 
     def git(self) -> Git:
         """Git that reads the user's objects and writes only ours."""
@@ -274,15 +356,17 @@ def object_variables(store: Path, objects: Path) -> dict[str, str]:
     return {"GIT_OBJECT_DIRECTORY": str(store), "GIT_ALTERNATE_OBJECT_DIRECTORIES": users}
 
 
-def store_blob(store: Path, object_format: str, content: bytes) -> str:
-    """Write a loose blob; cheaper than a process for each."""
-    body = b"blob %d\0%s" % (len(content), content)
+def store_object(store: Path, object_format: str, content: bytes, kind: bytes = b"blob") -> str:
+    """Write a loose object; cheaper than a process for each."""
+    body = b"%s %d\0%s" % (kind, len(content), content)
     name = hashlib.new(object_format, body, usedforsecurity=False).hexdigest()
     target = store / name[:2] / name[2:]
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f"tmp_{os.getpid()}_{name[2:10]}")
-        temporary.write_bytes(zlib.compress(body, 1))
+        # A name nobody can foresee: an agent may know what it wrote, and where we keep that.
+        temporary = target.with_name(f"tmp_{os.urandom(8).hex()}")
+        with temporary.open("xb") as file:
+            file.write(zlib.compress(body, 1))
         temporary.replace(target)
     return name
 

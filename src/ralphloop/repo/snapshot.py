@@ -27,7 +27,7 @@ from ralphloop.errors import RepositoryError
 from ralphloop.repo import private_git, sorting
 from ralphloop.repo.git import Git, StatusReport, printable
 from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
-from ralphloop.repo.work_tree import Repository
+from ralphloop.repo.work_tree import Repository, is_name
 from ralphloop.text.test_paths import is_test_path
 
 MAX_CHANGES = 10_000
@@ -101,6 +101,7 @@ class Snapshotter:
         self._head = left.head if left else None  # at the last look
         self._finished: tuple[str, dict[bytes, bytes], str] | None = None
         self._differing = 0  # paths git listed at the last look
+        self._latest = ""  # tree of the last look
         self._trees: set[str] = set()  # measured by this process …
         self._unread: set[str] = set()  # … with a placeholder at these paths
 
@@ -163,11 +164,10 @@ class Snapshotter:
     ) -> tuple[list[Change], list[bytes] | None]:
         """Every path that differs, and git's count of lines for each where that is no long work."""
         if self._differing <= _MAX_COUNTED_LINES_IN:
-            args = (*_RAW, "--numstat", "--no-ext-diff", "--no-textconv", before.tree, after.tree)
-            ended = self.git().attempt(*args, timeout_s=30)
-            if ended.returncode == 0 and not ended.timed_out and not ended.overflowed:
+            how = ("--numstat", "--no-ext-diff", "--no-textconv")
+            if (said := self._asked(before.tree, after.tree, *how)) is not None:
                 # All raw records come first, a path behind each; then one field for each path.
-                fields = ended.stdout.split(b"\0")
+                fields = said.split(b"\0")
                 raw = 2 * sum(field.startswith(b":") for field in fields[0::2])
                 return _raw_changes(fields[:raw]), fields[raw:]
         # Content that was never kept cannot be counted.
@@ -185,7 +185,16 @@ class Snapshotter:
 
     def changes(self, before: str, after: str) -> list[Change]:
         """Every path in which two trees differ, however many there are."""
-        return _raw_changes(self.git().run(*_RAW, before, after).split(b"\0"))
+        said = self._asked(before, after) if is_name(before) and is_name(after) else None
+        if said is None:
+            said = self.git().run(*_RAW, before, after)
+        return _raw_changes(said.split(b"\0"))
+
+    def _asked(self, before: str, after: str, *how: str) -> bytes | None:
+        """What git says of two trees; None where it says nothing."""
+        head = f"{before} {after}\n".encode()
+        said = self._index.ask(head, *_RAW, *how, "--stdin")
+        return said.removeprefix(head) if said and said.startswith(head) else None
 
     def commits(self, before: str | None, after: str | None) -> Commits:
         """What was committed between two heads, as far as it touches what we look at."""
@@ -213,9 +222,8 @@ class Snapshotter:
     def prune(self, keep: Iterable[Snapshot | str]) -> None:
         """Keep the store small: only what the given snapshots need stays, once it has grown."""
         trees = [item if isinstance(item, str) else item.tree for item in keep]
-        if self._indexed is not None:
-            trees.append(self._indexed)
-        private_git.prune(self.git(), self._store, trees)
+        ours = filter(None, (self._indexed, self._latest))
+        private_git.prune(self.git(), self._store, (*trees, *ours))
 
     def _measure(self) -> Snapshot:
         fresh = self._index.ensure()
@@ -234,7 +242,8 @@ class Snapshotter:
             # Files taken in as untracked may be ignored now: look again from the start.
             self._index.discard()
             return self._measure()
-        if touched:
+        plain = None if dropped or not self._indexed else sorting.plain(self._root, entries, work)
+        if touched and plain is None:
             self._indexed = None
             keep = work.keep_content
             private_git.update_index(
@@ -243,8 +252,11 @@ class Snapshotter:
         if self._indexed is None:
             self._indexed = self._index.write_tree()
         tree = self._tree_with(self._indexed, work.unread)
+        if touched and plain is not None:
+            tree = self._index.with_plain(self._indexed, plain)
         self._head, self._differing = report.head, len(report.entries)
         self._index.leave(self._indexed, report.head)
+        self._latest = tree
         self._trees.add(tree)
         self._unread |= set(map(os.fsdecode, work.unread))
         return Snapshot(tree=tree, head=report.head, branch=report.branch, notes=work.notes)
@@ -253,7 +265,7 @@ class Snapshotter:
         """The tree of the index with placeholders for what was not read."""
         if unread and (self._finished is None or self._finished[:2] != (indexed, unread)):
             store, kind = self._store, self._repo.object_format
-            blobs = {p: private_git.store_blob(store, kind, text) for p, text in unread.items()}
+            blobs = {p: private_git.store_object(store, kind, text) for p, text in unread.items()}
             self._finished = (indexed, unread, self._index.write_tree(blobs))
         return self._finished[2] if unread and self._finished else indexed
 
@@ -277,9 +289,6 @@ class PlainSnapshotter(Snapshotter):
         repo = Repository.at(where)
         repo = msgspec.structs.replace(repo, git=repo.git.adapted(env=env))
         super().__init__(repo, store, own, kept=kept)
-
-    def close(self) -> None:
-        self._index.discard()
 
     def tree(self) -> Snapshot:
         """The content as it is now; there is no history to stand on."""

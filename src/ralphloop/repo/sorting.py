@@ -5,6 +5,9 @@ whatever goes beyond a budget of bytes for one look, smallest files first; where
 new, hashes are taken without keeping content.  A repository inside this one, and a submodule with
 changes of its own, are known by head and state.
 
+A few small files that no conversion of git's would change (plain ASCII, whatever attributes say)
+are read here and now; `git update-index` is asked about all others.
+
 A placeholder is a small blob in our own object store that says size and time (or head and state),
 so that a change of the real thing changes the tree, at the cost of one `lstat`.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -21,6 +25,7 @@ import msgspec
 
 from ralphloop.errors import RepositoryError
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusEntry, parse_status, printable
+from ralphloop.room import open_regular
 from ralphloop.text.plain import some
 
 LARGE_FILE = 5 * 1024 * 1024
@@ -30,6 +35,10 @@ MAX_KEPT_BYTES = 64 * 1024 * 1024
 MAX_INNER_REPOSITORIES = 20
 LONGEST_STANDIN = 200
 _PREFIX = b"ralph: content not measured\n"
+_MOST_PLAIN = 16
+_LARGEST_PLAIN = 128 * 1024
+# Line endings, `ident`, another encoding: what none of them is about stays what it is.
+_MAY_BE_CONVERTED = re.compile(rb"[\0\r\x1b\x80-\xff]|\$Id")
 _MAX_INNER_PATHS = 2_000
 _INNER_TIMEOUT_S = 20.0
 
@@ -98,6 +107,34 @@ def _within_budgets(
     keep = len(add) <= MAX_KEPT_FILES and total <= MAX_KEPT_BYTES
     notes = tuple(f"{words}: {_some(paths)}" for words, paths in said.items() if paths)
     return Work([*add, *links], removed, unread, keep, notes)
+
+
+def plain(
+    root: bytes, entries: Iterable[StatusEntry], work: Work
+) -> dict[bytes, tuple[bytes, bytes] | None] | None:
+    """Mode and content of what changed, None for what is gone; None where git has to be asked."""
+    if work.unread or len(work.add) + len(work.remove) > _MOST_PLAIN:
+        return None
+    known = {entry.path: entry for entry in entries}
+    found: dict[bytes, tuple[bytes, bytes] | None] = dict.fromkeys(work.remove)
+    for path in (*work.add, *work.remove):
+        entry, name = known[path], path.rpartition(b"/")[2]
+        simple = entry.staged in ".MA" and entry.unstaged in "MD?" and entry.submodule == "N..."
+        if not simple or name in (b".gitattributes", b".gitignore"):
+            return None
+    for path in work.add:
+        try:
+            with open_regular(Path(os.fsdecode(_join(root, path)))) as file:
+                content = file.read(_LARGEST_PLAIN + 1)
+                is_program = bool(os.fstat(file.fileno()).st_mode & 0o111)
+        except OSError:
+            return None
+        mode = known[path].mode or (b"" if is_program else b"100644")
+        is_file = mode in (b"100644", b"100755")
+        if not is_file or len(content) > _LARGEST_PLAIN or _MAY_BE_CONVERTED.search(content):
+            return None
+        found[path] = mode, content
+    return found
 
 
 def _some(paths: Collection[bytes]) -> str:

@@ -28,7 +28,7 @@ from ralphloop.core.model import Value
 from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.proc.run import Ended
 from ralphloop.proc.sandbox import Box
-from ralphloop.repo.git import STATUS_ARGS, Git, StatusReport, first_lines, parse_status
+from ralphloop.repo.git import HELD_OPEN, STATUS_ARGS, Git, StatusReport, first_lines, parse_status
 from ralphloop.room import open_regular
 from ralphloop.text.lazy_regex import LazyRegex
 
@@ -48,7 +48,7 @@ _WAY_OUT = {
     "revert": "finish it with `git revert --continue` or `git revert --abort`",
     "bisect": "end it with `git bisect reset`",
 }
-_COMMIT = LazyRegex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_NAME = LazyRegex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MOST_STASHES = 1 << 20  # bytes of their list
 _ELSEWHERE = "refs/heads/.invalid"  # what HEAD names where branches are not files
 _UNUSABLE_IN_REFS = LazyRegex(r"[\x00-\x1f\x7f]|^-|^HEAD$|^@$")
@@ -125,7 +125,7 @@ class Repository(Value):
         """The commit HEAD stands on; None before the first commit."""
         ref = self._read_head()
         commit = _ref_file(self.common_dir / ref) if ref.startswith("refs/heads/") else ref
-        return commit if _COMMIT.fullmatch(commit) else self.commit_of("HEAD") or None
+        return commit if is_name(commit) else self.commit_of("HEAD") or None
 
     def _read_head(self) -> str:
         """What HEAD names; asked so often that reading it spares a run dozens of processes."""
@@ -259,6 +259,11 @@ class Repository(Value):
             )
 
 
+def is_name(text: str) -> bool:
+    """A whole name of an object, not an expression that leads to one."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _ref_file(path: Path) -> str:
     """What a file of git's names; empty where it is not to be read, and git knows better."""
     try:
@@ -390,6 +395,8 @@ def _git_works_in(repo: Repository) -> bool:
         # A process that ends while we look, or is somebody else's, tells nothing.
         with contextlib.suppress(psutil.Error):
             place = Path(process.cwd())
+            if HELD_OPEN in process.cmdline():
+                continue  # by a run of ours; it only reads
             if place.is_relative_to(repo.root) or place.is_relative_to(repo.common_dir):
                 return True
     return False
