@@ -7,6 +7,9 @@ import shutil
 import time
 from pathlib import Path
 
+import pytest
+
+from tests.kill_points import to_be_killed_at
 from tests.lanes.yards import prompt, starts, stories_of, yard
 
 HONEST = 'write(f"{STORY}.txt", STORY)\ndone()\n'
@@ -62,6 +65,45 @@ print("in {root}/.venv/lib/python3.11/x.py:" if STORY == "a" else "wrote {root}/
     assert done.code == 3, done.text
     assert "a passed" in done.text
     assert "b: the agent left its lane" in done.text
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        'subprocess.run("git commit -qm x --allow-empty; git branch -f other", shell=True)',
+        'pathlib.Path(HOME, "base.txt").write_text("x"); print("wrote", HOME + "/base.txt")',
+    ],
+    ids=["branch", "file"],
+)
+def test_an_escape_is_known_after_a_crash(tmp_path: Path, deed: str) -> None:
+    """Killed between the agent's end and its judgement: what was before is known, nothing lands."""
+    root = tmp_path / "box" / "project"
+    agent = f"HOME = {str(root)!r}\nif START == 1: {deed}\n{HONEST}"
+    box = yard(tmp_path, agent, stories=stories_of("a"))
+    box.git("branch", "other")
+    killed = box.run("--lanes", "1", env=to_be_killed_at("journal.agent_ended.committed"))
+    assert killed.code == -9, killed.text
+    done = box.run("--continue")
+    assert done.code == 0, done.text
+    assert "a: the agent left its lane" in done.text
+    assert starts(box, "a") == 2
+    assert "left its lane" in prompt(box, "a", 2)
+
+
+def test_a_person_who_works_on_after_a_crash_is_no_escaped_agent(tmp_path: Path) -> None:
+    """Commits, branches and changes of the checkout that no agent made: its story lands at once."""
+    box = yard(tmp_path, HONEST, stories=stories_of("a"))
+    box.git("branch", "other")
+    killed = box.run("--lanes", "1", env=to_be_killed_at("journal.agent_ended.committed"))
+    assert killed.code == -9, killed.text
+    (box.root / "base.txt").write_text("mine")
+    box.git("commit", "-qam", "mine")
+    box.git("branch", "-f", "other", "HEAD")
+    (box.root / "base.txt").write_text("mine, again")
+    done = box.run("--continue")
+    assert done.code == 0, done.text
+    assert "left its lane" not in done.text
+    assert starts(box, "a") == 1
 
 
 def test_conflict_markers_do_not_land(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from ralphloop.core.events import Landing, LaneLeft, Waiting
+from ralphloop.core.events import Landing, Waiting
 from ralphloop.core.interventions import MarkedByHand
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.planning import Choice, Plan, assign, marked_by_hand, nothing_to_run, room_for
@@ -22,7 +22,7 @@ from ralphloop.core.policy import HOUR, reached
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import InputError, RalphError
-from ralphloop.lanes.escape import left_lane, watch
+from ralphloop.lanes.escape import watch
 from ralphloop.lanes.landing import concluded, stopped
 from ralphloop.lanes.worktrees import bring_back
 from ralphloop.lanes.yard import Lane, Yard, take_up
@@ -41,7 +41,6 @@ from ralphloop.loop.waiting import (
 )
 from ralphloop.proc.steps import Steps, beside
 from ralphloop.repo.preflight import no_room
-from ralphloop.repo.snapshot import Snapshotter
 
 _VIEWS_S = 0.25
 _NO_ROOM_S = 5.0
@@ -59,9 +58,8 @@ class _Over(Exception):
 class Coordinator:
     """The lanes at work."""
 
-    def __init__(self, yard: Yard, measure: Snapshotter) -> None:
+    def __init__(self, yard: Yard) -> None:
         self.yard, self.runner = yard, yard.runner
-        self._checkout = measure
         self._queue = asyncio.Lock()  # the landing tree: first come, first landed
         self._queued = 0
         self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
@@ -190,16 +188,7 @@ class Coordinator:
 
     async def _judged(self, lane: Lane, begun: Begun) -> Judged:
         runner = lane.runner
-        before = watch(self.yard, self._checkout)
-
-        def left() -> str:
-            words = left_lane(self.yard, lane, self._checkout, before, begun.transcript)
-            if words:
-                story = begun.story.id if begun.story else ""
-                runner.emit(LaneLeft(story=story, lane=lane.number, reason=words), begun.number)
-            return words
-
-        runner.left_lane = left
+        watch(self.yard, lane, begun)
         result = await run_agent(runner, begun)
         if await asyncio.to_thread(bring_back, lane.place):
             runner.left_lane = lambda: f"the files of {lane.place.root} were deleted"

@@ -4,6 +4,8 @@ Git commands of a lane's agent sign the reflogs with the lane's name (the commit
 environment), so what moved is known to be the agent's, also while a person works in the checkout.
 Files that changed there are the agent's only if its transcript names that place: a person may have
 saved them.  In the sandbox none of this can happen.
+
+What was before is written ahead, so that whoever judges the start after a crash looks as well.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from pathlib import Path
 
 import msgspec
 
+from ralphloop.core.events import LaneLeft
+from ralphloop.core.model import Value
 from ralphloop.lanes.yard import SIGNATURE, Lane, Yard
+from ralphloop.loop.begin import Begun
 from ralphloop.loop.runner import lane_branch
 from ralphloop.repo.git import printable
-from ralphloop.repo.snapshot import Snapshot, Snapshotter
+from ralphloop.repo.snapshot import Snapshot
 from ralphloop.room import open_regular
 from ralphloop.text.plain import one_line, some
 
@@ -27,23 +32,49 @@ _CHUNK = 1 << 20
 _LONGEST_PATH = 1 << 13
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class Surroundings(Value, kw_only=True):
     """Everything outside of a lane before its agent starts."""
 
-    logs: dict[Path, int]
+    n: int  # the iteration
+    logs: dict[str, int]
     checkout: Snapshot
 
 
-def watch(yard: Yard, measure: Snapshotter) -> Surroundings:
-    """Remember how long every reflog is, and what the checkout holds."""
-    return Surroundings({path: _size(path) for path in _logs(yard)}, measure.tree())
+def watch(yard: Yard, lane: Lane, begun: Begun) -> None:
+    """Remember how long every reflog is and what the checkout holds; look again before judging."""
+    logs = {str(path): _size(path) for path in _logs(yard)}
+    before = Surroundings(n=begun.number, logs=logs, checkout=yard.outside.tree())
+    yard.journal.set_meta(_key(yard, lane), before)
+    watch_again(yard, lane, begun.number, begun.story.id if begun.story else "")
 
 
-def left_lane(
-    yard: Yard, lane: Lane, measure: Snapshotter, before: Surroundings, transcript: Path
-) -> str:
+def watch_again(yard: Yard, lane: Lane, number: int, story: str) -> None:
+    """The same for a start that another process watched; nothing where its agent never began."""
+    lane.runner.left_lane = None
+    try:
+        before = msgspec.convert(yard.journal.meta(_key(yard, lane)), Surroundings)
+    except msgspec.ValidationError:
+        return  # there is none, or another version wrote it
+    transcript = yard.home.project.transcripts / yard.runner.run / f"{number}.log"
+
+    def left() -> str:
+        words = _left(yard, lane, before, transcript)
+        if words:
+            told = LaneLeft(story=story, lane=lane.number, reason=words)
+            lane.runner.emit(told, number)
+        return words
+
+    if before.n == number:
+        lane.runner.left_lane = left
+
+
+def _key(yard: Yard, lane: Lane) -> str:
+    return f"outside:{yard.runner.run}:{lane.number}"
+
+
+def _left(yard: Yard, lane: Lane, before: Surroundings, transcript: Path) -> str:
     """What the agent did outside of its lane, in words; empty where it stayed."""
-    found = [*_moved(yard, lane, before), *_changed(yard, measure, before, transcript)]
+    found = [*_moved(yard, lane, before), *_changed(yard, before, transcript)]
     if not found:
         return ""
     return f"the agent left its lane {lane.place.root}: {'; '.join(found[:5])}"
@@ -71,9 +102,9 @@ def _moved(yard: Yard, lane: Lane, before: Surroundings) -> Iterator[str]:
     mine = {lane.place.repo.git_dir / "logs" / "HEAD", branches / lane_branch(lane.number)}
     for path in _logs(yard):
         is_branch = path.is_relative_to(branches)
-        if path in mine or (is_branch and path not in before.logs):
+        if path in mine or (is_branch and str(path) not in before.logs):
             continue  # a branch of its own is no harm
-        for line in _since(path, before.logs.get(path, 0)):
+        for line in _since(path, before.logs.get(str(path), 0)):
             who, _, what = line.partition(b"\t")
             if sign in who:
                 said = one_line(what.decode("utf-8", "replace"), 80)
@@ -92,14 +123,12 @@ def _since(path: Path, size: int) -> list[bytes]:
         return []
 
 
-def _changed(
-    yard: Yard, measure: Snapshotter, before: Surroundings, transcript: Path
-) -> Iterator[str]:
+def _changed(yard: Yard, before: Surroundings, transcript: Path) -> Iterator[str]:
     """Files of the checkout that changed meanwhile, if its words name that place."""
-    after = measure.tree()
+    after = yard.outside.tree()
     if after.tree == before.checkout.tree:
         return
-    paths = measure.diff(before.checkout, after).paths
+    paths = yard.outside.diff(yard.outside.known(before.checkout), after).paths
     if _names(transcript, yard.checkout.root, paths):
         yield f"it changed files of your checkout ({some([printable(it) for it in paths], 5)})"
 

@@ -27,6 +27,7 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.session import load_book, load_session
 from ralphloop.lanes.coordinator import Coordinator
+from ralphloop.lanes.escape import watch_again
 from ralphloop.lanes.landing import again, concluded, settle
 from ralphloop.lanes.worktrees import (
     MAKE_IT,
@@ -75,8 +76,7 @@ async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
         hold = partial(RunLock.of_tree, run=run, now=time.time())
         locks.enter_context(hold(yard.landing.root))
         yard.hold = lambda place: locks.enter_context(hold(place.root))
-        measure = Snapshotter(yard.checkout, home.project.directory / "objects", home.own)
-        ended = await carried(yard.runner, lock, partial(_worked, yard, measure), tell)
+        ended = await carried(yard.runner, lock, partial(_worked, yard), tell)
         bring_home(yard, ended.told.decision, tell)
         return ended
 
@@ -87,11 +87,9 @@ async def settle_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
         await beside(_settled(home, journal, stop=stop, sink=sink, tell=tell))
 
 
-async def _worked(yard: Yard, measure: Snapshotter, runner: Runner) -> Decision:
-    decision = await Coordinator(yard, measure).run()
-    for lane in yard.lanes.values():
-        lane.runner.measure.close()
-    measure.close()
+async def _worked(yard: Yard, runner: Runner) -> Decision:
+    decision = await Coordinator(yard).run()
+    yard.close()
     runner.forget()
     return decision
 
@@ -225,7 +223,8 @@ def _yard(
         sink=sink,
     )  # fmt: skip
     place = LaneTree(0, setup.repo or landing.repo)  # whose git is confined as well
-    return Yard(home, runner, place, directory, book, own_list)
+    outside = Snapshotter(checkout, home.project.directory / "objects", home.own)
+    return Yard(home, runner, place, outside, directory, book, own_list)
 
 
 def _own_list(home: Setup, checkout: Repository, tip: str) -> tuple[bool, str]:
@@ -298,12 +297,12 @@ def recover_lanes(yard: Yard) -> Steps[list[str]]:
     done += [f"{story} is open again: {reason}" for story, reason in gone.items()]
     for cut in cuts:
         lane = yard.lane(yard.book.lane_of(cut.story) or 1)
+        watch_again(yard, lane, cut.n, cut.story or "")
         if lost := lane.lost:
             lane.runner.left_lane = partial(str, lost)
         conclude = partial(concluded, yard, lane)
         done.append((yield from recover_iteration(lane.runner, cut, conclude)))
-    for lane in yard.lanes.values():
-        lane.runner.measure.close()
+    yard.close()
     yard.runner.measure.close()
     return done
 

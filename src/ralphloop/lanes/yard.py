@@ -45,6 +45,7 @@ from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
 from ralphloop.repo.own_files import never_committed, project_prefix
 from ralphloop.repo.set_aside import ref_name
+from ralphloop.repo.snapshot import Snapshotter
 from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.source import StoryFile, read
 
@@ -72,6 +73,7 @@ class Yard(msgspec.Struct):
     home: Setup  # as the person started it, in the checkout
     runner: Runner  # of the landing tree, with the one session of the run
     landing: LaneTree
+    outside: Snapshotter  # measures the checkout
     directory: Path
     book: Book
     own_list: bool = False  # the story file is the user's, no commit has it as it is
@@ -89,6 +91,11 @@ class Yard(msgspec.Struct):
     @property
     def prefix(self) -> str:
         return project_prefix(self.checkout.root, self.home.project.root)
+
+    def close(self) -> None:
+        """Give back what measuring holds."""
+        for measure in (self.outside, *(lane.runner.measure for lane in self.lanes.values())):
+            measure.close()
 
     def tip(self) -> str:
         """The newest landed commit."""
