@@ -79,6 +79,11 @@ class TrustRecord(msgspec.Struct, frozen=True):
         return any(grant.tree for grant in self.grants.values())
 
 
+def said_yes(env: Mapping[str, str], given: str = "") -> str:
+    """A yes on the command line or in the environment: to all, or to lines with this hash."""
+    return given or env.get(TRUST_VARIABLE, "")
+
+
 def load_record(root: Path, env: Mapping[str, str]) -> TrustRecord:
     """What was agreed to here; nothing where no record can be read."""
     data = read_state(file_of("trust", common_place(root), env))
@@ -119,7 +124,7 @@ def missing(
     grants: Sequence[Grant], root: Path, env: Mapping[str, str], given: str = ""
 ) -> list[Grant]:
     """What still needs a yes; `given` stands for one on the command line, as RALPH_TRUST does."""
-    given = given or env.get(TRUST_VARIABLE, "")
+    given = said_yes(env, given)
     if given == YES or not grants:
         return []
     if given:
@@ -186,7 +191,7 @@ def may_verify(
     given: str = "",
 ) -> bool:
     """Whether a `verify` command that stands in the story file by now may be run."""
-    if (given or env.get(TRUST_VARIABLE, "")) == YES:
+    if said_yes(env, given) == YES:
         return True
     record, of_tree = load_record(root, env), runs_code_of(root, argv)
     if of_tree and (record.runs_tree or any(runs_code_of(root, one) for one in checks)):

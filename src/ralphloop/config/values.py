@@ -10,7 +10,6 @@ import re
 import reprlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from enum import EnumType
 from typing import get_args
 
@@ -49,6 +48,8 @@ def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A question naming the closest known word, or nothing."""
+    from difflib import get_close_matches
+
     candidates = {name.lower(): name for name in known}
     wanted = word[:_LONGEST_SHOWN].lower().replace("-", "_")
     close = get_close_matches(wanted, candidates, n=1, cutoff=0.6)

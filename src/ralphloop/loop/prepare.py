@@ -34,20 +34,10 @@ from ralphloop.repo.own_files import OwnFiles, never_progress, project_prefix
 from ralphloop.repo.work_tree import Repository
 from ralphloop.room import read_regular
 from ralphloop.stories.source import StoryFile, find_source, load, resolve_parent_spec
-from ralphloop.trust import (
-    TRUST_VARIABLE,
-    YES,
-    Grant,
-    grants_of,
-    handed_on,
-    may_verify,
-    missing,
-    not_trusted,
-)
 
 if TYPE_CHECKING:
     from ralphloop.agents.base import Agent, AgentRequest, Inquiry, Launch
-
+    from ralphloop.trust import Grant
 
 PROMPT_NAME = "PROMPT.md"
 MAX_PROMPT_BYTES = 1 << 20
@@ -101,21 +91,28 @@ class Setup(Value, kw_only=True):
 
     def lacking(self) -> list[Grant]:
         """What nobody has said yes to."""
+        from ralphloop.trust import missing
+
         return missing(self.grants, self.project.root, self.options.env, self.options.trust)
 
     def insist_on_trust(self) -> None:
         """End here where a person has not said yes; nothing was started or written."""
+        from ralphloop.trust import not_trusted, said_yes
+
         if lacking := self.lacking():
-            given = self.options.trust or self.options.env.get(TRUST_VARIABLE, "")
-            raise not_trusted(self.grants, lacking, given)
+            raise not_trusted(self.grants, lacking, said_yes(self.options.env, self.options.trust))
 
     @property
     def trusts_all(self) -> bool:
         """Somebody said yes to whatever is there, without looking: --trust."""
-        return (self.options.trust or self.options.env.get(TRUST_VARIABLE, "")) == YES
+        from ralphloop.trust import YES, said_yes
+
+        return said_yes(self.options.env, self.options.trust) == YES
 
     def may_verify(self, argv: Sequence[str]) -> bool:
         """Whether that command of a story, which may be new since the run began, may be run."""
+        from ralphloop.trust import YES, may_verify
+
         options, checks = self.options, self.config.checks.commands
         given = YES if any(one.runs(argv) for one in self.grants) else options.trust
         return may_verify(argv, self.project.root, options.env, checks, given)
@@ -147,6 +144,7 @@ class Setup(Value, kw_only=True):
 def prepare(options: Options) -> Setup:
     """Find and check everything, or raise with the place and the way out."""
     from ralphloop.config.load import load_config
+    from ralphloop.trust import grants_of, handed_on
 
     project = find_project(options.start)
     loaded = load_config(project.root, env=options.env, flags=options.flags)

@@ -12,13 +12,14 @@ of the tree is asked but the box itself, which passes the exit code on, crashes 
 
 import errno
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 import msgspec
+
+from ralphloop.text.lazy_regex import LazyRegex
 
 OPEN: tuple[str, ...] = ("open",)
 NONE: tuple[str, ...] = ("none",)
@@ -46,8 +47,8 @@ _FEW_DEVICES = (
 )
 _SIGNALLED = 128
 _LAST_SIGNAL = 64
-_REFUSED = re.compile(r"Read-only file system|Permission denied|EROFS|EACCES")
-_PATH = re.compile(r"(?<![\w./~-])/(?:[\w.@+,~-]{1,255}/){0,40}[\w.@+,~-]{1,255}")
+_REFUSED = LazyRegex(r"Read-only file system|Permission denied|EROFS|EACCES")
+_PATH = LazyRegex(r"(?<![\w./~-])/(?:[\w.@+,~-]{1,255}/){0,40}[\w.@+,~-]{1,255}")
 _SYSTEM = ("/bin/", "/boot/", "/dev/", "/etc/", "/lib", "/proc/", "/sbin/", "/sys/", "/usr/")
 _MOST_REFUSED = 5
 _LOOKED_AT = 256 * 1024
