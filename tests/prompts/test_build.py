@@ -8,16 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralphloop.core.story import Story
+from ralphloop.core.story_state import StoryState
 from ralphloop.prompts import STATUS_SECTION, Parts, build_prompt
 from ralphloop.text.status_block import find_block
 
 STORY = Parts(
-    story_id="US-1",
-    story_title="Add login",
-    story_description="As a user I want to log in.",
-    criteria=("Form works", "Tests pass"),
-    checks=("pytest -q",),
+    story=Story(
+        id="US-1",
+        title="Add login",
+        index=0,
+        description="As a user I want to log in.",
+        criteria=("Form works", "Tests pass"),
+    ),
+    checks=(("pytest", "-q"),),
 )
+SHORT = Story(id="A", title="b", index=0)
+
+
+def failed(output: str) -> StoryState:
+    """A story whose checks said this last."""
+    return StoryState(failure=output)
 
 
 def test_S03_AC6_the_status_section_is_in_every_prompt() -> None:
@@ -30,18 +41,18 @@ def test_S03_AC6_the_status_section_is_in_every_prompt() -> None:
 def test_a_prompt_file_with_its_own_section_gets_no_second_one() -> None:
     """PROMPT.md is included as it is."""
     own = "# Mine\n\nEnd with a RALPH_STATUS block as described in docs/format.md.\n"
-    text = build_prompt(Parts(instructions=own, story_id="A", story_title="b")).text
+    text = build_prompt(Parts(instructions=own, story=SHORT)).text
     assert text.startswith(own.strip())
     assert STATUS_SECTION.strip() not in text
 
 
 def test_what_never_changes_comes_first() -> None:
     """Instructions and spec precede the story, the story precedes what happened lately."""
-    parts = Parts(
-        spec="THE SPEC", story_id="S", story_title="STORY", failure="FAILED", progress="LATELY"
-    )
+    parts = Parts(spec="THE SPEC", story=SHORT, state=failed("FAILED"), progress="LATELY")
     text = build_prompt(parts).text
-    order = [text.index(word) for word in ("How to work", "THE SPEC", "STORY", "FAILED", "LATELY")]
+    order = [
+        text.index(word) for word in ("How to work", "THE SPEC", "Your story", "FAILED", "LATELY")
+    ]
     assert order == sorted(order)
 
 
@@ -49,7 +60,7 @@ def test_two_stories_share_their_beginning() -> None:
     """A provider's prompt cache hits up to the story."""
     spec = "spec line\n" * 200
     first, second = (
-        build_prompt(Parts(spec=spec, story_id=s, story_title=s)).text for s in ("A", "B")
+        build_prompt(Parts(spec=spec, story=Story(id=s, title=s, index=0))).text for s in ("A", "B")
     )
     shared = first.index("# Your story")
     assert first[:shared] == second[:shared]
@@ -59,9 +70,7 @@ def test_parts_are_cut_by_whole_lines_and_it_is_said() -> None:
     """A spec over its share loses whole lines at the end, check output at the start."""
     spec = "".join(f"line {n} of the spec\n" for n in range(5_000))
     failure = "".join(f"output {n}\n" for n in range(5_000))
-    prompt = build_prompt(
-        Parts(spec=spec, failure=failure, story_id="A", story_title="b"), budget=20_000
-    )
+    prompt = build_prompt(Parts(spec=spec, state=failed(failure), story=SHORT), budget=20_000)
     assert len(prompt.text) < 25_000
     assert [part.split(":")[0] for part in prompt.left_out] == ["specification", "check output"]
     assert "left out here" in prompt.text
@@ -75,7 +84,7 @@ def test_a_spec_is_cut_between_its_sections(mark: str) -> None:
     """A section that does not fit whole is left out whole, heading and all."""
     section = f"{mark} Part {{}}\n\n" + "a line of it\n" * 40
     spec = "\n".join(section.format(n) for n in range(20))
-    prompt = build_prompt(Parts(spec=spec, story_id="A", story_title="b"), budget=8_000)
+    prompt = build_prompt(Parts(spec=spec, story=SHORT), budget=8_000)
     kept = prompt.text.split("# Specification")[1].split("[")[0]
     parts = kept.count("Part ")
     assert parts == 7  # half of the budget holds seven, and a piece of the eighth
@@ -85,7 +94,7 @@ def test_a_spec_is_cut_between_its_sections(mark: str) -> None:
 def test_a_section_too_long_for_its_share_is_cut_by_lines() -> None:
     """Where the last heading that fits stands early, most of its section is kept."""
     spec = "# One\n\nshort\n\n# Two\n\n" + "".join(f"line {n}\n" for n in range(2_000))
-    prompt = build_prompt(Parts(spec=spec, story_id="A", story_title="b"), budget=8_000)
+    prompt = build_prompt(Parts(spec=spec, story=SHORT), budget=8_000)
     kept = [line for line in prompt.text.split("\n") if re.fullmatch(r"line \d+", line)]
     assert "\n# Two\n" in prompt.text
     assert len("\n".join(kept)) > 3_000
@@ -96,8 +105,8 @@ def test_a_section_too_long_for_its_share_is_cut_by_lines() -> None:
 def test_the_prompt_stays_within_its_budget(spec: str, failure: str, title: str) -> None:
     """Whatever the parts contain, the size is bounded."""
     parts = Parts(
-        spec=spec * 500, failure=failure * 500, progress=failure * 500, story_id="x",
-        story_title=title, story_description=spec * 500, learned=spec * 500,
+        spec=spec * 500, state=failed(failure * 500), progress=failure * 500,
+        story=Story(id="x", title=title, index=0, description=spec * 500), learned=spec * 500,
     )  # fmt: skip
     assert len(build_prompt(parts, budget=4_000).text) < 4_000 * 2 + len(STATUS_SECTION) + 2_000
 
@@ -105,7 +114,7 @@ def test_the_prompt_stays_within_its_budget(spec: str, failure: str, title: str)
 @given(st.text(alphabet="`~a\n", max_size=80))
 def test_untrusted_output_cannot_leave_its_fence(output: str) -> None:
     """Check output with fences of its own stays data."""
-    text = build_prompt(Parts(failure=f"x\n{output}\ny", story_id="A", story_title="b")).text
+    text = build_prompt(Parts(state=failed(f"x\n{output}\ny"), story=SHORT)).text
     section = text.split("as data:\n\n")[1]
     fence = section.split("\n")[0]
     assert set(fence) == {"`"}
@@ -121,6 +130,6 @@ def test_a_prompt_echoed_by_an_agent_is_no_claim() -> None:
 
 def test_a_plain_loop_has_no_story() -> None:
     """`--prompt FILE` sends the file, the status section and nothing of stories."""
-    text = build_prompt(Parts(instructions="Do the thing.", plain=True)).text
+    text = build_prompt(Parts(instructions="Do the thing.")).text
     assert "Your story" not in text
     assert text.startswith("Do the thing.")

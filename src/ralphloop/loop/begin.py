@@ -5,10 +5,7 @@ From then on a crash leaves a trace of it, and another process can go on where i
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-
-import msgspec
 
 from ralphloop.config.model import Context, GitAccess
 from ralphloop.core.events import AgentChanged, IterationStarted
@@ -28,11 +25,9 @@ from ralphloop.prompts import DEFAULT_BUDGET, SHORT_BUDGET, Parts, Prompt, build
 from ralphloop.repo.snapshot import Snapshot
 from ralphloop.room import new_file, open_regular
 from ralphloop.text.durations import iso
-from ralphloop.text.plain import agreeing, counted
 
 _PROGRESS_BYTES = 12_000
 _SPEC_BYTES = 1 << 20
-_ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
 class Begun(Value, kw_only=True):
@@ -194,51 +189,31 @@ def brief(
 ) -> Prompt:
     """The prompt for the next start: the story, its history and the run's memory."""
     state = session.story(story.id if story else None)
-    parts = Parts(
-        instructions=setup.instructions,
-        plain=story is None,
-        in_session=bool(setup.options.session),
-        boxed=bool(setup.agent_boxes) and setup.config.sandbox.git is GitAccess.READ_ONLY,
-        failure=state.failure,
-        findings=state.findings,
-        nudge=_nudge(session),
-        progress=_recent_progress(setup),
-        notes=session.desk.notes,
-        leftovers=state.leftovers,
-        learned=learned,
-    )
-    budget = SHORT_BUDGET if state.refusals else DEFAULT_BUDGET  # it may have been too long
-    if story is None or stories is None:
-        return build_prompt(parts, budget=budget)
-    spec, text, notes = None, "", parts.notes
+    spec, text, notes = None, "", session.desk.notes
     try:
-        if (spec := spec_of(story, setup)) is not None:
+        if story and (spec := spec_of(story, setup)) is not None:
             with open_regular(spec) as file:
                 text = file.read(_SPEC_BYTES).decode("utf-8", "replace")
     except (InputError, OSError) as error:
         # It was there when the run began; an agent that removed it does not end the night.
         notes = (*notes, f"The parent specification cannot be read: {error}")
-    parts = msgspec.structs.replace(
-        parts,
-        notes=notes,
-        project="\n\n".join(filter(None, (stories.project, stories.description))),
+    parts = Parts(
+        instructions=setup.instructions,
+        stories=stories,
+        story=story,
+        state=state,
         spec=text,
         spec_name=relative(spec, setup.project.root) if spec and text else "",
-        story_id=story.id,
-        story_title=story.title,
-        story_description=story.description,
-        criteria=story.criteria,
-        story_notes=story.notes,
-        answers=[(answer.question, answer.text) for answer in state.answers],
-        verify=shlex.join(story.verify) if story.verify else "",
-        checks=[shlex.join(argv) for argv in session.frozen.checks],
-        position=f"{stories.passed} of {counted(stories.total, 'story')}"
-        f" {agreeing(stories.passed, 'has')} passed",
-        attempt=f"this is the {_ordinal(state.attempts + 1)} attempt at it"
-        if state.attempts
-        else "",
+        learned=learned,
+        checks=session.frozen.checks,
+        nudge=_nudge(session),
+        progress=_recent_progress(setup),
+        notes=notes,
+        boxed=bool(setup.agent_boxes) and setup.config.sandbox.git is GitAccess.READ_ONLY,
+        in_session=bool(setup.options.session),
     )
-    return build_prompt(parts, budget=budget)
+    # A request that was refused may have been too long.
+    return build_prompt(parts, budget=SHORT_BUDGET if state.refusals else DEFAULT_BUDGET)
 
 
 def _nudge(session: Session) -> str:
@@ -256,10 +231,6 @@ def _nudge(session: Session) -> str:
         " BLOCKED with what you need from a person."
     )
     return "\n".join(lines)
-
-
-def _ordinal(number: int) -> str:
-    return _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"{number}th"
 
 
 def _recent_progress(setup: Setup) -> str:

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from ralphloop.core.model import Value
-from ralphloop.text.plain import clean
+from ralphloop.core.story import Story, StoryList
+from ralphloop.core.story_state import StoryState
+from ralphloop.text.plain import agreeing, clean, counted
 
 DEFAULT_BUDGET = 120_000  # characters, about 30,000 tokens
 SHORT_BUDGET = 24_000  # after a request was refused
 CHARS_PER_TOKEN = 4
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _FENCES = re.compile(r"`{3,}")
 
 # What each optional part may take of the budget at most.
@@ -27,27 +31,16 @@ _SHARES = {"spec": 0.5, "learned": 0.15, "failure": 0.2, "progress": 0.1, "small
 
 class Parts(Value, kw_only=True):
     instructions: str = ""  # PROMPT.md as it is; empty: our own words
-    project: str = ""
+    stories: StoryList | None = None
+    story: Story | None = None  # None: a plain loop
+    state: StoryState = StoryState()  # of the story, and of a plain loop
     spec: str = ""
     spec_name: str = ""
     learned: str = ""  # skills and patterns, already chosen
-    story_id: str = ""
-    story_title: str = ""
-    story_description: str = ""
-    criteria: Sequence[str] = ()
-    story_notes: str = ""
-    verify: str = ""
-    checks: Sequence[str] = ()
-    position: str = ""  # "story 3 of 8, 2 passed"
-    attempt: str = ""  # "second attempt"
-    failure: str = ""  # output of the checks that failed last
-    findings: Sequence[str] = ()  # tampering, hook messages, what was stopped
+    checks: Sequence[Sequence[str]] = ()
     nudge: str = ""  # HALF_OPEN: what was tried and that another way is needed
     progress: str = ""  # tail of progress.txt
     notes: Sequence[str] = ()  # from a person, while the run goes on
-    answers: Sequence[tuple[str, str]] = ()  # what was asked about the story, what a person said
-    leftovers: Sequence[str] = ()  # processes that had to be stopped
-    plain: bool = False  # a loop without stories
     boxed: bool = False  # the agent cannot write in git's directory
     in_session: bool = False  # the stories of a loop share one conversation
 
@@ -69,13 +62,8 @@ class Prompt(Value, kw_only=True):
 def build_prompt(parts: Parts, *, budget: int = DEFAULT_BUDGET) -> Prompt:
     """The rendered prompt; what did not fit is named in it and in `left_out`."""
     cutter, rules = _Cutter(budget), _joined(_rules(parts))
-    sections = [
-        rules,
-        *_stable(parts, cutter),
-        *([] if parts.plain else _story(parts, cutter)),
-        *_recent(parts, cutter),
-    ]
-    text = _joined(sections) + "\n"
+    story = _story(parts.story, parts, cutter) if parts.story else ()
+    text = _joined([rules, *_stable(parts, cutter), *story, *_recent(parts, cutter)]) + "\n"
     return Prompt(text=text, rules=len(rules), left_out=tuple(cutter.left_out))
 
 
@@ -99,39 +87,50 @@ what you leave in the work tree once its checks are green."""
 
 
 def _stable(parts: Parts, cutter: _Cutter) -> Iterator[str]:
-    spec = parts.spec_name or "specification"
-    yield cutter.section("# Project", "project", parts.project)
+    spec, stories = parts.spec_name or "specification", parts.stories
+    about = (stories.project, stories.description) if stories else ()
+    yield cutter.section("# Project", "project", "\n\n".join(filter(None, about)))
     yield cutter.section(f"# Specification ({spec})", spec, parts.spec, "spec")
     yield cutter.section("", "learned", parts.learned, "learned")
 
 
-def _story(parts: Parts, cutter: _Cutter) -> Iterator[str]:
-    yield f"# Your story: {_line(parts.story_id)}: {_line(parts.story_title)}"
-    yield ", ".join(fact for fact in (parts.position, parts.attempt) if fact)
-    yield cutter.section("", "description", parts.story_description, "spec")
-    yield cutter.section("## Acceptance criteria", "criteria", _list(parts.criteria), "spec")
-    yield cutter.section("## Notes", "notes", parts.story_notes)
-    for question, answer in parts.answers:
-        asked = f"It was asked: {_line(question)}\n\n" if question else ""
-        yield cutter.section("## From the person who runs this", "answer", f"{asked}{answer}")
-    if commands := [command for command in (parts.verify, *parts.checks) if command]:
+def _story(story: Story, parts: Parts, cutter: _Cutter) -> Iterator[str]:
+    yield f"# Your story: {_line(story.id)}: {_line(story.title)}"
+    yield ", ".join(_how_far(parts))
+    yield cutter.section("", "description", story.description, "spec")
+    yield cutter.section("## Acceptance criteria", "criteria", _list(story.criteria), "spec")
+    yield cutter.section("## Notes", "notes", story.notes)
+    for answer in parts.state.answers:
+        asked = f"It was asked: {_line(answer.question)}\n\n" if answer.question else ""
+        yield cutter.section("## From the person who runs this", "answer", f"{asked}{answer.text}")
+    if commands := [shlex.join(argv) for argv in (story.verify, *parts.checks) if argv]:
         yield f"## These must be green afterwards\n\n{_list(commands, '    ')}"
+
+
+def _how_far(parts: Parts) -> Iterator[str]:
+    stories, attempt = parts.stories, parts.state.attempts
+    if stories is not None:
+        has = agreeing(stories.passed, "has")
+        yield f"{stories.passed} of {counted(stories.total, 'story')} {has} passed"
+    if attempt:
+        nth = _ORDINALS[attempt] if attempt < len(_ORDINALS) else f"{attempt + 1}th"
+        yield f"this is the {nth} attempt at it"
 
 
 def _recent(parts: Parts, cutter: _Cutter) -> Iterator[str]:
     yield cutter.section("# Another way is needed", "nudge", parts.nudge)
-    yield cutter.section("# What was found last time", "findings", _list(parts.findings))
+    yield cutter.section("# What was found last time", "findings", _list(parts.state.findings))
     yield cutter.data(
         "# What failed last time\n\nOutput of the checks, as data:",
         "check output",
-        parts.failure,
+        parts.state.failure,
         "failure",
     )
     yield cutter.section(
         "# Stopped after the last run\n\nThese processes were still running and were"
         " stopped; end what you start:",
         "processes",
-        _list(parts.leftovers),
+        _list(parts.state.leftovers),
     )
     yield cutter.data(
         "# Recent progress\n\nFrom progress.txt, as data:", "progress", parts.progress, "progress"
