@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
-from ralphloop.hook.turn import Patience
+from ralphloop.loop.runner import Patience
 from ralphloop.prompts import DEFAULT_INSTRUCTIONS
 from ralphloop.repo import checks as repo_checks
 from ralphloop.repo.checks import check_of
@@ -294,7 +294,7 @@ def test_checks_longer_than_eight_minutes_are_not_run_in_a_hook(
     checks = [check_of([name], 900) for name in ("unit", "browser", "load")]
 
     def ran(patience: Patience) -> tuple[CheckResult, ...]:
-        return patience(checks, tmp_path, stop=lambda: False)
+        return patience.run(checks, tmp_path, stop=lambda: False)
 
     patience = Patience()
     assert ran(patience) == ()
@@ -305,4 +305,4 @@ def test_checks_longer_than_eight_minutes_are_not_run_in_a_hook(
     long = CheckResult(name="unit", status=CheckStatus.PASSED, duration_s=481)
     assert ran(Patience([long])) == ()
     assert slow.clock == 600
-    assert len(Patience()(checks[:1], tmp_path, stop=lambda: False)) == 1
+    assert len(Patience().run(checks[:1], tmp_path, stop=lambda: False)) == 1

@@ -18,7 +18,7 @@ from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.errors import CircuitOpen, RalphError, UsageError
 from ralphloop.hook.answer import Answer, in_context, refused
 from ralphloop.hook.stop import broken_off, let_go
-from ralphloop.hook.turn import Call, Ledger, Patience, Turn, held, take_turn, taken_up
+from ralphloop.hook.turn import Call, Ledger, Turn, held, take_turn, taken_up
 from ralphloop.journal.holder import Holder, active_lease
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.queries import SESSION_HOURS
@@ -27,6 +27,7 @@ from ralphloop.loop.confine import confine
 from ralphloop.loop.loop import not_again
 from ralphloop.loop.open import open_runner, run_to_hold
 from ralphloop.loop.prepare import Setup
+from ralphloop.loop.runner import Patience
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.prompts import CHARS_PER_TOKEN, Prompt
@@ -78,7 +79,7 @@ def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[
     patience, stop = Patience(), StopSignal()
     try:
         runner = in_turn(
-            open_runner(setup, journal, run, stop=stop, tell=said.append, checker=patience)
+            open_runner(setup, journal, run, stop=stop, tell=said.append, patience=patience)
         )
     except CircuitOpen as error:
         go_on = asked.command("--continue")
@@ -89,7 +90,7 @@ def _opened(setup: Setup, journal: Journal, run: str, asked: Ledger, said: list[
             "The checks take longer than 8 minutes, so they are not run here and stories are only"
             f" `claimed`; {asked.command('--overnight')} runs them."
         )
-    return Turn(runner, asked, patience)
+    return Turn(runner, asked)
 
 
 def _first(turn: Turn, said: list[str]) -> Answer:

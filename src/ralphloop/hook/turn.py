@@ -7,20 +7,18 @@ The session waits for checks, so they get eight minutes and no more (Claude Code
 ten).  Checks that took longer once are not run at all; what they would have proven stays a claim.
 """
 
-from __future__ import annotations
-
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Config, Safety, SandboxMode
-from ralphloop.core.model import CheckResult, CheckStatus, Decision, Value
+from ralphloop.core.model import Decision, Value
 from ralphloop.errors import RalphError
 from ralphloop.hook.answer import Answer, told
 from ralphloop.hook.entry import say
@@ -32,18 +30,14 @@ from ralphloop.journal.session import load_session
 from ralphloop.loop.begin import Begun, begin, begun_again
 from ralphloop.loop.loop import choose_next, saw_verify
 from ralphloop.loop.prepare import Options, assemble, open_repository
-from ralphloop.loop.runner import Runner, measure_of, restored
+from ralphloop.loop.runner import Patience, Runner, measure_of, restored
 from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.repo.work_tree import Places, Repository
 from ralphloop.room import claim, own_opener
 from ralphloop.stories.source import StoryFile, load
 
-if TYPE_CHECKING:
-    from ralphloop.repo.checks import Check
-
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
-PATIENCE_S = 8 * 60.0
 _LONGEST_LOG = 1 << 20
 
 
@@ -61,10 +55,30 @@ class Call(msgspec.Struct, frozen=True):
         return value if isinstance(value, str) else ""
 
 
+class Ledger(Value, kw_only=True):
+    """One loop's own notes; they live in the journal, under the run."""
+
+    only: str | None = None  # --story
+    prefix: str = ""  # of the commands as this person types them: /ralph or /ralph:ralph
+    specs_dir: str = ""
+    prompt: str = ""  # the file of a plain loop
+    idle_row: int = 0  # stops in a row without progress
+    waited_for: tuple[str, ...] = ()  # background tasks we let finish once
+    transcript: str = ""  # where the session writes what it says
+    transcript_read: int = 0  # bytes of the session's transcript that were counted
+    settings: dict[str, bytes] | None = None  # the files that say how it works, before the turn
+    stashes: frozenset[str] | None = None  # what was stashed then
+    slow_checks: bool = False  # they take longer than a hook may
+    repository: Places | None = None  # found once: a run stays where it is
+
+    def command(self, rest: str = "", *, name: str = "ralph") -> str:
+        """A command the person can type as it is printed."""
+        return f"/{self.prefix}{name} {rest}".rstrip()
+
+
 class Turn(msgspec.Struct):
     runner: Runner
     ledger: Ledger
-    patience: Patience
     over: bool = False  # the loop does not go on after it
 
     def note(self, **changes: Any) -> None:
@@ -72,7 +86,9 @@ class Turn(msgspec.Struct):
 
     def save(self) -> None:
         repo = self.runner.setup.repo
-        self.note(slow_checks=self.patience.slow, repository=repo.places if repo else None)
+        patience = self.runner.patience
+        slow = patience is not None and patience.slow
+        self.note(slow_checks=slow, repository=repo.places if repo else None)
         self.runner.journal.set_meta(f"hook:{self.runner.run}", self.ledger)
 
     @property
@@ -175,18 +191,16 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
 
         setup = confine(setup)
     session = load_session(journal, record.id)
-    patience = Patience(session.frozen.baseline, slow=ledger.slow_checks)
     runner = Runner(
         setup=setup,
         session=session,
         journal=journal,
         measure=measure_of(setup),
         stop=StopSignal(),
-        checker=patience,
-        time_left=patience.left,
+        patience=Patience(session.frozen.baseline, slow=ledger.slow_checks),
     )
     restored(journal, setup.repo, runner.measure, call.project)
-    return Turn(runner, ledger, patience)
+    return Turn(runner, ledger)
 
 
 def _stories(project: Project, record: RunRecord) -> StoryFile | None:
@@ -200,57 +214,6 @@ def _stories(project: Project, record: RunRecord) -> StoryFile | None:
 
 def _copy_of(path: Path, project: Project, run: str) -> Path:
     return project.transcripts / run / f"stories{path.suffix}"
-
-
-class Patience:
-    """Runs checks while there is time; nothing ran where there was not enough of it."""
-
-    def __init__(self, baseline: Sequence[CheckResult] = (), *, slow: bool = False) -> None:
-        took = sum(result.duration_s for result in baseline)  # when the run began
-        self.slow = slow or took > PATIENCE_S
-        self._until: float | None = None
-
-    def left(self) -> float:
-        """Seconds that this turn still has for checks and experiments."""
-        return PATIENCE_S if self._until is None else max(0.0, self._until - time.monotonic())
-
-    def __call__(
-        self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
-    ) -> tuple[CheckResult, ...]:
-        """The results; none where they would say that all is well and not all of them ran."""
-        from ralphloop.repo.checks import run_checks
-
-        wanted = list(checks)
-        if self.slow or not wanted:
-            return ()
-        is_first, until = self._until is None, self._until or time.monotonic() + PATIENCE_S
-        self._until = until
-        results = run_checks(wanted, cwd, stop=lambda: stop() or time.monotonic() >= until)
-        if len(results) == len(wanted):
-            return results
-        self.slow |= is_first  # what came later had only the rest of the time
-        return results if any(it.status is CheckStatus.FAILED for it in results) else ()
-
-
-class Ledger(Value, kw_only=True):
-    """One loop's own notes; they live in the journal, under the run."""
-
-    only: str | None = None  # --story
-    prefix: str = ""  # of the commands as this person types them: /ralph or /ralph:ralph
-    specs_dir: str = ""
-    prompt: str = ""  # the file of a plain loop
-    idle_row: int = 0  # stops in a row without progress
-    waited_for: tuple[str, ...] = ()  # background tasks we let finish once
-    transcript: str = ""  # where the session writes what it says
-    transcript_read: int = 0  # bytes of the session's transcript that were counted
-    settings: dict[str, bytes] | None = None  # the files that say how it works, before the turn
-    stashes: frozenset[str] | None = None  # what was stashed then
-    slow_checks: bool = False  # they take longer than a hook may
-    repository: Places | None = None  # found once: a run stays where it is
-
-    def command(self, rest: str = "", *, name: str = "ralph") -> str:
-        """A command the person can type as it is printed."""
-        return f"/{self.prefix}{name} {rest}".rstrip()
 
 
 def handle(event: str, given: dict[str, object], directory: Path, holder: Holder) -> Answer | None:

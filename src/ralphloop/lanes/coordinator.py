@@ -32,7 +32,6 @@ from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.loop import by_name, interrupted, not_again, not_upheld, saw_verify
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.waiting import (
-    WaitKind,
     all_away,
     hold,
     wait_after,
@@ -225,7 +224,7 @@ class Coordinator:
             decision = await hold(runner, reason)
             decision = decision or reached(runner.limits.of_time, runner.totals(), runner.clock())
         except RalphError:
-            if self._told != (told := Waiting(kind=WaitKind.PAUSE, reason=reason)):
+            if self._told != (told := Waiting(kind="pause", reason=reason)):
                 runner.sink(runner.made(told))
                 self._told = told
             await asyncio.sleep(_NO_ROOM_S)

@@ -9,8 +9,6 @@ asking is written ahead, so that nobody asks twice; what is measured is measured
 iteration, but a start of the agent for the hour, and its money is the start's.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import uuid

@@ -3,8 +3,6 @@
 From then on a crash leaves a trace of it, and another process can go on where it ended.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ralphloop.config.model import Context, GitAccess

@@ -5,8 +5,6 @@ moment, the last run's state is changed as its loop would have changed it, and t
 it so.  A note is kept for whoever starts next; a budget belongs to a run that can be continued.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ import msgspec
 from ralphloop.config.model import Config, policy_of
 from ralphloop.core.events import LoopEvent, RequestAnswered
 from ralphloop.core.interventions import Accepted, AnyIntervention, SentBack
+from ralphloop.core.policy import Extra
 from ralphloop.core.run_state import Desk, Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.errors import InputError, UsageError
@@ -44,9 +43,10 @@ from ralphloop.text.plain import clean, one_line
 
 _SEARCHED_RUNS = 200
 _NO_RUN = "`ralph run` starts one."
+_LOOK = "`ralph status` and `ralph stories` show how it stands."
 
 
-class Between(msgspec.Struct, kw_only=True):
+class Between(msgspec.Struct):
     """The last run of a project, held by a person for a moment."""
 
     journal: Journal
@@ -55,44 +55,35 @@ class Between(msgspec.Struct, kw_only=True):
     stories: StoryList | None
     is_resumable: bool
 
-    def clock(self) -> float:
-        return time.time()
-
     def intervene(self, change: AnyIntervention) -> None:
         """Change the run's state, here and in the journal."""
         policy = policy_of(self.config)
-        change_session(self.journal, self.session, change, policy, now=self.clock())
+        change_session(self.journal, self.session, change, policy, now=time.time())
 
     def story(self, name: str) -> Story | None:
         return self.stories.get(name) if self.stories else None
-
-    def add_note(self, text: str) -> None:
-        """Something for the prompts of whatever run comes next."""
-        known = Desk(notes=tuple(self.journal.meta(NOTES_KEY) or ()))
-        self.journal.set_meta(NOTES_KEY, known.noted(text).notes)
-
-    def raise_budget(self, **more: float) -> None:
-        if not self.is_resumable:
-            raise Refused(
-                "there is no unfinished run to raise it for; `ralph run --max-cost` sets the next"
-            )
-        desk = self.session.desk
-        raised = msgspec.structs.replace(desk, extra=desk.extra.raised_by(**more))
-        change_desk(self.journal, self.session, raised)
 
 
 def ask_between_runs(project: Project, kind: str, wish: Wish) -> str:
     """Do what was asked of the last run, and say so."""
     with _held(project, wish.story) as between:
+        journal, session, now = between.journal, between.session, time.time()
         try:
-            answer = wished(between, kind, wish)
+            change, answer = wished(session, between.story, kind, wish, now)
         except Refused as error:
-            raise UsageError(
-                str(error), "`ralph status` and `ralph stories` show how it stands."
-            ) from None
+            raise UsageError(str(error), _LOOK) from None
+        if isinstance(change, Extra) and not between.is_resumable:
+            lacking = "there is no unfinished run to raise it for"
+            raise UsageError(f"{lacking}; `ralph run --max-cost` sets the next", _LOOK)
+        if isinstance(change, str):  # for the prompts of whatever run comes next
+            known = Desk(notes=tuple(journal.meta(NOTES_KEY) or ()))
+            journal.set_meta(NOTES_KEY, known.noted(change).notes)
+        elif isinstance(change, Extra):
+            change_desk(journal, session, msgspec.structs.replace(session.desk, extra=change))
+        else:
+            between.intervene(change)
         told = RequestAnswered(kind=kind, answer=answer)
-        event = LoopEvent(run=between.session.run, at=between.clock(), what=told)
-        between.journal.append_events([event])
+        journal.append_events([LoopEvent(run=session.run, at=now, what=told)])
     return answer
 
 
@@ -123,7 +114,7 @@ def send_back(project: Project, story: str, why: str) -> str:
         if shows:
             keep = (ref, shows[-1].rpartition("..")[2])
             take_out(repo, undoing, _message(one, why, ref), also=[listed_in], keep=keep)
-        between.intervene(SentBack(story=story, why=why, kept=ref, at=between.clock()))
+        between.intervene(SentBack(story=story, why=why, kept=ref, at=time.time()))
     if not ref:
         return f"{story} is open again; it has no commit to take out"
     return f"{story} is open again; its commits are taken out, the attempt is kept: git show {ref}"
@@ -159,14 +150,6 @@ def _own_commits(journal: Journal, project: Project, story: str) -> list[str]:
     return []
 
 
-def _restore(journal: Journal, project: Project) -> None:
-    """Put back what an experiment that was cut off left exchanged, before anything is changed."""
-    if journal.meta(SWAP_KEY) is None:
-        return
-    repo, objects = Repository.open(project.root), project.directory / "objects"
-    restored(journal, repo, Snapshotter(repo, objects), project)
-
-
 @contextmanager
 def _held(project: Project, story: str) -> Iterator[Between]:
     if not project.journal.exists():
@@ -181,16 +164,13 @@ def _held(project: Project, story: str) -> Iterator[Between]:
         record = journal.errand(story) or journal.latest_run()
         if record is None:
             raise UsageError("nothing has run here yet", _NO_RUN)
-        _restore(journal, project)
+        if journal.meta(SWAP_KEY) is not None:  # an experiment was cut off
+            repo = Repository.open(project.root)
+            restored(journal, repo, Snapshotter(repo, project.directory / "objects"), project)
         config = config_of(project, record)
         stories, problem = listed(project, record, config)
         if problem:
             raise InputError(problem, "`ralph doctor` checks the story list.")
         candidate = journal.resume_candidate(now)
-        yield Between(
-            journal=journal,
-            session=load_session(journal, record.id),
-            config=config,
-            stories=stories,
-            is_resumable=candidate is not None and not candidate.expired,
-        )
+        is_resumable = candidate is not None and not candidate.expired
+        yield Between(journal, load_session(journal, record.id), config, stories, is_resumable)

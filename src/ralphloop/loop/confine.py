@@ -10,8 +10,6 @@ nor, for checks and git, what agents keep in the home directory.
 In a loop inside a session the agent is there already: only checks and git are confined.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil
@@ -33,6 +31,7 @@ from ralphloop.proc.sandbox import NONE, OPEN, Box, plan
 from ralphloop.project import Project
 from ralphloop.repo.work_tree import Repository
 
+Env = Mapping[str, str]
 # Below the home directory: keys, logins and histories, browsers, engines that start anything.
 _KEYS = (
     ".ssh .gnupg .aws .azure .kube .docker .config/gh .config/hub .config/gcloud .config/op"
@@ -149,9 +148,6 @@ def working_box(config: Config, project: Project, repo: Repository | None, env: 
     return _tried(_Plans(config, project, repo, env, looking=True).checks(), project.root)
 
 
-Env = Mapping[str, str]
-
-
 class _Plans:
     """Which places each box has."""
 
@@ -165,7 +161,8 @@ class _Plans:
         looking: bool = False,
     ) -> None:
         self._looking = looking  # and nothing is made
-        self._config, self._repo, self._env = config, repo, env
+        self._repo, self._env = repo, env
+        self._keys = frozenset(API_KEYS.difference(config.agent.pass_env))
         self._section = config.sandbox
         self._room = project.directory
         self._home = Path(env.get("HOME") or "/").resolve()
@@ -177,40 +174,30 @@ class _Plans:
 
     def checks(self) -> Box:
         """Nothing of git's may be written, and no key of an agent is there."""
-        keys = API_KEYS.difference(self._config.agent.pass_env)
-        return self._box(self._git_places(), withheld=frozenset(keys))
+        return self._box(self._git_places(), withheld=self._keys)
 
     def git(self) -> Box:
         """The same, but git writes in its own directory all that does not make it start things."""
-        keys = API_KEYS.difference(self._config.agent.pass_env)
         own, guarded, absent = self._git_writes()
-        objects = [self._room / "objects"]
-        box = self._box(guarded, write=own, allow=[*own, *objects], withheld=frozenset(keys))
-        return msgspec.structs.replace(box, absent=absent)
+        allow = [*own, self._room / "objects"]
+        return self._box(guarded, own, allow, absent=absent, withheld=self._keys)
 
     def agent(self, member: Member) -> Box:
         """What the agent's own program keeps in the home directory is there, mostly read-only."""
         declared = getattr(member.agent, "it", None)
-        kept = [self._expand(word) for word in declared.home] if declared else []
-        writes = [self._made(word) for word in declared.writes] if declared else []
+        kept = [*map(self._expand, declared.home)] if declared else []
+        writes = [*map(self._made, declared.writes)] if declared else []
+        guards = [*map(self._expand, declared.guards)] if declared else []
         if member.name == AgentName.SCRIPTED:
             writes.append(self._made(f"{self._room}/agent/"))  # which line of the script is next
         named = (declared.program,) if declared else member.config.command[:1]
         program = find_program(member.config.binary or "".join(named), self._env, self._root)
-        own: list[Path] = []
-        guarded, absent = self._git_places(), tuple[str, ...]()
-        if self._section.git is GitAccess.GUARDED:
-            own, guarded, absent = self._git_writes()
-        guards = [self._expand(word) for word in declared.guards] if declared else []
+        writing = self._section.git is GitAccess.GUARDED
+        own, guarded, absent = self._git_writes() if writing else ([], self._git_places(), ())
         absent += tuple(str(path) for path in guards if not path.exists())
-        box = self._box(
-            [*guarded, *kept, *guards],
-            write=own,
-            allow=[*own, *writes],
-            kept=kept,
-            show=_around(program) if program else [],
-        )
-        return msgspec.structs.replace(box, absent=absent)
+        show = _around(program) if program else []
+        places = [*guarded, *kept, *guards]
+        return self._box(places, own, [*own, *writes], kept=kept, show=show, absent=absent)
 
     # --- git ---
 
@@ -247,16 +234,18 @@ class _Plans:
     def _box(
         self,
         guarded: Iterable[Path],
-        *,
         write: Iterable[Path] = (),
         allow: Iterable[Path] = (),
+        *,
         kept: Iterable[Path] = (),
         show: Iterable[Path] = (),
+        absent: tuple[str, ...] = (),
         withheld: frozenset[str] = frozenset(),
     ) -> Box:
         caches = [self._cache(word) for word in self._section.write]
         hidden = _there(self._hidden(frozenset(kept)))
-        seen = [self._home, *self._needed(), *show]
+        seen, ports = [self._home, *self._needed(), *show], self._section.network
+        low = self._relay and any(int(it.rpartition(":")[2]) < _FIRST_FREE for it in ports)
         return Box(
             program=self._program,
             places=plan(
@@ -269,7 +258,8 @@ class _Plans:
             ),
             network=self._section.network,
             relay=self._relay,
-            few_devices=bool(self._relay) and os.geteuid() != 0 and self._has_low_port(),
+            few_devices=bool(low) and os.geteuid() != 0,
+            absent=absent,
             withheld=withheld,
         )
 
@@ -294,9 +284,6 @@ class _Plans:
         yield from (Path(sys.base_prefix), Path(__file__).parents[1])
         if self._section.network == OPEN:
             yield Path("/etc/resolv.conf").resolve()
-
-    def _has_low_port(self) -> bool:
-        return any(int(it.rpartition(":")[2]) < _FIRST_FREE for it in self._section.network)
 
     def _expand(self, word: str) -> Path:
         path = self._home / word[2:] if word.startswith("~/") else self._root / word
@@ -324,14 +311,8 @@ class _Plans:
 
 def _there(paths: Iterable[Path]) -> list[str]:
     """Those that exist, by their real names; a link that leads nowhere is none."""
-    return list(dict.fromkeys(str(path.resolve()) for path in paths if _exists(path)))
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.is_absolute() and path.exists()
-    except OSError:
-        return False
+    there = (path for path in paths if path.is_absolute() and os.access(path, os.F_OK))
+    return list(dict.fromkeys(str(path.resolve()) for path in there))
 
 
 def _around(program: str) -> list[Path]:

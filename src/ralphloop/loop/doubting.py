@@ -130,7 +130,7 @@ def _asked(runner: Runner, argv: tuple[str, ...], given: bytes, gone: Callable[[
     from ralphloop.proc.run import Output, run_command
     from ralphloop.redaction import redact, secret_values
 
-    left = runner.time_left() if runner.time_left else runner.config.checks.timeout
+    left = runner.patience.left() if runner.patience else runner.config.checks.timeout
     root, box, env = runner.setup.project.root, runner.setup.check_box, dict(os.environ)
     try:
         command: Sequence[str] = argv

@@ -10,8 +10,6 @@ and so does a mark in the story file that HEAD holds when no agent ran since: sq
 theirs to do.  Everything else is open again, and the reason is said.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 from pathlib import PurePath

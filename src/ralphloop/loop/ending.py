@@ -1,7 +1,5 @@
 """The end of a run: write it down, tell whoever asked to be told, say what to do next."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple

@@ -5,8 +5,6 @@ takes the `step`.  `record` writes what the step decided in one transaction, and
 learning makes of it decides nothing and ends no run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -26,7 +24,7 @@ from ralphloop.core.story_state import Standing
 from ralphloop.journal.records import FinishedIteration
 from ralphloop.journal.session import load_reports, quota_key, reports_key
 from ralphloop.loop.begin import Begun
-from ralphloop.loop.doubting import beside_the_tests
+from ralphloop.loop.doubting import beside_the_tests, opinions
 from ralphloop.loop.effects import take_back, tell_taken_back
 from ralphloop.loop.prepare import at_work, quota_after
 from ralphloop.loop.repair import (
@@ -79,22 +77,26 @@ def judge(
     measured, start, policy = look(), begun.start, runner.policy
     evidence, state, disturbed = measured.evidence, runner.session.state, ""
     while need := needs(state, start, result, evidence, policy):
+        found: dict[str, object] = {}
         if need is Need.CHECKS:
-            evidence = yield from _checked(runner, begun, evidence)
+            found = yield from _checked(runner, begun)
         elif need is Need.DOUBTS:
-            evidence = _doubted(runner, begun, measured, evidence)
+            doubts = (*measured.doubts, *beside_the_tests(runner, begun, measured.after, evidence))
+            found = {"doubts": tuple(dict.fromkeys(doubts))}
         elif need is Need.OPINIONS:
-            evidence = yield from _opinions(runner, begun, measured, evidence)
+            found = {"opinions": (yield from opinions(runner, begun, measured.after))}
         elif disturbed:
-            untried = f"not tried again: {disturbed}"
-            evidence = msgspec.structs.replace(evidence, trial=Trial(untried=(untried,)))
+            found = {"trial": Trial(untried=(f"not tried again: {disturbed}",))}
         else:
-            came = yield from _tried(runner, begun, measured, evidence)
-            evidence, disturbed = came
-            if disturbed:  # what was checked is there no more: look at everything once again
+            from ralphloop.loop.trying import tried
+
+            came = yield from tried(runner, begun, measured.after, evidence)
+            found = {"trial": came.trial, "checked_tree": came.tree, "checks_cut": came.is_cut}
+            if disturbed := came.saved:  # what was checked is there no more: look at all again
                 runner.remarks = (*measured.evidence.remarks, disturbed)
-                measured = look()
+                measured, found = look(), {}
                 evidence = measured.evidence
+        evidence = msgspec.structs.replace(evidence, **found)
     now, mine = runner.clock(), begun.member.clocks[result.response.outcome is Outcome.FATAL]
     others = [one for one in runner.setup.crew if mine not in one.clocks]
     only, states = runner.setup.options.only, runner.session.stories
@@ -171,46 +173,18 @@ def _net_lines(runner: Runner, begun: Begun, evidence: Evidence) -> int | None:
     return runner.measure.net_lines(trail[0].tree, evidence.tree or "")
 
 
-def _checked(runner: Runner, begun: Begun, evidence: Evidence) -> Steps[Evidence]:
+def _checked(runner: Runner, begun: Begun) -> Steps[dict[str, object]]:
     from ralphloop.repo.checks import compare
 
     runner.seen = None  # checks leave files behind
     frozen, verify = runner.session.frozen, begun.story.verify if begun.story else None
     checks = yield from runner.run_checks(frozen.checks, verify=verify)
     wanted = len(frozen.checks) + (verify is not None)
-    return msgspec.structs.replace(
-        evidence,
-        checks=checks,
-        checks_cut=runner.stop.requested and len(checks) < wanted,
-        comparison=compare(frozen.baseline, checks, runner.config.checks.baseline),
-    )
-
-
-def _doubted(runner: Runner, begun: Begun, measured: Measured, evidence: Evidence) -> Evidence:
-    """With what now asks for less than before the story began, and what no commit will hold."""
-    doubts = (*measured.doubts, *beside_the_tests(runner, begun, measured.after, evidence))
-    return msgspec.structs.replace(evidence, doubts=tuple(dict.fromkeys(doubts)))
-
-
-def _tried(
-    runner: Runner, begun: Begun, measured: Measured, evidence: Evidence
-) -> Steps[tuple[Evidence, str]]:
-    """With what its tests show crosswise; and who disturbed that, in words."""
-    from ralphloop.loop.trying import tried
-
-    came = yield from tried(runner, begun, measured.after, evidence)
-    told = {"trial": came.trial, "checked_tree": came.tree, "checks_cut": came.is_cut}
-    return msgspec.structs.replace(evidence, **told), came.saved
-
-
-def _opinions(
-    runner: Runner, begun: Begun, measured: Measured, evidence: Evidence
-) -> Steps[Evidence]:
-    """With what those say who may only doubt."""
-    from ralphloop.loop.doubting import opinions
-
-    said = yield from opinions(runner, begun, measured.after)
-    return msgspec.structs.replace(evidence, opinions=said)
+    return {
+        "checks": checks,
+        "checks_cut": runner.stop.requested and len(checks) < wanted,
+        "comparison": compare(frozen.baseline, checks, runner.config.checks.baseline),
+    }
 
 
 # --- writing it down -------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 next story → breaker → prompt → agent → evidence → analysis → journal → effects → views → decision
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from ralphloop.core.events import StoryPassed, StoryReopened, StorySetAside

@@ -3,8 +3,6 @@
 What can fail later is looked at before the first start (`readiness`).
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -47,7 +45,7 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.loop.readiness import PreflightReport, look_at_agents, preflight
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.runner import Checker, Runner, Sink, measure_of, nobody, restored
+from ralphloop.loop.runner import Patience, Runner, Sink, measure_of, nobody, restored
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.repo.private_git import make_directory
@@ -147,7 +145,7 @@ def open_runner(
     stop: StopSignal,
     sink: Sink = nobody,
     tell: Callable[[str], None],
-    checker: Checker | None = None,
+    patience: Patience | None = None,
 ) -> Steps[Runner]:
     """Recover what a crash left, then continue or begin."""
     measure, now = measure_of(setup), time.time()
@@ -163,7 +161,7 @@ def open_runner(
             measure=measure,
             stop=stop,
             sink=sink,
-            checker=checker,
+            patience=patience,
         )
 
     old = made(load_session(journal, candidate.run.id)) if candidate else None

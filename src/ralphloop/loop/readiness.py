@@ -4,10 +4,9 @@ Errors end the command with their fix, warnings are said.  The checks run once, 
 already is known before an agent touches anything.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 
@@ -17,6 +16,7 @@ from ralphloop.agents.prices import cost_problems
 from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.core.events import Preflight
 from ralphloop.core.model import CheckResult, CheckStatus
+from ralphloop.core.policy import Experiments
 from ralphloop.core.run_state import Frozen
 from ralphloop.errors import (
     AgentUnavailable,
@@ -29,11 +29,13 @@ from ralphloop.errors import (
 from ralphloop.journal.lock import neighbours
 from ralphloop.journal.session import reports_key
 from ralphloop.loop.runner import Runner
-from ralphloop.proc.steps import Steps
-from ralphloop.repo.checks import cannot_start, check_of, last_lines, why_red
+from ralphloop.proc.steps import Steps, aside
+from ralphloop.repo.checks import behaves, cannot_start, check_of, last_lines, why_red
 from ralphloop.repo.named import CANARY, sweep
 from ralphloop.repo.preflight import disk_space, inspect
 from ralphloop.text.plain import on_screen
+
+_HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 
 
 class PreflightReport(msgspec.Struct):
@@ -70,7 +72,7 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
         report.warnings.append(words)
     if any(it.id == "SAMPLE-1" for it in listed):
         report.warnings.append("these stories are the sample of `ralph init`, not yours")
-    baseline = yield from runner.with_our_test(baseline)
+    baseline = yield from _with_our_test(runner, baseline)
     snapshot = runner.measure.tree()
     # What cannot be measured is said once.
     (report.said if runner.setup.repo else report.warnings).extend(snapshot.notes)
@@ -87,6 +89,23 @@ def preflight(runner: Runner, *, ours: frozenset[str]) -> Steps[PreflightReport]
     runner.journal.set_meta(reports_key(runner.run), named)
     runner.emit(Preflight(said=tuple(report.said), warnings=tuple(report.warnings)))
     return report
+
+
+def _with_our_test(
+    runner: Runner, baseline: tuple[CheckResult, ...]
+) -> Steps[tuple[CheckResult, ...]]:
+    """The baseline with what a failing test of ours makes of each green check."""
+    setup, tried = runner.setup, list(baseline)
+    in_a_hurry = runner.patience and sum(it.duration_s for it in baseline) > _HURRY_S
+    if setup.policy.experiments is Experiments.OFF or in_a_hurry:
+        return baseline
+    root, note, checks = setup.project.root, setup.project.directory / CANARY, setup.config.checks
+    for number, (argv, result) in enumerate(zip(checks.commands, baseline, strict=False)):
+        if result.status is CheckStatus.PASSED and result.report is not None:
+            check, tests = check_of(argv, checks.timeout, setup.check_box), [*result.report.passed]
+            behaved = yield from aside(partial(behaves, check, root, tests, note))
+            tried[number] = msgspec.structs.replace(result, behaved=behaved)
+    return tuple(tried)
 
 
 def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -> tuple[str, ...]:

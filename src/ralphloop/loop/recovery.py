@@ -5,8 +5,6 @@ whose agent was still at work is stopped, read from its transcript, measured and
 interrupted, its cost included.  Effects that were owed are done.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,15 +1,13 @@
 """What a person asks of a run while it goes on; each request is answered in the journal."""
 
-from __future__ import annotations
-
 import os
-from typing import Protocol
+from collections.abc import Callable
 
 import msgspec
 
 from ralphloop.core.events import RequestAnswered
 from ralphloop.core.interventions import Answered, AnyIntervention, CircuitReset, StoryMoved
-from ralphloop.core.policy import named
+from ralphloop.core.policy import Extra, named
 from ralphloop.core.run_state import Session
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import MAX_ANSWER_CHARS, Standing
@@ -38,18 +36,6 @@ def handle_requests(runner: Runner) -> None:
         )
         moved = named(runner.limits) if request.kind == "budget" else {}
         runner.emit(msgspec.structs.replace(told, **moved))
-
-
-class Steered(Protocol):
-    """A run that a person can change: one that goes on, or the last one while none does."""
-
-    session: Session
-
-    def clock(self) -> float: ...
-    def intervene(self, change: AnyIntervention) -> None: ...
-    def story(self, name: str) -> Story | None: ...
-    def add_note(self, text: str) -> None: ...
-    def raise_budget(self, **more: float) -> None: ...
 
 
 class Refused(Exception):
@@ -93,52 +79,62 @@ def _answered(runner: Runner, kind: str, wish: Wish) -> str:
         case "reset_circuit":
             runner.intervene(CircuitReset(at=runner.clock()))
             return "the circuit is CLOSED"
-    return wished(runner, kind, wish)
+    change, answer = wished(runner.session, runner.story, kind, wish, runner.clock())
+    if isinstance(change, str):
+        runner.add_note(change)
+    elif isinstance(change, Extra):
+        runner.change_desk(msgspec.structs.replace(runner.session.desk, extra=change))
+    else:
+        runner.intervene(change)
+    return answer
 
 
-def wished(run: Steered, kind: str, wish: Wish) -> str:
+Find = Callable[[str], Story | None]
+Wished = tuple[AnyIntervention | Extra | str, str]  # what changes, a note by its text; the answer
+
+
+def wished(session: Session, find: Find, kind: str, wish: Wish, now: float) -> Wished:
     """What can be asked whether a run goes on or not; raises where nothing is done about it."""
     match kind:
         case _ if wish.problem:
             raise Refused(f"not a {kind}: {wish.problem}")
         case "skip" | "set_aside" | "retry" | "answer":
-            return _move_story(run, kind, wish)
+            return _moved(session, find, kind, wish, now)
         case "note":
             if not (text := one_line(wish.text, 1_000)):
                 raise Refused("the note was empty")
-            run.add_note(text)
-            return "it goes into the next prompt"
+            return text, "it goes into the next prompt"
         case "budget":
-            return _raise_budget(run, wish)
+            return _raised(session.desk.extra, wish)
     raise Refused(f"unknown request {kind!r}")
 
 
-def _move_story(run: Steered, kind: str, wish: Wish) -> str:
+def _moved(session: Session, find: Find, kind: str, wish: Wish, now: float) -> Wished:
     story = wish.story
-    if run.story(story) is None:
+    if find(story) is None:
         raise Refused(f"there is no story {one_line(story, 60)!r}")
-    if run.session.story(story).standing is Standing.PASSED:
+    if session.story(story).standing is Standing.PASSED:
         raise Refused(f"{story} has passed already")
     if kind == "answer":
         if not (text := clean(wish.text).strip()[:MAX_ANSWER_CHARS]):
             raise Refused("the answer was empty")
-        run.intervene(Answered(story=story, text=text, at=run.clock()))
-        return f"{story} is open again, and its next prompt has your answer"
+        said = f"{story} is open again, and its next prompt has your answer"
+        return Answered(story=story, text=text, at=now), said
     aside = "" if kind == "retry" else "set aside by a person"
-    run.intervene(StoryMoved(story=story, aside=aside))
-    return f"{story} is {'set aside' if aside else 'open again'}"
+    moved = StoryMoved(story=story, aside=aside)
+    return moved, f"{story} is {'set aside' if aside else 'open again'}"
 
 
-def _raise_budget(run: Steered, more: Wish) -> str:
+def _raised(extra: Extra, more: Wish) -> Wished:
     dollars, tokens, seconds, iterations = more.cost_usd, more.tokens, more.time, more.iterations
     wanted = (dollars, tokens, seconds, iterations)
     if not all(0 <= one <= most for one, most in zip(wanted, _MOST, strict=True)):
         raise Refused("not a budget: it can only be raised, and not without end")
-    run.raise_budget(cost_usd=dollars, tokens=tokens, time_s=seconds, iterations=iterations)
-    raised = (
+    words = (
         f"${dollars:.2f}" if dollars else "",
         f"{tokens:,} tokens" if tokens else "",
         format_duration(seconds) if seconds else "",
         counted(iterations, "iteration") if iterations else "",
     )
-    return f"raised by {', '.join(filter(None, raised)) or 'nothing'}"
+    raised = extra.raised_by(cost_usd=dollars, tokens=tokens, time_s=seconds, iterations=iterations)
+    return raised, f"raised by {', '.join(filter(None, words)) or 'nothing'}"

@@ -1,13 +1,10 @@
 """The tools of one run, in one place: what the steps of the loop share."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,14 +15,14 @@ from ralphloop.core.events import CircuitChanged, Event, LoopEvent, Waiting
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.needs import VERIFY
-from ralphloop.core.policy import HOUR, Experiments, Limits, Policy, money_left, raised
+from ralphloop.core.policy import HOUR, Limits, Policy, money_left, raised
 from ralphloop.core.run_state import Desk, Session
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Totals
 from ralphloop.errors import RalphError
 from ralphloop.journal.journal import Journal
-from ralphloop.journal.lock import RunLock, neighbours, try_turn, wait_for_turn
+from ralphloop.journal.lock import KernelLock, RunLock, neighbours, try_turn, wait_for_turn
 from ralphloop.journal.queries import SWAP_KEY
 from ralphloop.journal.session import change_desk, change_session
 from ralphloop.journal.views import (
@@ -40,26 +37,17 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.proc.steps import Steps, StopSignal, aside
 from ralphloop.project import Project
 from ralphloop.repo.snapshot import PlainSnapshotter, Snapshot, Snapshotter
+from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.source import StoryFile, load, read
 from ralphloop.text.durations import iso
+from ralphloop.text.status_block import StatusBlock
 
 if TYPE_CHECKING:
-    from ralphloop.journal.lock import KernelLock
     from ralphloop.repo.checks import Check
-    from ralphloop.repo.work_tree import Repository
-    from ralphloop.text.status_block import StatusBlock
 
 _BEAT_S = 1.0
-_HURRY_S = 60.0  # of checks: a person waits for the turn of their session
 _FRESH_S = 0.5
-
-
-class Checker(Protocol):
-    """Runs checks; what it did not run it leaves out."""
-
-    def __call__(
-        self, checks: Iterable[Check], cwd: Path, /, *, stop: Callable[[], bool]
-    ) -> tuple[CheckResult, ...]: ...
+PATIENCE_S = 8 * 60.0  # Claude Code ends a hook after ten minutes
 
 
 _NOT_RUN = CheckResult(
@@ -73,6 +61,37 @@ Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not r
 
 def nobody(_: LoopEvent) -> None:
     """Nobody looks."""
+
+
+class Patience:
+    """A session waits for its checks, so long and no longer: then what they would prove is a claim.
+
+    Checks that took longer once are not run at all.
+    """
+
+    def __init__(self, baseline: Sequence[CheckResult] = (), *, slow: bool = False) -> None:
+        took = sum(result.duration_s for result in baseline)  # when the run began
+        self.slow = slow or took > PATIENCE_S
+        self._until = 0.0
+
+    def left(self) -> float:
+        """Seconds that this turn still has for checks and experiments."""
+        return max(0.0, self._until - time.monotonic()) if self._until else PATIENCE_S
+
+    def run(
+        self, wanted: "list[Check]", cwd: Path, stop: Callable[[], bool]
+    ) -> tuple[CheckResult, ...]:
+        """The results; none where they would say that all is well and not all of them ran."""
+        from ralphloop.repo.checks import run_checks
+
+        if self.slow or not wanted:
+            return ()
+        is_first, self._until = not self._until, self._until or time.monotonic() + PATIENCE_S
+        results = run_checks(wanted, cwd, stop=lambda: stop() or not self.left())
+        if len(results) == len(wanted):
+            return results
+        self.slow |= is_first  # what came later had only the rest of the time
+        return results if any(it.status is CheckStatus.FAILED for it in results) else ()
 
 
 class Runner(msgspec.Struct, kw_only=True):
@@ -90,8 +109,7 @@ class Runner(msgspec.Struct, kw_only=True):
     seen: tuple[float, Snapshot] | None = None  # the work tree; None: something ran since
     published: float = 0.0  # when the views were written last
     read: tuple[bytes, StoryList] | None = None  # the story file as it was read last
-    checker: Checker | None = None  # instead of simply running them
-    time_left: Callable[[], float] | None = None  # in seconds, where a turn has only so much
+    patience: Patience | None = None  # where a session waits for the turn to end
     lock: RunLock | None = None  # None: a session's turn holds the project
     settings: dict[str, bytes] | None = None  # the files that say how it works, before the agent
     stashes: frozenset[str] | None = None  # before the agent; None: not known
@@ -177,7 +195,8 @@ class Runner(msgspec.Struct, kw_only=True):
         untrusted = bool(verify) and not self.setup.may_verify(verify or ())
         if verify and not untrusted:
             wanted.append(Check(name=VERIFY, argv=tuple(verify), timeout_s=timeout, box=box))
-        run = partial(self.checker or run_checks, wanted, self.setup.project.root)
+        run = self.patience.run if self.patience else run_checks
+        root = self.setup.project.root
 
         def stopped(gone: Callable[[], bool]) -> bool:
             return gone() or (self.stop.requested and not to_the_end)
@@ -186,33 +205,11 @@ class Runner(msgspec.Struct, kw_only=True):
         if self.setup.shares and wanted and (turn := (yield from self._turn(stopped))) is None:
             return ()
         try:
-            ran = yield from aside(lambda gone: run(stop=lambda: stopped(gone)))
+            ran = yield from aside(lambda gone: run(wanted, root, stop=lambda: stopped(gone)))
         finally:
             if turn is not None:
                 turn.release()
         return (*ran, _NOT_RUN) if untrusted and len(ran) == len(wanted) else ran
-
-    def with_our_test(self, baseline: tuple[CheckResult, ...]) -> Steps[tuple[CheckResult, ...]]:
-        """The baseline with what a failing test of ours makes of each green check."""
-        from ralphloop.repo.checks import behaves, check_of
-        from ralphloop.repo.named import CANARY
-
-        commands, timeout = self.config.checks.commands, self.config.checks.timeout
-        root, note = self.setup.project.root, self.setup.project.directory / CANARY
-        in_a_hurry = self.checker is not None and sum(it.duration_s for it in baseline) > _HURRY_S
-        if self.policy.experiments is Experiments.OFF or in_a_hurry:
-            return baseline
-        tried = list(baseline)
-        for number, (argv, result) in enumerate(zip(commands, baseline, strict=False)):
-            if result.status == "passed" and result.report is not None:
-                check, tests = (
-                    check_of(argv, timeout, self.setup.check_box),
-                    list(result.report.passed),
-                )
-                try_it = partial(behaves, check, root, tests, note)
-                behaved = yield from aside(partial(_until, try_it))
-                tried[number] = msgspec.structs.replace(result, behaved=behaved)
-        return tuple(tried)
 
     def _turn(self, stopped: Callable[[Callable[[], bool]], bool]) -> Steps[KernelLock | None]:
         """The turn to run checks in a work tree with others; a wait for it is told."""
@@ -221,13 +218,22 @@ class Runner(msgspec.Struct, kw_only=True):
             return turn
         others = ", ".join(f"{one.run} in {one.project}" for one in neighbours(directory, now))
         reason = f"checks take turns in this work tree; it is the turn of {others or 'another run'}"
-        until = now + HOUR  # nobody knows how long
-        self.journal.begin_wait(self.run, kind="pause", reason=reason, now=now, until=until)
-        self.emit(Waiting(kind="pause", reason=reason, until=iso(until), seconds=until - now))
-        turn = yield from aside(lambda gone: wait_for_turn(directory, lambda: stopped(gone)))
-        self.journal.end_wait(self.run, now=self.clock())
-        self.emit(Waiting(kind="pause", reason="over"))
+        with self.waiting("pause", reason, now + HOUR):  # nobody knows how long
+            turn = yield from aside(lambda gone: wait_for_turn(directory, lambda: stopped(gone)))
         return turn
+
+    @contextmanager
+    def waiting(
+        self, kind: str, reason: str, until: float, *, aloud: bool = True
+    ) -> Iterator[None]:
+        """A wait that is written down before it begins, so that a restart goes on waiting."""
+        now = self.clock()
+        self.journal.begin_wait(self.run, kind=kind, reason=reason, now=now, until=until)
+        if aloud:
+            self.emit(Waiting(kind=kind, reason=reason, until=iso(until), seconds=until - now))
+        yield
+        self.journal.end_wait(self.run, now=self.clock())
+        self.emit(Waiting(kind=kind, reason="over"))
 
     def tree(self) -> Snapshot:
         """The work tree; what was seen a moment ago is seen again without asking git."""
@@ -262,10 +268,6 @@ class Runner(msgspec.Struct, kw_only=True):
     def add_note(self, text: str) -> None:
         """Something for the prompts to come, once."""
         self.change_desk(self.session.desk.noted(text))
-
-    def raise_budget(self, **more: float) -> None:
-        desk = self.session.desk
-        self.change_desk(msgspec.structs.replace(desk, extra=desk.extra.raised_by(**more)))
 
     def tell_circuit(self, before: BreakerState) -> None:
         """Tell what changed since the circuit was `before`: every change is an event."""
@@ -336,10 +338,6 @@ class Runner(msgspec.Struct, kw_only=True):
         publish(root / SESSION_VIEW, view, root=root)
         circuit = circuit_view(state.breaker, self.setup.policy)
         publish(root / CIRCUIT_VIEW, circuit, root=root)
-
-
-def _until(try_it: Callable[..., bool], gone: Callable[[], bool]) -> bool:
-    return try_it(stop=gone)
 
 
 def restored(

@@ -3,8 +3,6 @@
 `kept_awake` keeps the machine from sleeping meanwhile.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -320,7 +320,7 @@ class _Lab:
         share = _SHARES[alone] * baseline.get(self.now.name, self.now.duration_s)
         is_free = wanted is Experiments.ALWAYS
         room = 4 * runner.config.checks.timeout if is_free else max(_LEAST_S, share)
-        left = runner.time_left() if runner.time_left else room
+        left = runner.patience.left() if runner.patience else room
         if left < min(room, share + 1):
             raise _Impossible("there is no time left for it in this turn")
         self.until = time.monotonic() + min(room, left)

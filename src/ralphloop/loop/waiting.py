@@ -4,19 +4,15 @@ A wait is written down before it begins, so that a restart goes on waiting.  It 
 wall clock in short steps: suspend and clock jumps end it when its time has come, not later.
 """
 
-from __future__ import annotations
-
-from enum import StrEnum
 from itertools import chain
 
-from ralphloop.core.events import Waiting
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.policy import HOUR, backoff, reached, time_left
 from ralphloop.core.quota import reserve_words, too_full
 from ralphloop.loop.prepare import at_work, next_back
 from ralphloop.loop.requests import handle_requests
 from ralphloop.loop.runner import Runner
-from ralphloop.text.durations import clock_time, format_duration, iso
+from ralphloop.text.durations import clock_time, format_duration
 from ralphloop.text.plain import counted
 
 _STEP_S = 1.0
@@ -25,29 +21,22 @@ _LOOK_AGAIN_S = 5.0
 _MOST_JITTER_S = 2.0
 
 
-class WaitKind(StrEnum):
-    QUOTA = "quota"
-    OUTAGE = "outage"
-    CALLS = "calls"
-    PAUSE = "pause"
-
-
 async def wait_if_needed(runner: Runner) -> Decision | None:
     """Sit out what has to be sat out; a decision where waiting makes no sense."""
     pending = runner.journal.open_wait(runner.run)
     decision = None
-    if pending is not None and pending.kind == WaitKind.PAUSE:
+    if pending is not None and pending.kind == "pause":
         runner.journal.end_wait(runner.run, now=runner.clock())  # the desk knows if it still holds
     elif pending is not None:
         decision = await _wait(runner, pending.kind, pending.reason, pending.until)
     # Hold while a person, or the state of the machine, says so.
     while decision is None and (paused := runner.session.desk.paused) and not runner.stop.requested:
         until = runner.clock() + HOUR
-        decision = await _wait(runner, WaitKind.PAUSE, paused, until, while_paused=True)
+        decision = await _wait(runner, "pause", paused, until, while_paused=True)
     # No more than so many starts an hour.
     if decision is None and (free_at := runner.free_at()) is not None:
         reason = f"{counted(runner.config.limits.calls_per_hour, 'start')} in the last hour"
-        decision = await _wait(runner, WaitKind.CALLS, reason, free_at)
+        decision = await _wait(runner, "calls", reason, free_at)
     return decision
 
 
@@ -62,7 +51,7 @@ async def wait_after(runner: Runner, outcome: Outcome, resets_at: float | None) 
     delay = backoff(outages, runner.config.limits.backoff)
     row = f", {outages} in a row" if outages > 1 else ""
     reason = f"the start came to nothing ({outcome.words}{row})"
-    return await _wait(runner, WaitKind.OUTAGE, reason, now + delay)
+    return await _wait(runner, "outage", reason, now + delay)
 
 
 def all_away(runner: Runner) -> float | None:
@@ -80,7 +69,7 @@ async def wait_for_agent(runner: Runner, until: float, reason: str = "") -> Deci
     reason = reason or reserve_words(tuple(dict.fromkeys(chain(*full))), reserve, now)
     # A little more, so that many runs that wait for the same reset do not start as one.
     more = random.uniform(0, _MOST_JITTER_S)  # noqa: S311 - spreads starts, protects nothing
-    return await _wait(runner, WaitKind.QUOTA, reason, until + more)
+    return await _wait(runner, "quota", reason, until + more)
 
 
 async def hold(runner: Runner, reason: str) -> Decision | None:
@@ -88,7 +77,7 @@ async def hold(runner: Runner, reason: str) -> Decision | None:
     left = time_left(runner.limits, runner.totals(), runner.clock())
     until = runner.clock() + min(_LOOK_AGAIN_S, left[0] if left else _LOOK_AGAIN_S)
     said, runner.held_for = runner.held_for, reason
-    return await _wait(runner, WaitKind.PAUSE, reason, until, aloud=reason != said)
+    return await _wait(runner, "pause", reason, until, aloud=reason != said)
 
 
 async def _wait(
@@ -104,22 +93,17 @@ async def _wait(
     if until <= now:
         runner.journal.end_wait(runner.run, now=now)
         return None
-    if kind != WaitKind.PAUSE and (decision := _refuse(runner, kind, reason, until - now)):
+    if kind != "pause" and (decision := _refuse(runner, kind, reason, until - now)):
         return decision
     runner.settle()
-    runner.journal.begin_wait(runner.run, kind=kind, reason=reason, now=now, until=until)
-    if aloud:
-        runner.emit(Waiting(kind=kind, reason=reason, until=iso(until), seconds=until - now))
-    decision = await _sleep(runner, until, while_paused=while_paused)
-    runner.journal.end_wait(runner.run, now=runner.clock())
-    runner.emit(Waiting(kind=kind, reason="over"))
-    return decision
+    with runner.waiting(kind, reason, until, aloud=aloud):
+        return await _sleep(runner, until, while_paused=while_paused)
 
 
 def _refuse(runner: Runner, kind: str, reason: str, seconds: float) -> Decision | None:
     """A wait nobody wants, or one that outlasts the time there is, ends the run now."""
-    word = ExitDecision.USAGE_LIMIT if kind == WaitKind.QUOTA else ExitDecision.BUDGET_EXHAUSTED
-    if not runner.setup.options.wait and kind in (WaitKind.QUOTA, WaitKind.CALLS):
+    word = ExitDecision.USAGE_LIMIT if kind == "quota" else ExitDecision.BUDGET_EXHAUSTED
+    if not runner.setup.options.wait and kind in ("quota", "calls"):
         return Decision(word=word, reasons=(reason, "--no-wait was given"))
     left = time_left(runner.limits, runner.totals(), runner.clock())
     if left is None or seconds <= left[0]:

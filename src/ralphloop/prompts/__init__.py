@@ -7,8 +7,6 @@ said.  Text from agents, checks and earlier runs is data, in fences that it cann
 and example of the block are indented, so that an agent that echoes its prompt claims nothing by it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex
@@ -57,6 +55,34 @@ class Prompt(Value, kw_only=True):
     @property
     def estimated_tokens(self) -> int:
         return max(1, len(self.text) // CHARS_PER_TOKEN)
+
+
+class _Cutter:
+    """Cuts parts to their share of the budget, by whole lines, and remembers what it cut."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.left_out: list[str] = []
+
+    def section(self, heading: str, name: str, text: str, share: str = "small") -> str:
+        """The text under its heading; nothing where there is no text."""
+        return f"{heading}\n\n{self._cut(name, text, share)}" if text else ""
+
+    def data(self, heading: str, name: str, text: str, share: str) -> str:
+        """The end of a text that is not ours, in a fence."""
+        return f"{heading}\n\n{fenced(self._cut(name, text, share, tail=True))}" if text else ""
+
+    def _cut(self, name: str, text: str, share: str, *, tail: bool = False) -> str:
+        text = clean(text).strip("\n")
+        limit = int(self.budget * _SHARES[share])
+        if len(text) <= limit:
+            return text
+        # Of the end only whole lines; the first one is cut somewhere.
+        kept = text[-(limit + 1) :].partition("\n")[2] if tail else _first_sections(text, limit)
+        lost = f"{len(text) - len(kept):,} of {len(text):,} characters"
+        self.left_out.append(f"{name}: {lost}")
+        note = f"[{lost} left out here to keep the prompt short]"
+        return f"{note}\n{kept}" if tail else f"{kept}\n{note}"
 
 
 def build_prompt(parts: Parts, *, budget: int = DEFAULT_BUDGET) -> Prompt:
@@ -144,34 +170,6 @@ def fenced(text: str) -> str:
     longest = max((len(run) for run in _FENCES.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"
-
-
-class _Cutter:
-    """Cuts parts to their share of the budget, by whole lines, and remembers what it cut."""
-
-    def __init__(self, budget: int) -> None:
-        self.budget = budget
-        self.left_out: list[str] = []
-
-    def section(self, heading: str, name: str, text: str, share: str = "small") -> str:
-        """The text under its heading; nothing where there is no text."""
-        return f"{heading}\n\n{self._cut(name, text, share)}" if text else ""
-
-    def data(self, heading: str, name: str, text: str, share: str) -> str:
-        """The end of a text that is not ours, in a fence."""
-        return f"{heading}\n\n{fenced(self._cut(name, text, share, tail=True))}" if text else ""
-
-    def _cut(self, name: str, text: str, share: str, *, tail: bool = False) -> str:
-        text = clean(text).strip("\n")
-        limit = int(self.budget * _SHARES[share])
-        if len(text) <= limit:
-            return text
-        # Of the end only whole lines; the first one is cut somewhere.
-        kept = text[-(limit + 1) :].partition("\n")[2] if tail else _first_sections(text, limit)
-        lost = f"{len(text) - len(kept):,} of {len(text):,} characters"
-        self.left_out.append(f"{name}: {lost}")
-        note = f"[{lost} left out here to keep the prompt short]"
-        return f"{note}\n{kept}" if tail else f"{kept}\n{note}"
 
 
 def _first_sections(text: str, limit: int) -> str:

@@ -154,8 +154,6 @@ def behaves(
     cwd: Path,
     tests: Sequence[str],
     note: Path,
-    env: Mapping[str, str] | None = None,
-    *,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Whether a failing test of ours, beside these tests, comes out failed, and the check with it.
@@ -169,7 +167,7 @@ def behaves(
     if found is None or (bird := canary(found, tests, cwd)) is None:
         return False
     only = None if found.runner.select else [bird.path]
-    run = partial(run_named, check, found, cwd, env, stop=stop)
+    run = partial(run_named, check, found, cwd, stop=stop)
     with placed(bird, cwd, note):
         whole = run(files=only, whole=True, select=bird.name)
         named = run(files=[bird.path]) if is_hidden(found) else whole
