@@ -79,26 +79,20 @@ def final_words(response: Response) -> str:
 
 
 def _indicators(evidence: Evidence, block: StatusBlock | None, words: str) -> Indicators:
+    """Tests are measured where a check ran, claimed where none did."""
     all_passed = None if evidence.stories.total is None else not evidence.open_stories
+    said = block.tests_status if block else None
+    states = {check.status for check in evidence.checks or ()} - {CheckStatus.NO_TESTS}
+    passing = said is TestsStatus.PASSING if said and said is not TestsStatus.NOT_RUN else None
+    if evidence.checks:
+        passing = states == {CheckStatus.PASSED} if states else None
     return Indicators(
         all_tasks_done=all_passed,
         no_pending_stories=all_passed,
-        tests_passing=_tests_passing(evidence, block),
+        tests_passing=passing,
         status_complete=None if block is None else block.status is Status.COMPLETE,
         text_says_done=claims.has_promise(words) or claims.says_done(words) is not None,
     )
-
-
-def _tests_passing(evidence: Evidence, block: StatusBlock | None) -> bool | None:
-    """Measured where a check ran, claimed where none did."""
-    if evidence.checks:
-        states = {check.status for check in evidence.checks}
-        if CheckStatus.FAILED in states:
-            return False
-        return True if CheckStatus.PASSED in states else None
-    if block is None or block.tests_status in (None, TestsStatus.NOT_RUN):
-        return None
-    return block.tests_status is TestsStatus.PASSING
 
 
 def _confidence(said: Analysis, evidence: Evidence) -> float:

@@ -173,6 +173,11 @@ class Weighed(Value, kw_only=True):
         return bool(self.evidence.stories_passed)
 
     @property
+    def findings(self) -> tuple[str, ...]:
+        """What was seen beside the claim and what it has to answer for, each once."""
+        return tuple(dict.fromkeys((*self.evidence.findings, *self.verdict.asked)))
+
+    @property
     def may_end_run(self) -> bool:
         """The permission of a task (tasks.yaml) that was claimed and has passed."""
         return self.evidence.stories.exit_signal and self.analysis.story_claimed and self.passed
@@ -278,7 +283,7 @@ def kept(one: Weighed, decision: Decision) -> Iteration:
         analysis=one.analysis,
         verdict=one.verdict,
         decision=decision,
-        findings=tuple(dict.fromkeys((*evidence.findings, *one.verdict.asked))),
+        findings=one.findings,
         tolerated=evidence.comparison.tolerated_failures,
         leftovers=result.leftovers,
         stderr_tail=result.stderr_tail[-_KEPT_STDERR:],

@@ -17,7 +17,7 @@ import msgspec
 from ralphloop.core.model import Decision, ExitDecision, StoryFacts, Value
 from ralphloop.core.policy import Limits
 from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import Standing, States, StoryState
+from ralphloop.core.story_state import Standing, States, state_of
 from ralphloop.core.totals import Totals
 from ralphloop.text.plain import counted
 from ralphloop.text.status_block import StatusBlock
@@ -86,7 +86,7 @@ def assign(
     What may collide with a story in flight comes after all that cannot; one that came back twice
     waits until nothing else is in flight, and then nothing else starts.
     """
-    known = {story.id: _state(states, story.id) for story in stories.stories}
+    known = {story.id: state_of(states, story.id) for story in stories.stories}
     can_run = [s for s in _not_blocked(stories, states) if only in (None, s.id)]
     waiting = [s for s in can_run if s.id not in flying]
     fresh = [s for s in waiting if known[s.id].standing is not Standing.SET_ASIDE]
@@ -111,19 +111,19 @@ def assign(
 
 def _must_wait(story: Story, there: list[Story], states: States) -> str:
     """Why a story waits although a lane may be free; empty where it need not."""
-    alone = next((s.id for s in there if _state(states, s.id).returns >= MOST_RETURNS), "")
+    alone = next((s.id for s in there if state_of(states, s.id).returns >= MOST_RETURNS), "")
     if alone:
         return f"{alone} is worked on alone, after it came back from landing twice"
-    if there and _state(states, story.id).returns >= MOST_RETURNS:
+    if there and state_of(states, story.id).returns >= MOST_RETURNS:
         return "it came back from landing twice: it waits until it is alone"
     return ""
 
 
 def collides(story: Story, others: Iterable[Story], states: States) -> str:
     """The first of the others that is expected to change the same files; empty: none."""
-    met = _state(states, story.id).collided
+    met = state_of(states, story.id).collided
     for one in others:
-        known = one.id in met or story.id in _state(states, one.id).collided
+        known = one.id in met or story.id in state_of(states, one.id).collided
         if known or any(_overlap(a, b) for a in story.touches for b in one.touches):
             return one.id
     return ""
@@ -159,7 +159,7 @@ def runnable_besides(stories: StoryList, states: States, story_id: str | None) -
     return sum(
         state.standing is Standing.OPEN
         or (state.standing is Standing.SET_ASIDE and not state.second_chance)
-        for state in (_state(states, name) for name in others)
+        for state in (state_of(states, name) for name in others)
     )
 
 
@@ -196,7 +196,7 @@ def marked_by_hand(stories: StoryList, states: States) -> dict[str, bool]:
     return {
         story.id: story.passes
         for story in stories.stories
-        if story.passes != (_state(states, story.id).standing is Standing.PASSED)
+        if story.passes != (state_of(states, story.id).standing is Standing.PASSED)
     }
 
 
@@ -225,9 +225,11 @@ def nothing_to_run(
 ) -> Decision:
     """No story can be worked on: done, waiting for a person, or stuck."""
     left = _open(stories, only)
-    waiting = [story.id for story in left if _state(states, story.id).standing is Standing.BLOCKED]
+    waiting = [
+        story.id for story in left if state_of(states, story.id).standing is Standing.BLOCKED
+    ]
     if waiting:
-        asks = (f"{name} waits for a person: {_state(states, name).reason}" for name in waiting)
+        asks = (f"{name} waits for a person: {state_of(states, name).reason}" for name in waiting)
         return Decision(word=ExitDecision.BLOCKED, reasons=tuple(asks))
     if left:
         names = ", ".join(story.id for story in left[:5])
@@ -261,10 +263,6 @@ def unless_taken_away(decision: Decision, stories: StoryList | None, states: Sta
 
 def _open(stories: StoryList, only: str | None) -> list[Story]:
     return [story for story in stories.stories if not story.passes and only in (None, story.id)]
-
-
-def _state(states: States, story: str) -> StoryState:
-    return states.get(story, StoryState())
 
 
 _ON = "ralph run --continue"

@@ -84,18 +84,29 @@ def treading_water(trail: Sequence[Footprint], evidence: Evidence, policy: Polic
 
 
 def assess(evidence: Evidence, claim: StatusBlock | None, memory: Memory) -> Progress:
-    green = _turned_green(evidence, memory)
-    passed = evidence.stories_passed or 0
+    green = tuple(  # was red when it last ran; once per check and tree
+        check.name
+        for check in evidence.checks or ()
+        if check.status is CheckStatus.PASSED
+        and memory.checks.get(check.name) is CheckStatus.FAILED
+        and (check.name, evidence.tree) not in memory.greened
+    )
+    passed, changed = evidence.stories_passed or 0, evidence.files_changed
+    is_known = evidence.tree is not None and evidence.tree in memory.trees
     reasons = [f"{counted(passed, 'story')} passed"] if passed > 0 else []
     reasons += [f"check {name} turned green" for name in green]
-    if content := _content(evidence, claim, memory):
-        reasons.append(content)
-    changed = bool(evidence.files_changed)
+    if changed and not is_known:
+        reasons.append(f"{changed} files changed")
+    elif changed is None and not is_known:  # nobody could count them: then the claim stands in
+        if evidence.commits:
+            reasons.append(f"{evidence.commits} commits")
+        elif claim and claim.files_modified:
+            reasons.append(f"{claim.files_modified} files claimed (not measured)")
     return Progress(
         made=bool(reasons),
         reasons=tuple(reasons),
         turned_green=green,
-        revisited=changed and evidence.tree is not None and evidence.tree in memory.trees,
+        revisited=bool(changed) and is_known,
     )
 
 
@@ -113,28 +124,6 @@ def remember(memory: Memory, evidence: Evidence, progress: Progress) -> Memory:
 
 def failed_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
     return tuple(c for c in evidence.checks or () if c.status is CheckStatus.FAILED)
-
-
-def _content(evidence: Evidence, claim: StatusBlock | None, memory: Memory) -> str:
-    if evidence.tree is not None and evidence.tree in memory.trees:
-        return ""
-    if evidence.files_changed is not None:
-        return f"{evidence.files_changed} files changed" if evidence.files_changed > 0 else ""
-    if evidence.commits:  # where files could not be measured the claim stands in
-        return f"{evidence.commits} commits"
-    claimed = claim.files_modified if claim else None
-    return f"{claimed} files claimed (not measured)" if claimed else ""
-
-
-def _turned_green(evidence: Evidence, memory: Memory) -> tuple[str, ...]:
-    """Checks that were red when they last ran and are green now, once per check and tree."""
-    return tuple(
-        check.name
-        for check in evidence.checks or ()
-        if check.status is CheckStatus.PASSED
-        and memory.checks.get(check.name) is CheckStatus.FAILED
-        and (check.name, evidence.tree) not in memory.greened
-    )
 
 
 WINDOW = 8

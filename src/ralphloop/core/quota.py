@@ -5,7 +5,6 @@ up.  A `Window` is the newest word of a CLI about one of them; one whose reset h
 nothing any more.
 """
 
-import math
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -59,9 +58,8 @@ def too_full(windows: Windows, reserve: float, *, agent: str, at: float) -> Wind
 
 def free_again(windows: Windows) -> float | None:
     """When the last of them has reset; None where one does not say."""
-    times = [one.resets_at or math.inf for one in windows]
-    last = max(times, default=math.inf)
-    return None if math.isinf(last) else last
+    times = [one.resets_at for one in windows if one.resets_at]
+    return max(times) if times and len(times) == len(windows) else None
 
 
 def reserve_words(windows: Windows, reserve: float, at: float) -> str:

@@ -17,7 +17,7 @@ from ralphloop.core.model import CheckResult, Value
 from ralphloop.core.policy import Extra
 from ralphloop.core.progress import Memory, WindowEntry
 from ralphloop.core.quota import Windows
-from ralphloop.core.story_state import Standing, StoryState
+from ralphloop.core.story_state import Standing, StoryState, state_of
 
 _MAX_NOTES = 10
 
@@ -45,7 +45,7 @@ class RunState(Value, kw_only=True):
 
     def story(self, story_id: str | None) -> StoryState:
         """What is known of a story; a fresh one starts open."""
-        return self.stories.get(story_id or "", StoryState())
+        return state_of(self.stories, story_id)
 
     def count(self, *standings: Standing) -> int:
         return sum(state.standing in standings for state in self.stories.values())

@@ -41,7 +41,7 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
         return _refused(state, one.result.response.reason)
     if one.analysis.says_nothing:
         return state
-    findings = tuple(dict.fromkeys((*evidence.findings, *verdict.asked)))
+    findings = one.findings
     said, unclaimed = (
         one.result.response.reason,
         0 if one.analysis.claims_done else before.unclaimed + 1,
@@ -123,7 +123,8 @@ def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
 
 def _worked_on(now: StoryState, one: Weighed) -> StoryState:
     """The state the start found, with what it used and what a person asked of the story since."""
-    before, result = one.start.state, one.result
+    before, result, had = one.start.state, one.result, now.share
+    checking = sum(check.duration_s for check in one.evidence.checks or ())
     not_started = one.analysis.outcome is Outcome.STARTUP_ERROR
     return replace(
         before,
@@ -134,7 +135,11 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
         test_row=now.test_row,
         saturated=now.saturated,
         iterations=before.iterations + (not one.analysis.refused),
-        share=_share(now.share, one),
+        share=Share(
+            iterations=had.iterations + one.counts,
+            cost_usd=had.cost_usd + one.used.dollars,
+            active_s=had.active_s + result.end.duration_s + checking,
+        ),
         start_tree=before.start_tree or one.start.tree,
         start_head=before.start_head or one.start.head,
         cost_usd=before.cost_usd + one.used.dollars,
@@ -146,16 +151,6 @@ def _worked_on(now: StoryState, one: Weighed) -> StoryState:
         leftovers=result.leftovers,
         asked=one.evidence.asked,
         lost=one.evidence.lost,
-    )
-
-
-def _share(had: Share, one: Weighed) -> Share:
-    """With what this start used; its checks take time as well."""
-    checks = sum(check.duration_s for check in one.evidence.checks or ())
-    return Share(
-        iterations=had.iterations + one.counts,
-        cost_usd=had.cost_usd + one.used.dollars,
-        active_s=had.active_s + one.result.end.duration_s + checks,
     )
 
 

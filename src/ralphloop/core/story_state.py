@@ -115,6 +115,11 @@ class StoryState(Value, kw_only=True):
 States = Mapping[str, StoryState]
 
 
+def state_of(states: States, story_id: str | None) -> StoryState:
+    """What is known of a story; a fresh one starts open."""
+    return states.get(story_id or "", StoryState())
+
+
 def load_states(saved: Mapping[str, object]) -> dict[str, StoryState]:
     return {story: msgspec.convert(state, type=StoryState) for story, state in saved.items()}
 

@@ -27,7 +27,7 @@ from ralphloop.core.model import Circuit
 from ralphloop.core.planning import BUSY, assign, room_for
 from ralphloop.core.policy import HOUR
 from ralphloop.core.story import Story, StoryList
-from ralphloop.core.story_state import Standing, States, StoryState
+from ralphloop.core.story_state import Standing, States, state_of
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.holder import Holder
@@ -150,7 +150,7 @@ def stories_of(
     """The list's stories, then those only the journal remembers."""
     stories = story_list.stories if story_list else ()
     for story in stories:
-        state = states.get(story.id, StoryState())
+        state = state_of(states, story.id)
         yield StoryLook(story, state, waits=waits.get(story.id, ""))
     for name in sorted(states.keys() - {story.id for story in stories}):
         if name or not stories:
@@ -171,11 +171,11 @@ def arranged(story_list: StoryList, states: States) -> Iterator[Placed]:
     position = 0
     for step in plan(story_list, unavailable=dict(_unavailable(states))):
         position += step.runs
-        look = StoryLook(step.story, states.get(step.story.id, StoryState()))
+        look = StoryLook(step.story, state_of(states, step.story.id))
         yield Placed(look, position if step.runs else None, step.reason)
     for story in story_list.stories:
         if story.passes:
-            state = states.get(story.id, StoryState())
+            state = state_of(states, story.id)
             why = state.reason if state.standing is Standing.PASSED else "marked by a person"
             yield Placed(StoryLook(story, state), None, why)
 
