@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.interventions import Reopened, intervene
+from ralphloop.core.interventions import Reopened
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import Frozen, RunState, Session, first_state
@@ -21,7 +21,7 @@ TIRED = {
 
 def reopened(stories: dict[str, StoryState], change: Reopened) -> dict[str, StoryState]:
     """The stories after a person started again."""
-    return intervene(RunState(stories=stories), change, Policy()).stories
+    return change.applied(RunState(stories=stories), Policy()).stories
 
 
 def test_the_first_state_knows_what_was_found() -> None:

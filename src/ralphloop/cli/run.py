@@ -21,7 +21,7 @@ from ralphloop.cli import output
 from ralphloop.cli.config import agree_to_typed, trusted_setup
 from ralphloop.cli.given import COUNT, DURATION, MONEY, json_option
 from ralphloop.config.load import load_config
-from ralphloop.core.interventions import Reopened, intervene
+from ralphloop.core.interventions import Reopened
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.planning import choose
 from ralphloop.core.run_state import Desk, Frozen
@@ -187,7 +187,7 @@ def show_plan(setup: Setup, *, as_json: bool) -> None:
     # What waits is tried again, as by the run to come; a new one knows no notes.
     if not resume or ended in (ExitDecision.BLOCKED, ExitDecision.TEST_SATURATION):
         reopened = Reopened(waiting_only=resume)
-        session.state = intervene(session.state, reopened, setup.policy)
+        session.state = reopened.applied(session.state, setup.policy)
     session.desk = session.desk if resume else Desk()
     choice = choose(stories, session.stories, only=setup.options.only) if stories else None
     prompt = None

@@ -1,5 +1,6 @@
 """What all values are made of."""
 
+import re
 from contextlib import suppress
 from typing import Any, TypeVar, dataclass_transform
 
@@ -11,6 +12,11 @@ _S = TypeVar("_S", bound=msgspec.Struct)
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     """Base of all values: immutable, compared by content, JSON without its defaults."""
+
+
+def snake_case(name: str) -> str:
+    """What a kind of event or change is called where it is written down."""
+    return re.sub("(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def readable(written: object, kind: type[_S]) -> _S:

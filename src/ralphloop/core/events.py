@@ -5,12 +5,10 @@ under its tag; every field has a default, so that what an older version wrote lo
 iteration is stored once: `IterationFinished` points to it, and the journal puts it back in.
 """
 
-import re
-
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ralphloop.core import Value, readable
+from ralphloop.core import Value, readable, snake_case
 from ralphloop.core.iteration import Iteration
 from ralphloop.core.model import CheckStatus, Circuit, ExitDecision
 from ralphloop.core.quota import Windows, updated
@@ -18,7 +16,7 @@ from ralphloop.core.totals import Spent
 from ralphloop.text.durations import iso
 
 
-class Event(Value, tag_field="type", tag=lambda name: re.sub("(?<!^)(?=[A-Z])", "_", name).lower()):
+class Event(Value, tag_field="type", tag=snake_case):
     """One kind of thing that happens."""
 
     @property

@@ -1,15 +1,17 @@
-"""What changes a run between two iterations, as data, and what it changes.
+"""What changes a run between two iterations, as data, each with what it changes.
 
 A person moves a story or resets the circuit, a commit is refused, a story file is marked by hand, a
 pass turns out to be upheld by nothing.  Each is written down with the iteration it came after, so
 that a replay of the night meets it at the same place.
 """
 
+from typing import TYPE_CHECKING, Union
+
 from msgspec.structs import replace
 
-from ralphloop.core import breaker
+from ralphloop.core import Value, breaker, snake_case
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import Circuit, Value
+from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy, Share
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_state import (
@@ -24,282 +26,269 @@ from ralphloop.text.plain import counted, one_line, some
 MOST_REFUSED = 2  # stories in a row
 
 
-class Intervention(Value, tag_field="kind"):
+class Intervention(Value, tag_field="kind", tag=snake_case):
     """One change of the state that no iteration made."""
 
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        raise NotImplementedError
 
-class CircuitReset(Intervention, kw_only=True, tag="circuit_reset"):
+
+class CircuitReset(Intervention, kw_only=True):
     at: float | None = None
 
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        cleared = breaker.reset(state.breaker, iteration=state.starts, at=self.at)
+        return replace(state, breaker=cleared, idle_set_asides=0)
 
-class CooledDown(Intervention, kw_only=True, tag="cooled_down"):
+
+class CooledDown(Intervention, kw_only=True):
     at: float | None = None
 
-
-class StoryMoved(Intervention, kw_only=True, tag="story_moved"):
-    """A person set a story aside, or opened it again."""
-
-    story: str
-    aside: str = ""  # why; empty: it is open again
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        cooled = breaker.cool_down(state.breaker, iteration=state.starts, at=self.at, policy=policy)
+        return replace(state, breaker=cooled)
 
 
-class Answered(Intervention, kw_only=True, tag="answered"):
-    """A person answered what a story waits for, or told more about it."""
-
-    story: str
-    text: str
-    at: float | None = None
-
-
-class SentBack(Intervention, kw_only=True, tag="sent_back"):
-    """A person looked at a passed story and wants it done again; its commits are taken out."""
-
-    story: str
-    why: str
-    kept: str = ""  # the ref of the attempt
-    at: float | None = None
-
-
-class Accepted(Intervention, kw_only=True, tag="accepted"):
-    story: str
-
-
-class MarkedByHand(Intervention, kw_only=True, tag="marked_by_hand"):
+class MarkedByHand(Intervention, kw_only=True):
     """Marks in the story file that changed while no agent ran."""
 
     marks: dict[str, bool]
 
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        by_hand = {
+            "standing": Standing.PASSED,
+            "grade": str(Grade.BY_HAND),
+            "reason": "marked by a person",
+        }
+        taken_off = {"standing": Standing.OPEN, "grade": "", "reason": ""}
+        told = {name: by_hand if mark else taken_off for name, mark in self.marks.items()}
+        return state.with_stories(
+            {name: replace(state.story(name), **new) for name, new in told.items()}
+        )
 
-class SecondChance(Intervention, kw_only=True, tag="second_chance"):
-    story: str
-    told: str = ""  # what became of what it left behind, for its prompt
-    tree: str = ""  # as it was before that was put back
-    head: str = ""
 
-
-class Reopened(Intervention, kw_only=True, tag="reopened"):
+class Reopened(Intervention, kw_only=True):
     """A person started again: what waited for them is open, and what was aside has a chance."""
 
     waiting_only: bool = False
 
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        return state.with_stories({name: self._after(one) for name, one in state.stories.items()})
 
-class PassTakenBack(Intervention, kw_only=True, tag="pass_taken_back"):
+    def _after(self, story: StoryState) -> StoryState:
+        if self.waiting_only and story.standing is Standing.SET_ASIDE:
+            return story
+        share = story.share if self.waiting_only else Share()  # of a new session's limits
+        story = replace(story, saturated=False, share=share)
+        if story.standing is Standing.PASSED:
+            return replace(story, asked=())  # a person has seen what it took away
+        if story.standing is Standing.OPEN:
+            return story
+        standing = Standing.OPEN if story.standing is Standing.BLOCKED else story.standing
+        return replace(story, standing=standing, attempts=0, refusals=0, second_chance=False)
+
+
+class PassTakenBack(Intervention, kw_only=True):
     """Passes that nothing upholds any more, each with the reason."""
 
     reasons: dict[str, str]
 
-
-class VerifyRan(Intervention, kw_only=True, tag="verify_ran"):
-    """A story's own command, run before its first start."""
-
-    story: str
-    seen: VerifySeen
-
-
-class Committed(Intervention, kw_only=True, tag="committed"):
-    """A story's commit was made, or there was nothing to commit."""
-
-    story: str
-    notes: tuple[str, ...] = ()
-    commitless: bool = False
-    differs: str = ""  # from what was checked, in words: a person should look
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        kept = ("iterations", "cost_usd", "unpriced")
+        return state.with_stories(
+            {
+                name: StoryState(
+                    reason=why,
+                    findings=(why,),
+                    **{field: getattr(state.story(name), field) for field in kept},
+                )
+                for name, why in self.reasons.items()
+            }
+        )
 
 
-class Vouched(Intervention, kw_only=True, tag="vouched"):
+class Vouched(Intervention, kw_only=True):
     """Passed stories whose commits a person squashed: their word stands for them."""
 
     stories: tuple[str, ...]
 
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        return state.with_stories(
+            {name: replace(state.story(name), commitless=True) for name in self.stories}
+        )
 
-class CommitRefused(Intervention, kw_only=True, tag="commit_refused"):
-    """What could not be committed has not passed: the agent gets the message."""
+
+# --- of one story ----------------------------------------------------------------------------
+
+
+class OfStory(Intervention, kw_only=True):
+    """One that changes a single story."""
 
     story: str
+
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        return state.with_stories({self.story: self.after(state.story(self.story))})
+
+    def after(self, story: StoryState) -> StoryState:
+        raise NotImplementedError
+
+
+class StoryMoved(OfStory, kw_only=True):
+    """A person set a story aside, or opened it again."""
+
+    aside: str = ""  # why; empty: it is open again
+
+    def after(self, story: StoryState) -> StoryState:
+        standing, chance = Standing.SET_ASIDE if self.aside else Standing.OPEN, bool(self.aside)
+        fresh = {"attempts": 0, "saturated": False, "share": Share(), "refusals": 0}
+        return replace(story, **fresh, standing=standing, second_chance=chance, reason=self.aside)
+
+
+class Spoken(OfStory, kw_only=True):
+    """A person's words about a story: what was tried without them says nothing now."""
+
+    at: float | None = None
+
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        state = super().applied(state, policy)
+        if state.breaker.circuit is Circuit.OPEN:
+            return state
+        words = f"a person spoke about {self.story}"
+        fresh = breaker.reset(state.breaker, iteration=state.starts, at=self.at, reason=words)
+        return replace(state, breaker=fresh)
+
+
+class Answered(Spoken, kw_only=True):
+    """A person answered what a story waits for, or told more about it."""
+
+    text: str
+
+    def after(self, story: StoryState) -> StoryState:
+        question = story.reason if story.standing is Standing.BLOCKED else ""
+        return story.taken_up(Answer(text=self.text, question=question))
+
+
+class SentBack(Spoken, kw_only=True):
+    """A person looked at a passed story and wants it done again; its commits are taken out."""
+
+    why: str
+    kept: str = ""  # the ref of the attempt
+
+    def after(self, story: StoryState) -> StoryState:
+        words = f"This story was done and sent back: {self.why}"
+        if self.kept:
+            words += f"\n\nThe earlier attempt is out of the branch and kept: git show {self.kept}"
+        fresh = replace(story, start_tree="", start_head="", challenged=(), commitless=False)
+        return fresh.taken_up(Answer(text=words))
+
+
+class Accepted(OfStory, kw_only=True):
+    def after(self, story: StoryState) -> StoryState:
+        return replace(story, accepted=True)
+
+
+class SecondChance(OfStory, kw_only=True):
+    """Open once more; what was put back is its own work and not where it begins."""
+
+    told: str = ""  # what became of what it left behind, for its prompt
+    tree: str = ""  # as it was before that was put back
+    head: str = ""
+
+    def after(self, story: StoryState) -> StoryState:
+        fresh = {"standing": Standing.OPEN, "attempts": 0, "saturated": False, "share": Share()}
+        story = replace(story, **fresh, second_chance=True)
+        if not self.told:
+            return story
+        began = {"start_tree": self.tree, "start_head": self.head}
+        return replace(story, **began, findings=(self.told, *story.findings))
+
+
+class VerifyRan(OfStory, kw_only=True):
+    """A story's own command, run before its first start."""
+
+    seen: VerifySeen
+
+    def after(self, story: StoryState) -> StoryState:
+        return replace(story, verify_before=self.seen)
+
+
+class TakenIntoLane(OfStory, kw_only=True):
+    """A story is worked on in a fresh work tree: what it began with elsewhere is not there."""
+
+    tree: str = ""  # where it begins now; empty: with its next start
+    head: str = ""
+
+    def after(self, story: StoryState) -> StoryState:
+        return replace(story, start_tree=self.tree, start_head=self.head, trail=())
+
+
+class LeftoversSaved(OfStory, kw_only=True):
+    ref: str
+    files: tuple[str, ...] = ()  # what went from the work tree: a person's may be among them
+
+    def after(self, story: StoryState) -> StoryState:
+        kept = f"kept: {some(self.files)}"
+        is_news = self.files and not story.reason.endswith(kept)  # done twice, it is said once
+        reason = "; ".join(filter(None, (story.reason, kept if is_news else "")))
+        return replace(story, saved_ref=self.ref, start_tree="", reason=reason)
+
+
+class Committed(OfStory, kw_only=True):
+    """A story's commit was made, or there was nothing to commit."""
+
+    notes: tuple[str, ...] = ()
+    commitless: bool = False
+    differs: str = ""  # from what was checked, in words: a person should look
+
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        commits = state.commits + (not self.commitless)
+        return replace(super().applied(state, policy), refused=0, commits=commits)
+
+    def after(self, story: StoryState) -> StoryState:
+        reason = "; ".join(filter(None, (self.differs, story.reason, *self.notes)))
+        grade = str(Grade.NEEDS_REVIEW) if self.differs else story.grade
+        return replace(story, reason=reason, grade=grade, commitless=self.commitless)
+
+
+class CommitRefused(OfStory, kw_only=True):
+    """What could not be committed has not passed: the agent gets the message.
+
+    A second story in a row that is set aside for it opens the circuit.
+    """
+
     failure: str
     others: bool  # another story can run
     at: float | None = None
 
-
-class TakenIntoLane(Intervention, kw_only=True, tag="taken_into_lane"):
-    """A story is worked on in a fresh work tree: what it began with elsewhere is not there."""
-
-    story: str
-    tree: str = ""  # where it begins now; empty: with its next start
-    head: str = ""
-
-
-class LeftoversSaved(Intervention, kw_only=True, tag="leftovers_saved"):
-    story: str
-    ref: str
-    files: tuple[str, ...] = ()  # what went from the work tree: a person's may be among them
-
-
-AnyIntervention = (
-    CircuitReset
-    | CooledDown
-    | StoryMoved
-    | Answered
-    | SentBack
-    | Accepted
-    | MarkedByHand
-    | SecondChance
-    | Reopened
-    | PassTakenBack
-    | VerifyRan
-    | Committed
-    | Vouched
-    | CommitRefused
-    | LeftoversSaved
-    | TakenIntoLane
-)
+    def applied(self, state: RunState, policy: Policy) -> RunState:
+        story = state.story(self.story)
+        if story.standing is not Standing.PASSED:
+            return state  # a predecessor came this far
+        story = replace(
+            story,
+            standing=Standing.OPEN,
+            grade="",
+            attempts=story.attempts + 1,
+            failed=story.failed + 1,
+            failure=self.failure[-MAX_FAILURE_CHARS:],
+            reason=one_line(self.failure, 160),
+        )
+        if 0 < policy.limits.max_attempts <= story.attempts:
+            words = f"{counted(story.attempts, 'attempt')} failed"
+            story = story.put_aside(words, others=self.others)
+        state = state.with_stories({self.story: story})
+        if story.standing is not Standing.SET_ASIDE:
+            return state
+        state = replace(state, refused=state.refused + 1)
+        if state.refused < MOST_REFUSED:
+            return state
+        words = f"two stories in a row could not be committed; the last: {story.reason}"
+        opened = breaker.open_now(state.breaker, words, iteration=state.starts, at=self.at)
+        return replace(state, breaker=opened)  # no third one could be committed, so stop paying
 
 
-def intervene(state: RunState, change: AnyIntervention, policy: Policy) -> RunState:
-    match change:
-        case CircuitReset():
-            cleared = breaker.reset(state.breaker, iteration=state.starts, at=change.at)
-            return replace(state, breaker=cleared, idle_set_asides=0)
-        case CooledDown():
-            cooled = breaker.cool_down(
-                state.breaker, iteration=state.starts, at=change.at, policy=policy
-            )
-            return replace(state, breaker=cooled)
-        case CommitRefused():
-            return _refused(state, change, policy)
-        case Answered(story=story) | SentBack(story=story) if (
-            state.breaker.circuit is not Circuit.OPEN
-        ):
-            words = f"a person spoke about {story}"  # what was tried without it says nothing now
-            fresh = breaker.reset(state.breaker, iteration=state.starts, at=change.at, reason=words)
-            state = replace(state, breaker=fresh)
-        case Committed():
-            commits = state.commits + (not change.commitless)
-            state = replace(state, refused=0, commits=commits)
-    return state.with_stories(_stories(state, change))
-
-
-def _stories(state: RunState, change: AnyIntervention) -> dict[str, StoryState]:  # noqa: C901, PLR0911, PLR0912
-    """The stories that a change moves, as they are after it."""
-    match change:
-        case StoryMoved(story=story):
-            return {story: _moved(state.story(story), change)}
-        case Answered(story=story):
-            return {story: _answered(state.story(story), change)}
-        case SentBack(story=story):
-            return {story: _sent_back(state.story(story), change)}
-        case Accepted(story=story):
-            return {story: replace(state.story(story), accepted=True)}
-        case MarkedByHand(marks=marks):
-            return {story: _by_hand(state.story(story), mark) for story, mark in marks.items()}
-        case SecondChance(story=story):
-            return {story: _second_chance(state.story(story), change)}
-        case Reopened():
-            return {name: _reopened(one, change) for name, one in state.stories.items()}
-        case PassTakenBack(reasons=reasons):
-            return {
-                story: StoryState(
-                    reason=why,
-                    findings=(why,),
-                    iterations=state.story(story).iterations,
-                    cost_usd=state.story(story).cost_usd,
-                    unpriced=state.story(story).unpriced,
-                )
-                for story, why in reasons.items()
-            }
-        case TakenIntoLane(story=story):
-            anew = {"start_tree": change.tree, "start_head": change.head, "trail": ()}
-            return {story: replace(state.story(story), **anew)}
-        case VerifyRan(story=story, seen=seen):
-            return {story: replace(state.story(story), verify_before=seen)}
-        case Committed(story=story):
-            one = state.story(story)
-            reason = "; ".join(filter(None, (change.differs, one.reason, *change.notes)))
-            grade = str(Grade.NEEDS_REVIEW) if change.differs else one.grade
-            told = {"reason": reason, "grade": grade, "commitless": change.commitless}
-            return {story: replace(one, **told)}
-        case Vouched(stories=stories):
-            return {story: replace(state.story(story), commitless=True) for story in stories}
-        case LeftoversSaved(story=story, ref=ref):
-            one, kept = state.story(story), f"kept: {some(change.files)}"
-            is_news = change.files and not one.reason.endswith(kept)  # done twice, it is said once
-            reason = "; ".join(filter(None, (one.reason, kept if is_news else "")))
-            return {story: replace(one, saved_ref=ref, start_tree="", reason=reason)}
-    return {}
-
-
-def _moved(state: StoryState, change: StoryMoved) -> StoryState:
-    standing = Standing.SET_ASIDE if change.aside else Standing.OPEN
-    fresh = {"attempts": 0, "saturated": False, "share": Share(), "refusals": 0}
-    chance = bool(change.aside)
-    return replace(state, **fresh, standing=standing, second_chance=chance, reason=change.aside)
-
-
-def _answered(state: StoryState, change: Answered) -> StoryState:
-    question = state.reason if state.standing is Standing.BLOCKED else ""
-    return state.taken_up(Answer(text=change.text, question=question))
-
-
-def _sent_back(state: StoryState, change: SentBack) -> StoryState:
-    words = f"This story was done and sent back: {change.why}"
-    if change.kept:
-        words += f"\n\nThe earlier attempt is out of the branch and kept: git show {change.kept}"
-    fresh = replace(state, start_tree="", start_head="", challenged=(), commitless=False)
-    return fresh.taken_up(Answer(text=words))
-
-
-def _second_chance(state: StoryState, change: SecondChance) -> StoryState:
-    """Open once more; what was put back is its own work and not where it begins."""
-    fresh = {"standing": Standing.OPEN, "attempts": 0, "saturated": False, "share": Share()}
-    state = replace(state, **fresh, second_chance=True)
-    if not change.told:
-        return state
-    began = {"start_tree": change.tree, "start_head": change.head}
-    return replace(state, **began, findings=(change.told, *state.findings))
-
-
-def _by_hand(state: StoryState, passes: bool) -> StoryState:
-    if not passes:
-        return replace(state, standing=Standing.OPEN, grade="", reason="")
-    grade = str(Grade.BY_HAND)
-    return replace(state, standing=Standing.PASSED, grade=grade, reason="marked by a person")
-
-
-def _reopened(state: StoryState, change: Reopened) -> StoryState:
-    if change.waiting_only and state.standing is Standing.SET_ASIDE:
-        return state
-    share = state.share if change.waiting_only else Share()  # of a new session's limits
-    state = replace(state, saturated=False, share=share)
-    if state.standing is Standing.PASSED:
-        return replace(state, asked=())  # a person has seen what it took away
-    if state.standing is Standing.OPEN:
-        return state
-    standing = Standing.OPEN if state.standing is Standing.BLOCKED else state.standing
-    return replace(state, standing=standing, attempts=0, refusals=0, second_chance=False)
-
-
-def _refused(state: RunState, change: CommitRefused, policy: Policy) -> RunState:
-    """The story is open again; a second one in a row that is set aside for it opens the circuit."""
-    story = state.story(change.story)
-    if story.standing is not Standing.PASSED:
-        return state  # a predecessor came this far
-    story = replace(
-        story,
-        standing=Standing.OPEN,
-        grade="",
-        attempts=story.attempts + 1,
-        failed=story.failed + 1,
-        failure=change.failure[-MAX_FAILURE_CHARS:],
-        reason=one_line(change.failure, 160),
-    )
-    if 0 < policy.limits.max_attempts <= story.attempts:
-        words = f"{counted(story.attempts, 'attempt')} failed"
-        story = story.put_aside(words, others=change.others)
-    state = state.with_stories({change.story: story})
-    if story.standing is not Standing.SET_ASIDE:
-        return state
-    state = replace(state, refused=state.refused + 1)
-    if state.refused < MOST_REFUSED:
-        return state
-    words = f"two stories in a row could not be committed; the last: {story.reason}"
-    opened = breaker.open_now(state.breaker, words, iteration=state.starts, at=change.at)
-    return replace(state, breaker=opened)  # no third one could be committed, so stop paying
+_KINDS = (*Intervention.__subclasses__(), *OfStory.__subclasses__(), *Spoken.__subclasses__())
+if TYPE_CHECKING:
+    AnyIntervention = Intervention
+else:  # what the journal reads one as, by its kind
+    AnyIntervention = Union[tuple(kind for kind in _KINDS if not kind.__subclasses__())]  # noqa: UP007

@@ -7,7 +7,7 @@ import msgspec
 
 from ralphloop.core import readable
 from ralphloop.core.breaker import BreakerState
-from ralphloop.core.interventions import AnyIntervention, intervene
+from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.policy import Policy
 from ralphloop.core.proof import TestReport
 from ralphloop.core.run_state import Book, Desk, Frozen, RunState, Session, first_state
@@ -100,7 +100,7 @@ def change_session(
 ) -> None:
     """Change a session outside of an iteration, here and in the journal."""
     before = session.state
-    state = intervene(before, change, policy)
+    state = change.applied(before, policy)
     if state == before:
         return
     moved = {

@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from ralphloop.core.interventions import CircuitReset, SecondChance, intervene
+from ralphloop.core.interventions import CircuitReset, SecondChance
 from ralphloop.core.iteration import Result, Start
 from ralphloop.core.model import (
     CheckResult,
@@ -148,10 +148,11 @@ class CaseRun:
     def play(self, iteration: CaseIteration) -> Played:
         self._clock += iteration.duration_s
         if iteration.action == "reset":
-            self.state = intervene(self.state, CircuitReset(at=self._clock), self._policy)
+            self.state = CircuitReset(at=self._clock).applied(self.state, self._policy)
             return Played(iteration=iteration, state=self.state)
         if iteration.story and self.state.story(iteration.story).standing is Standing.SET_ASIDE:
-            self.state = intervene(self.state, SecondChance(story=iteration.story), self._policy)
+            again = SecondChance(story=iteration.story)
+            self.state = again.applied(self.state, self._policy)
         evidence = self._evidence(iteration)
         known, name = self.state.story(iteration.story), iteration.story or "the story"
         story = Story(id=name, title=name, index=0) if evidence.trial is not None else None

@@ -21,7 +21,6 @@ from ralphloop.core.interventions import (
     LeftoversSaved,
     SecondChance,
     VerifyRan,
-    intervene,
 )
 from ralphloop.core.iteration import Iteration, KeptAnswer, Result, Start
 from ralphloop.core.model import (
@@ -124,7 +123,7 @@ class _Fold:
             story = self.state.story(change.story)
             if story.standing is not Standing.SET_ASIDE or story.second_chance:
                 return
-        self.state = intervene(self.state, change, self.policy)
+        self.state = change.applied(self.state, self.policy)
         if not isinstance(change, Committed | LeftoversSaved | VerifyRan):
             self.ended = None  # a person went on; those three are the loop's own
 
