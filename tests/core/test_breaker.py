@@ -335,3 +335,15 @@ class BreakerMachine(RuleBasedStateMachine):
 
 BreakerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 test_the_breaker_follows_its_model = BreakerMachine.TestCase
+
+
+def test_only_an_opening_is_counted_as_one() -> None:
+    """A fresh circuit has counted nothing; half open is not open, and a note changes no count."""
+    fresh = BreakerState()
+    assert (fresh.no_progress, fresh.same_error, fresh.opened_count) == (0, 0, 0)
+    half = breaker.note(run("idle", "idle", "idle"), "US-1 is BLOCKED", iteration=3)
+    assert (half.circuit, half.opened_count) == (Circuit.HALF_OPEN, 0)
+    opened = run("idle", state=half)
+    assert (opened.circuit, opened.opened_count) == (Circuit.OPEN, 1)
+    closed = breaker.reset(opened, iteration=5)
+    assert breaker.open_now(closed, "enough", iteration=6).opened_count == 2

@@ -150,3 +150,10 @@ def test_open_stories_veto_an_exit_signal() -> None:
 def test_what_ends_a_run_without_being_done(more: dict[str, Any], word: ExitDecision) -> None:
     """Where no story can run the run ends, with the word for the reason."""
     assert decide(**more).word is word
+
+
+def test_an_agent_that_cannot_work_ends_the_run_with_its_reason_or_ours() -> None:
+    """Unless another one can take over."""
+    fatal = said(outcome=Outcome.FATAL)
+    assert decide(fatal).sentence == "error: the agent cannot work"
+    assert decide(fatal, fallback=True).word is ExitDecision.CONTINUE

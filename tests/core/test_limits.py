@@ -138,3 +138,20 @@ def test_the_sooner_end_counts() -> None:
     left = time_left(both, Totals(active_s=90.0), NOW)
     assert left is not None
     assert (left[0], left[1].split()[-1]) == (10.0, "(limits.max_time)")
+
+
+@pytest.mark.parametrize(
+    "used, setting",
+    [
+        ({"cost_usd": 2.0}, "(limits.max_cost_usd)"),
+        ({"input_tokens": 100}, "(limits.max_tokens)"),
+        ({"active_s": 60.0}, "(limits.max_time)"),
+    ],
+    ids=["money", "tokens", "time"],
+)
+def test_a_budget_that_is_used_up_names_its_setting(used: dict[str, float], setting: str) -> None:
+    """The advice at the end of the run is found by it."""
+    over = reached(LIMITS, Totals(**used))  # type: ignore[arg-type]
+    assert over is not None
+    assert over.word is ExitDecision.BUDGET_EXHAUSTED
+    assert over.reasons[0].endswith(setting)

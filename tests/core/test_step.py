@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ralphloop.core.interventions import Answered, CommitRefused, StoryMoved, intervene
+from ralphloop.core.interventions import Answered, CommitRefused, StoryMoved
 from ralphloop.core.iteration import (
     AddProgress,
     CommitStory,
@@ -207,7 +207,7 @@ def test_an_answer_is_kept_with_the_question_it_answers() -> None:
     """The next prompt has both; words about a story that asked nothing stand alone."""
     waits = take(RunState(), measured(files_changed=0), said(Status.BLOCKED)).state
     for state, question in ((waits, "Which colour?"), (RunState(), "")):
-        told = intervene(state, Answered(story="US-1", text="Blue."), POLICY).story("US-1")
+        told = Answered(story="US-1", text="Blue.").applied(state, POLICY).story("US-1")
         assert [(one.text, one.question) for one in told.answers] == [("Blue.", question)]
         assert told.standing is Standing.OPEN
 
@@ -278,7 +278,7 @@ def test_a_red_check_of_work_in_progress_is_no_error_of_the_agent() -> None:
 def test_a_skip_while_the_agent_works_stands_unless_the_story_passes() -> None:
     """What a person asked meanwhile is in the state the step begins from."""
     start = Start(number=1, story=STORY, state=StoryState(), tree="t0")
-    skipped = intervene(RunState(), StoryMoved(story="US-1", aside="by a person"), POLICY)
+    skipped = StoryMoved(story="US-1", aside="by a person").applied(RunState(), POLICY)
     for checks, standing in ((RED, Standing.SET_ASIDE), (GREEN, Standing.PASSED)):
         taken = step(skipped, start, said(), measured(checks=checks, doubts=()), POLICY)
         assert taken.state.story("US-1").standing is standing
@@ -291,7 +291,19 @@ def test_two_stories_in_a_row_that_cannot_be_committed_open_the_circuit() -> Non
     state = RunState(stories={"US-1": passed, "US-2": passed})
     for story in ("US-1", "US-2"):
         change = CommitRefused(story=story, failure="hook says no", others=True, at=1.0)
-        state = intervene(state, change, POLICY)
+        state = change.applied(state, POLICY)
         assert state.story(story).standing is Standing.SET_ASIDE
     assert state.breaker.circuit is Circuit.OPEN
     assert "could not be committed" in state.breaker.reason
+
+
+@pytest.mark.parametrize("checks, how", [(GREEN, "all are green"), (RED, "tests failed")])
+def test_an_interim_look_is_told_to_an_agent_that_claims_nothing(
+    checks: tuple[CheckResult, ...], how: str
+) -> None:
+    """It hears how things stand and that it may call the story done; who claims it is not told."""
+    quiet = take(RunState(), measured(checks=checks), said(Status.IN_PROGRESS))
+    told = [words for words in quiet.state.story("US-1").findings if how in words]
+    assert [words.split(" ")[1] for words in told] == ["1"]  # after so many runs
+    claimed = take(RunState(), measured(checks=RED))
+    assert not [words for words in claimed.state.story("US-1").findings if "were run" in words]

@@ -141,12 +141,11 @@ def _move(
 ) -> BreakerState:
     before = state.circuit
     entry = Transition(iteration=iteration, before=before, after=target, reason=reason, at=at)
-    opened = target is Circuit.OPEN and state.circuit is not Circuit.OPEN
     return msgspec.structs.replace(
         state,
         circuit=target,
         reason=reason,
         since=at,
-        opened_count=state.opened_count + opened,
+        opened_count=state.opened_count + (target is Circuit.OPEN),
         history=(*state.history, entry)[-MAX_HISTORY:],
     )
