@@ -1,7 +1,5 @@
 """What a person sees: the live console, the monitor, the report.  It never imports the loop."""
 
-from __future__ import annotations
-
 from datetime import datetime, tzinfo
 
 

@@ -1,7 +1,5 @@
 """What a person asks of the running loop: one row in the journal each, answered there."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 

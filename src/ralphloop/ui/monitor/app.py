@@ -1,22 +1,25 @@
 """The monitor's application: it draws the newest `Screen` and passes on what a person asks.
 
 One thread polls the source five times a second and posts what is new; a timer redraws what only
-the clock moves.  Requests are written by threads of their own.  Widgets are touched here alone.
-"""
+the clock moves.  Widgets are touched here alone.
 
-from __future__ import annotations
+Each wish is the command of that name, run by a thread of its own: the command knows whether a run
+goes on and waits for its answer, which is shown; so there is one way of doing each thing.  What
+changes a run asks first, or can be taken back with another key.
+"""
 
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import tzinfo
 from functools import partial
 from itertools import takewhile
+from threading import Event
 from typing import Any, ClassVar
 
 from textual import on, work
-from textual.app import ComposeResult, SystemCommand
+from textual.app import App, ComposeResult, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
 from textual.content import Content
@@ -29,15 +32,25 @@ from ralphloop.core.model import Circuit
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import RalphError
 from ralphloop.night.values import Advice, StoryLook
+from ralphloop.proc.run import ourselves, run_command, run_in_front
 from ralphloop.project import Project
 from ralphloop.text.plain import one_line
 from ralphloop.ui.console import LogLine
 from ralphloop.ui.monitor import pages
-from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, Source
+from ralphloop.ui.monitor.moments import LOG_KEPT, Facts, Source, nothing_known
 from ralphloop.ui.monitor.paint import RUNNING, line, plain_ascii
 from ralphloop.ui.monitor.panels import Screen, log_line, story_lines
-from ralphloop.ui.monitor.screens import Dialog, Field, Load, Panel, Paper, Reading, Rows, Search
-from ralphloop.ui.monitor.wishes import Wishing
+from ralphloop.ui.monitor.screens import (
+    Dialog,
+    Field,
+    Panel,
+    Paper,
+    Question,
+    Reading,
+    Rows,
+    Search,
+)
+from ralphloop.ui.steering import budget_flag
 
 POLL_S = 0.2
 _PANELS = {
@@ -49,6 +62,20 @@ _PANELS = {
     "learned": "Learnings",
 }
 
+_QUESTIONS = {
+    "stop": Question(
+        "Stop the run?  The agent is asked to end now; what it did so far stays in the work tree,"
+        " and `ralph run --continue` goes on from there.",
+        yes="Stop it",
+    ),
+    "note": Question("A note for the agent; it goes into the next prompt.", "use the v2 API"),
+    "budget": Question(
+        "Raise the budget by so much money or time.", "5.00 or 2h", check=budget_flag
+    ),
+    "answer": Question("{story} asks: {asks}", "your answer, for its next prompt"),
+    "skip": Question("Skip {story} for now?  r takes it up again.", yes="Skip it"),
+    "circuit reset": Question("Close the circuit?  Look at why first.", yes="Close it"),
+}
 _KEYS_OF = {
     Standing.OPEN: ("skip",),
     Standing.SET_ASIDE: ("retry",),
@@ -58,7 +85,7 @@ _KEYS_OF = {
 _SOMETIMES = ("wish", "report", "copy", "iteration", "history", "open")
 
 
-class Monitor(Wishing):
+class Monitor(App[None]):
     """One run on one screen."""
 
     CSS_PATH = "monitor.tcss"
@@ -97,15 +124,16 @@ class Monitor(Wishing):
         clock: Callable[[], float] = time.time,
     ) -> None:
         bare = bool(os.environ.get("NO_COLOR"))
-        super().__init__(project, clock, ansi_color=True if bare else None)
+        super().__init__(ansi_color=True if bare else None)
         self.theme = "ansi-dark" if bare else "textual-dark" if dark else "textual-light"
         self.animation_level = "none"
         self.set_class(in_ascii, "-ascii")
         self.title = f"ralph: {project.root.name}"
+        self.project, self._clock, self._zone = project, clock, zone
         self.source = Source(project, run=run, clock=clock)
         self.value: Screen | None = None
-        self._unknown = self._facts
-        self._zone = zone
+        self._facts = self._unknown = nothing_known(project)  # until the first look
+        self._ended = Event()
         self._room = Size(80, 24)
         self._pointed = 0  # the story that we marked, not a person
         self._listed: list[int] = []  # which stories are shown
@@ -210,15 +238,11 @@ class Monitor(Wishing):
     @work(thread=True, exclusive=True, group="preview")
     def _fetch_preview(self, run: str, look: StoryLook) -> None:
         try:
-            page = pages.preview(self.project, run, look)
+            page, panel = pages.story_pages(self.project, run, look)[0], self._panels["preview"]
         except RalphError:
             return  # the screen says why
-        self.call_later(self._show_preview, page)
-
-    def _show_preview(self, page: pages.Page) -> None:
-        panel = self._panels["preview"]
-        panel.border_title = Content(one_line(page.title, 60))
-        panel.show(page.lines)
+        panel.border_title = Content(one_line(look.story.id, 60))
+        self.call_later(panel.show, page.lines)
 
     def on_mount(self) -> None:
         self._filter.display = False
@@ -349,12 +373,12 @@ class Monitor(Wishing):
         step = self._step()
         if step is None or not step.command:
             return
-        words = f"Run it in the background?  {step.command}"
+        sure = Question(f"Run it in the background?  {step.command}", yes="Run")
         if step.kind == "answer":
             self.action_wish("answer", step.story)
         elif step.command.split()[-1].isupper() or ":" in step.command:  # a number is to be said
             self.action_copy()
-        elif step.kind != "run" or await self.push_screen_wait(Dialog(words, yes="Run")) == "yes":
+        elif step.kind != "run" or await self.push_screen_wait(Dialog(sure)) == "yes":
             background = ["--detach"] if step.kind == "run" else []
             self.in_front(*shlex.split(step.command), *background)
 
@@ -373,9 +397,14 @@ class Monitor(Wishing):
         else:
             self._read(partial(pages.history_pages, self.project, run), f"Run {run}")
 
-    def _read(self, load: Load, title: str) -> None:
-        name = one_line(title, 100)
-        self.push_screen(Reading(load, title=name, follow=self._open_iteration))
+    @work(thread=True, exclusive=True, group="reading")
+    def _read(self, load: Callable[[], Sequence[pages.Page]], title: str) -> None:
+        try:
+            found = load()
+        except RalphError as error:
+            found = (pages.text_page("Problem", [error.message, error.next_step]),)
+        open_it, name = self._open_iteration, one_line(title, 100)
+        self.call_later(lambda: self.push_screen(Reading(found, title=name, follow=open_it)))
 
     @on(Click, "#working")
     def action_iteration(self) -> None:
@@ -423,3 +452,43 @@ class Monitor(Wishing):
             self._filter.value = ""
             self._filter.display = False
             self._story_view.focus()
+
+    # --- wishes ------------------------------------------------------------------------------
+
+    @work
+    async def action_wish(self, kind: str, story: str = "") -> None:
+        """Ask the person what has to be asked, then do it."""
+        looks = [look for look in self._facts.night.stories if look.story.id == story]
+        look, said = looks[0] if looks else self.marked(), list[str]()
+        if kind in ("answer", "skip", "retry") and look is not None:
+            said = [look.story.id]
+        if question := _QUESTIONS.get(kind):
+            asks = one_line(look.state.reason, 1_000) if look else ""
+            words = question.words.format(story=one_line("".join(said), 60), asks=asks)
+            text = await self.push_screen_wait(Dialog(question._replace(words=words)))
+            if not text:
+                return
+            said += [text] if question.hint else []
+        if kind == "budget":
+            kind, said = f"budget {budget_flag(said[0])}", []
+        self._do(*kind.split(), *(["--", *said] if said else []))
+
+    @work(thread=True)
+    def _do(self, *arguments: str) -> None:
+        argv, over = (*ourselves(), *arguments), self._ended.is_set
+        done = run_command(argv, cwd=self.project.root, stop=over)
+        self.call_later(self.tell, done.said, bad=done.returncode != 0)
+
+    def tell(self, words: str, *, bad: bool = False) -> None:
+        """Show a note."""
+        self.notify(one_line(words, 300), severity="error" if bad else "information", markup=False)
+
+    def in_front(self, program: str, *arguments: str) -> None:
+        """A command in this terminal, then the monitor again."""
+        argv = [*(ourselves() if program == "ralph" else (program,)), *arguments]
+        try:
+            with self.suspend():
+                run_in_front(argv, cwd=self.project.root)
+                input("\nEnter goes back to the monitor ")
+        except (SuspendNotSupported, EOFError):
+            self.tell(f"In a shell: {shlex.join([program, *arguments])}")

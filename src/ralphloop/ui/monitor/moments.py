@@ -4,8 +4,6 @@ Events become lines of a log, once each, in the console's wording (`ui.console`)
 from agents and files are one bounded line without control characters here.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ Pages are fetched by threads, never by the drawing.  Transcripts can be large: t
 pieces, as events, and only the last ones are kept.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -48,10 +46,16 @@ class Page(NamedTuple):
 
 
 def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]:
-    """A story: what is asked, what was tried, what came of it."""
+    """A story: what came of it, what is asked, what was tried; the first lines are a preview."""
     with reading(project) as journal:
         records = journal.story_iterations(run, look.story.id, _MOST_LISTED)
-    lines = [*_what_is_asked(look.story), *_what_is_known(look)]
+    lines = [
+        line((f"{one_line(look.story.id, 80)}  {one_line(look.story.title, 300)}", Tone.STRONG))
+    ]
+    lines += _what_is_known(look)
+    for record in [one for one in records if one.finished_at is not None][:1]:
+        lines += _how_it_ended(record)
+    lines += _what_is_asked(look.story)
     links: dict[int, tuple[str, int]] = {}
     lines += _heading(f"Iterations on it ({len(records)}, newest first; Enter opens one)")
     for record in records:
@@ -63,30 +67,6 @@ def story_pages(project: Project, run: str, look: StoryLook) -> tuple[Page, ...]
             lines += [*_heading("Output of the checks that failed last"), *_check_output(record)]
             break
     return (Page("Story", lines[:_MOST_LINES], links),)
-
-
-def preview(project: Project, run: str, look: StoryLook) -> Page:
-    """A story at a glance: its question, the last words, what failed, what changed."""
-    with reading(project) as journal:
-        found = journal.story_iterations(run, look.story.id, 2)
-    records = [record for record in found if record.finished_at is not None][:1]
-    lines = [line((one_line(look.story.title, 300), Tone.STRONG))]
-    tone = Tone.WARN if look.standing is Standing.BLOCKED else Tone.PLAIN
-    lines += _field("waits", look.waits)
-    lines += _field("asks" if look.standing is Standing.BLOCKED else "why", look.state.reason, tone)
-    for record in records:
-        kept = record.record
-        for check in record.checks:
-            if check.status is CheckStatus.FAILED:
-                lines += _field("failed", check.failing_tests[:3] or check.name, Tone.BAD)
-                lines += list(_text(check.output_tail))[-_TAIL:]
-        said = (kept.response.final_text or "").split("---RALPH_STATUS---")[0].strip().split("\n")
-        lines += _field("last words", said[-_TAIL:])
-        lines += _field("changed", f"{_diff(record)} in iteration {record.n}")
-    lines += _field("bring back", look.bring_back)
-    if not records:
-        lines += [line((one_line(text, 500), Tone.QUIET)) for text in look.story.criteria[:_TAIL]]
-    return Page(look.story.id, lines)
 
 
 def iteration_pages(project: Project, run: str, n: int) -> tuple[Page, ...]:
@@ -148,27 +128,38 @@ def run_row(run: RunRecord) -> Line:
     )
 
 
+def _what_is_known(look: StoryLook) -> Iterator[Line]:
+    state, standing = look.state, look.standing.replace("_", " ")
+    is_asked = look.standing is Standing.BLOCKED
+    yield from _field("standing", f"{standing} ({look.grade})" if look.grade else standing)
+    yield from _field("waits", look.waits)
+    why, tone = ("asks", Tone.WARN) if is_asked else ("why", Tone.PLAIN)
+    yield from _field(why, state.reason, tone)
+    yield from _field("attempts", f"{look.failed} failed" if look.failed else "")
+    if state.iterations:
+        yield from _field("cost", cost_words(state.cost_usd, state.unpriced))
+    yield from _field("to answer", state.findings, Tone.WARN)
+    yield from _field("bring back", look.bring_back)
+
+
+def _how_it_ended(record: IterationRecord) -> Iterator[Line]:
+    for check in record.checks:
+        if check.status is CheckStatus.FAILED:
+            yield from _field("failed", check.failing_tests[:3] or check.name, Tone.BAD)
+            yield from list(_text(check.output_tail))[-_TAIL:]
+    said = (record.record.response.final_text or "").split("---RALPH_STATUS---")[0].strip()
+    yield from _field("last words", said.split("\n")[-_TAIL:])
+    yield from _field("changed", f"{_diff(record)} in iteration {record.n}")
+
+
 def _what_is_asked(story: Story) -> Iterator[Line]:
-    yield line((f"{one_line(story.id, 80)}  {one_line(story.title, 300)}", Tone.STRONG))
-    yield from _text(story.description)
-    if story.criteria:
-        yield from _heading("Acceptance criteria")
-        yield from (line(f"  · {one_line(text, 1_000)}") for text in story.criteria)
+    if story.description or story.criteria:
+        yield from _heading("What is asked")
+    yield from _text(story.description) if story.description else ()
+    yield from (line(f"  · {one_line(text, 1_000)}") for text in story.criteria)
     yield from _field("depends on", ", ".join(story.depends_on))
     yield from _field("proved by", " ".join(story.verify or ()))
     yield from _field("notes", story.notes)
-
-
-def _what_is_known(look: StoryLook) -> Iterator[Line]:
-    yield from _heading("Where it stands")
-    state, standing = look.state, look.standing.replace("_", " ")
-    yield from _field("standing", f"{standing} ({look.grade})" if look.grade else standing)
-    yield from _field("waits", look.waits)
-    yield from _field("why", state.reason)
-    yield from _field("attempts", f"{look.failed} failed" if look.failed else "")
-    yield from _field("cost", cost_words(state.cost_usd, state.unpriced))
-    yield from _field("to answer", state.findings, Tone.WARN)
-    yield from _field("bring back", look.bring_back)
 
 
 def _overview(record: IterationRecord) -> Iterator[Line]:

@@ -6,8 +6,6 @@ ourselves has a like in ASCII of the same width, so a terminal that has nothing 
 screen.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from enum import StrEnum

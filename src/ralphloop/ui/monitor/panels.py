@@ -4,8 +4,6 @@ The state of a run is told in the words a person would use, each with its reason
 told with its basis, because a number alone would be believed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo

@@ -4,12 +4,10 @@ A long list is Textual's `OptionList`, which draws only what is visible.  Widget
 and draw; they read nothing and decide nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -19,11 +17,9 @@ from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Button, Footer, Input, OptionList, Static, TabbedContent, TabPane, Tabs
 
-from ralphloop.errors import RalphError
-from ralphloop.ui.monitor.pages import Page, text_page
+from ralphloop.ui.monitor.pages import Page
 from ralphloop.ui.monitor.paint import Line, Tone, plain_ascii
 
-Load = Callable[[], tuple[Page, ...]]
 Open = Callable[[str, int], None]
 _STYLES = {
     Tone.PLAIN: "",
@@ -198,49 +194,27 @@ class Reading(Screen[None]):
         *(Binding(str(n), f"page({n - 1})", show=False) for n in range(1, 7)),
     ]
 
-    class Loaded(Message):
-        def __init__(self, pages: tuple[Page, ...]) -> None:
-            super().__init__()
-            self.pages = pages
-
-    def __init__(self, load: Load, *, title: str, follow: Open) -> None:
+    def __init__(self, pages: Sequence[Page], *, title: str, follow: Open) -> None:
         super().__init__()
-        self._load, self._title, self._follow = load, title, follow
-        self._pages: tuple[Page, ...] = ()
+        self._pages, self._title, self._follow = pages, title, follow
 
     def compose(self) -> ComposeResult:
-        yield Static("reading…", id="reading")
-        yield TabbedContent()
+        with TabbedContent():
+            for number, page in enumerate(self._pages):
+                with TabPane(Content(f"{number + 1} {page.title}"), id=f"page-{number}"):
+                    yield Rows() if page.links else Paper()
         yield Search("search; Enter: next, Esc: back", rows=self._rows, step=1)
         yield Footer()
 
     def on_mount(self) -> None:
-        self._fetch()
-
-    @work(thread=True)
-    def _fetch(self) -> None:
-        try:
-            pages = self._load()
-        except RalphError as error:
-            pages = (text_page("Problem", [error.message, error.next_step]),)
-        self.post_message(self.Loaded(pages))
-
-    @on(Loaded)
-    async def _loaded(self, event: Loaded) -> None:
-        self._pages, tabs = event.pages, self.query_one(TabbedContent)
-        await self.query_one("#reading").remove()
         in_ascii = self.app.has_class("-ascii")
-        for number, page in enumerate(event.pages):
-            rows = Rows() if page.links else Paper()
+        for page, rows in zip(self._pages, self.query(Rows), strict=True):
             rows.border_title = Content(plain_ascii(self._title) if in_ascii else self._title)
-            title = Content(f"{number + 1} {page.title}")
-            await tabs.add_pane(TabPane(title, rows, id=f"page-{number}"))
             rows.fill(page.lines)
             first = min(page.links, default=None)  # at once, unless there is much to read before
-            rows.highlighted = 0 if first and first > self.size.height - 6 else first
-        self.query_one(Tabs).display = len(event.pages) > 1
+            rows.highlighted = 0 if first and first > self.app.size.height - 6 else first
+        self.query_one(Tabs).display = len(self._pages) > 1
         self._rows().focus()
-        self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """One page alone is not turned."""
@@ -274,41 +248,40 @@ class Reading(Screen[None]):
             self.dismiss()
 
     def action_search(self) -> None:
-        if self._pages:
-            self.query_one(Search).begin()
+        self.query_one(Search).begin()
+
+
+class Question(NamedTuple):
+    """What a person is asked: a line of text, or a yes where there is no hint."""
+
+    words: str
+    hint: str = ""
+    yes: str = ""  # what it means
+    check: Callable[[str], object] = str  # what it refuses with a ValueError is to be corrected
 
 
 class Dialog(ModalScreen[str | None]):
-    """A question above the screen: a line of text is asked for, or a yes where there is no hint.
-
-    What `check` refuses with a ValueError stays there to be corrected.
-    """
+    """A question above the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [  # a line that is typed into takes letters before them
         Binding("y", "dismiss('yes')", "Yes"),
         Binding("n,escape", "dismiss(None)", "No"),
     ]
 
-    def __init__(
-        self,
-        question: str,
-        *,
-        hint: str = "",
-        yes: str = "",
-        check: Callable[[str], object] = str,
-    ) -> None:
+    def __init__(self, question: Question) -> None:
         super().__init__()
-        self._question, self._hint, self._yes, self._check = question, hint, yes, check
+        self._question = question
 
     def compose(self) -> ComposeResult:
+        asked = self._question
         with Vertical(classes="dialog"):
-            yield Static(self._question, markup=False)
-            if self._hint:
-                yield Field(self._hint)
+            yield Static(asked.words, markup=False)
+            if asked.hint:
+                yield Field(asked.hint)
                 yield Static("Enter sends it, Esc goes back", classes="hint", markup=False)
                 return
             with Horizontal():
-                yield Button(f"y  {self._yes}", id="yes", compact=True, variant="error")
+                yield Button(f"y  {asked.yes}", id="yes", compact=True, variant="error")
                 yield Button("n  Go back", id="no", compact=True)
 
     @on(Input.Submitted)
@@ -316,7 +289,7 @@ class Dialog(ModalScreen[str | None]):
         text = event.value.strip()
         try:
             if text:
-                self._check(text)
+                self._question.check(text)
         except ValueError as error:
             self.query_one(".hint", Static).update(Content(f"Not so: {error}"))
             return
@@ -324,4 +297,4 @@ class Dialog(ModalScreen[str | None]):
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id if event.button.id == "yes" else None)
+        self.dismiss("yes" if event.button.id == "yes" else None)

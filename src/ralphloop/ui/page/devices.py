@@ -11,8 +11,6 @@ ours to whatever else serves on this machine, such as the very program that the 
 The path also stays, so that a bookmark and a cookie outlive the server.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import hmac

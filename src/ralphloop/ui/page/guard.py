@@ -8,8 +8,6 @@ Whatever is answered, refusals too, carries headers that allow the page nothing 
 script but ours, no frame around it, no copy in a cache, no address told to others.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import re

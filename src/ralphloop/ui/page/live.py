@@ -6,8 +6,6 @@ that are other ones now.  A browser that reads slowly is waited for and then get
 nothing is queued for anybody.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping

@@ -6,8 +6,6 @@ text by autoescape; that a form belongs to a device is filled in last (`Piece.of
 may be ten thousand of is cut to what a person can look at, with a way to the rest.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence

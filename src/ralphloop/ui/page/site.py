@@ -4,8 +4,6 @@ Looking is GET and changes nothing; every wish is one POST to `do`, answered wit
 JSON for our script, else by showing the page again.  All addresses are relative, on one level.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

@@ -4,8 +4,6 @@
 iterations; `render` and the JSON encoder only show it.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
