@@ -36,11 +36,18 @@ _NEXT_STEPS = {
 
 
 def write_atomic(
-    path: Path, data: bytes, *, within: Path | None = None, durable: bool = True
+    path: Path,
+    data: bytes,
+    *,
+    within: Path | None = None,
+    durable: bool = True,
+    parents: bool = False,
 ) -> None:
     """Replace the file's content in one step; the mode of an existing file is kept."""
     with _problems_named(path):
         target = _real_target(path, within)
+        if parents:
+            target.parent.mkdir(parents=True, exist_ok=True)
         _replace(target, data, durable=durable)
         if durable:
             sync_directory(target.parent)

@@ -16,7 +16,7 @@ from ralphloop.config.model import Config
 from ralphloop.core.totals import cost_words
 from ralphloop.errors import InputError, UsageError
 from ralphloop.journal.lock import live_holder
-from ralphloop.learning import publish, shared, store
+from ralphloop.learning import publish, store
 from ralphloop.learning.aggregate import id_of
 from ralphloop.learning.model import (
     MAX_TEXT,
@@ -176,7 +176,7 @@ def add(text: str, category: str) -> None:
         word=EntryWord.APPROVED,
         text=line,
         source=NoteSource.PERSON,
-        at=shared.moment(time.time()),
+        at=store.moment(time.time()),
         category=category or category_of(files, line),
         files=files[:5],
         before=(EntryWord.FORGOTTEN, line, ""),
@@ -204,7 +204,7 @@ def edit(wanted: str, text: str) -> None:
 def undo(ids: tuple[str, ...]) -> None:
     """Take your last word about these back."""
     project = _person()
-    known, now = store.load_entries(project)[0], shared.moment(time.time())
+    known, now = store.load_entries(project)[0], store.moment(time.time())
     for wanted in ids:
         entry = _match(wanted, list(known.values()), "nothing was decided about")
         if entry.before is None:
@@ -242,7 +242,7 @@ def _put(
     was: Pattern | None = None,
     said: str = "",
 ) -> None:
-    known, now, made = store.load_entries(project)[0], shared.moment(time.time()), []
+    known, now, made = store.load_entries(project)[0], store.moment(time.time()), []
     for one in found:
         old = known.get(one.id)
         before = (old.word if old else EntryWord.OPEN, (was or one).text, (was or one).lesson)

@@ -102,8 +102,8 @@ def _short_commands(place: Path) -> list[Path]:
             taken.append(short)
             continue
         with _writing(short.parent, "CLAUDE_CONFIG_DIR"):
-            short.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(short, file.read_bytes() + b"\n" + _WRITTEN_BY_US + b"\n")
+            data = file.read_bytes() + b"\n" + _WRITTEN_BY_US + b"\n"
+            write_atomic(short, data, parents=True)
     return taken
 
 
@@ -132,8 +132,7 @@ def _made() -> Path:
         for file in sorted(source.rglob("*")):
             if file.is_file() and file.suffix in (".json", ".md"):
                 name = file.relative_to(source)
-                (place / name).parent.mkdir(parents=True, exist_ok=True)
-                write_atomic(place / name, _own(name, file.read_bytes()))
+                write_atomic(place / name, _own(name, file.read_bytes()), parents=True)
     return place
 
 

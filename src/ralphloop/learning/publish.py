@@ -1,9 +1,9 @@
 """From the index to files that others read: the shared file, skills, the block in a memory file.
 
-What is published is rendered from what everybody has (`shared`).  Files are merged into: a line
-stays unless its pattern is known and no longer holds.  Of a memory file only the bytes between our
-two markers are ever changed, and where the markers are damaged, nothing is.  Everything goes where
-the project's agent reads it; a run makes no file that nobody asked for.
+What is published is rendered from what everybody has (`store.share`).  Files are merged into: a
+line stays unless its pattern is known and no longer holds.  Of a memory file only the bytes between
+our two markers are ever changed, and where the markers are damaged, nothing is.  Everything goes
+where the project's agent reads it; a run makes no file that nobody asked for.
 
 Published files get a commit of their own.  A memory file that a person has uncommitted changes in
 is left alone, because our commit would take them along; where the commit is refused, the memory
@@ -21,7 +21,7 @@ import msgspec
 from ralphloop.atomic import write_atomic
 from ralphloop.config.model import LearningSection, MemoryFile, SkillStyle
 from ralphloop.errors import RalphError
-from ralphloop.learning import shared, store
+from ralphloop.learning import store
 from ralphloop.learning.doubts import GONE
 from ralphloop.learning.model import (
     EntryWord,
@@ -176,11 +176,10 @@ def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | Non
 
 def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[str]:
     before, _ = store.load_entries(project)
-    entries = _updated(project.root, before, index, shared.moment(now))
+    entries = _updated(project.root, before, index, store.moment(now))
     has_skills, done = there.skills is not SkillStyle.OFF, []
-    if entries and (has_skills or there.memory or shared.path_of(project.root).is_file()):
-        told = {key: shared.for_everybody(entry) for key, entry in entries.items()}
-        done = [shared.save(project.root, told, has_skills=has_skills)]
+    if entries and (has_skills or there.memory or store.shared_file(project.root).is_file()):
+        done = [store.share(project.root, entries.values(), has_skills=has_skills)]
     fit = {one.id for one in index.patterns if one.is_published}
     lost = (entries.keys() | {one.id for one in index.patterns}) - fit
     patterns = [
@@ -264,7 +263,7 @@ def _publish_and_commit(
         if not (project.root / path).exists() or our_skill(project.root / path)
     ]
     paths = [f"{prefix}{path}" for path in (*ours, *([target.name] if target else []))]
-    paths += [f"{prefix}{name}" for name in shared.PLACES]
+    paths += [f"{prefix}{name}" for name in store.PLACES]
     refused = _commit(repo, paths, run)
     if not refused:
         return [*done, *dirty]

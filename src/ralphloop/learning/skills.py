@@ -159,9 +159,7 @@ def _write(root: Path, path: str, text: str) -> str:
             return ""
         write_atomic(beside, data, within=root)
         return "proposed a new version beside"
-    if target.parent.resolve().is_relative_to(root.resolve()):
-        target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(target, data, within=root)  # refuses links that lead out of the project
+    write_atomic(target, data, within=root, parents=True)  # refuses links that lead out
     return "updated" if existing else "made"
 
 

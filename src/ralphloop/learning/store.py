@@ -1,14 +1,22 @@
-"""The directory `.ralph/learnings`: one YAML file a learning, decisions of this machine, the index.
+"""What was learned, on disk: the directory `.ralph/learnings`, and the file that everybody has.
 
 The YAML files are the truth and are only ever added, in the shape people know: successes, failures,
 discoveries.  Every value in them is written as JSON, which is YAML too; what a person makes of a
 file is read as well.  The JSON files are derived and may be deleted: the index, and `parsed.json`
-with what was read before, because a YAML library takes its time.
+with what was read before, because a YAML library takes its time.  The newest `MAX_LEARNINGS` files
+are read, older ones rest.
 
-What everybody has is in the shared file (`shared`).  `decisions.yaml` holds what only this machine
-may know of a decision: the words of agents that a person forgot, and decisions of older versions.
-It is no cache, so one that cannot be read is an error, not an empty list.  The newest
-`MAX_LEARNINGS` files are read, older ones rest.
+What everybody has is one tracked file beside the published skills, one line an entry.  Lines are
+JSON, sorted by id, so two clones that learned apart mostly merge by themselves; with `merge=union`
+in `.gitattributes` always.  Of two lines about one pattern the later one holds, and lines that are
+none (marks of a conflict) are left out and named, so the file can be read in any state a merge
+leaves it in.  Nothing is ever removed: what no longer holds says so.  A pattern gets in once it is
+established, and a person's word about it at once; of agents' words that somebody forgot everybody
+gets the id alone.
+
+`decisions.yaml` holds what only this machine may know of a decision: the words of agents that a
+person forgot, and decisions of older versions.  It is no cache, so one that cannot be read is an
+error, not an empty list.
 """
 
 import re
@@ -19,16 +27,29 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ralphloop.atomic import write_atomic
 from ralphloop.errors import InputError, RalphError
-from ralphloop.learning import shared
 from ralphloop.learning.aggregate import aggregate
-from ralphloop.learning.model import Index, Learning, Note, NoteKind, SharedEntry
+from ralphloop.learning.model import (
+    MAX_TEXT,
+    EntryWord,
+    Index,
+    Learning,
+    Note,
+    NoteKind,
+    SharedEntry,
+)
+from ralphloop.learning.wording import is_plain_path
 from ralphloop.project import Project
 from ralphloop.room import read_regular
+from ralphloop.text.durations import iso
+from ralphloop.text.plain import one_line
 
 MAX_LEARNINGS = 5_000
+MAX_ENTRIES = 2_000
+PLACES = (".claude/learned.jsonl", "learned.jsonl")  # beside the skills, or the memory file
 SECTIONS = {
     NoteKind.SUCCESS: "successes",
     NoteKind.FAILURE: "failures",
@@ -38,6 +59,8 @@ _DECISIONS = "decisions.yaml"
 _INDEX = "index.json"
 _PARSED = "parsed.json"
 _LARGEST = 64 * 1024
+_LARGEST_SHARED = 4 << 20
+_MAX_HUNK = 800
 _MOST_BRACKETS = 500
 _HEAD = ("task_id", "outcome", "timestamp", "captured")
 _PROVENANCE = ("run", "iteration", "commit", "files", "carried", "content")
@@ -159,7 +182,7 @@ def rebuild(project: Project, *, now: float) -> Index:
     index = aggregate(
         learnings, entries.values(), now=now, exists=lambda path: (root / path).exists()
     )
-    index = msgspec.structs.replace(index, problems=(*problems, *unread))
+    index = replace(index, problems=(*problems, *unread))
     if directory(project).is_dir():  # looking at a project that never learned leaves no trace in it
         _write(project, _INDEX, msgspec.json.encode(index))
     return index
@@ -171,7 +194,7 @@ def load_index(project: Project) -> Index:
 
 def current(project: Project) -> Index:
     """The patterns for the next start: a fresh clone has none of its own, and others may decide."""
-    places = directory(project) / _INDEX, shared.path_of(project.root)
+    places = directory(project) / _INDEX, shared_file(project.root)
     if not (directory(project).is_dir() or places[1].is_file()):
         return Index()
     index, known = (path.stat().st_mtime_ns if path.is_file() else 0 for path in places)
@@ -181,19 +204,114 @@ def current(project: Project) -> Index:
     return load_index(project)
 
 
+# --- what everybody has, and what was decided here -------------------------------------------
+
+
+def moment(now: float) -> str:
+    """When a line was written: a person may think again within a second."""
+    return f"{iso(now)[:-1]}.{int(now % 1 * 1e6):06}Z"
+
+
+def shared_file(root: Path, *, has_skills: bool = False) -> Path:
+    """The file that is there, else where it would be made."""
+    places = [root / name for name in PLACES]
+    made = places[0] if has_skills or (root / ".claude").is_dir() else places[1]
+    return next((path for path in places if path.is_file()), made)
+
+
 def load_entries(project: Project) -> tuple[dict[str, SharedEntry], list[str]]:
     """What everybody has and what was decided here, by id, and what could not be read."""
-    found, problems = shared.load(project.root)
-    return shared.merged([*_decisions(project), *found]), problems
+    found, problems = _shared(project.root)
+    return _merged([*_decisions(project), *found]), problems
 
 
 def decide(project: Project, decided: Sequence[SharedEntry]) -> None:
     """Keep a person's word, for everybody; words of agents that were forgotten stay here."""
-    kept = shared.merged([*_decisions(project), *decided])
+    kept = _merged([*_decisions(project), *decided])
     entries = [msgspec.to_builtins(entry) for entry in kept.values()]
     _write(project, _DECISIONS, "\n".join([*_listed(entries), ""]).encode(), durable=True)
-    found, _ = shared.load(project.root)
-    shared.save(project.root, shared.merged([*found, *map(shared.for_everybody, decided)]))
+    share(project.root, decided)
+
+
+def share(root: Path, entries: Iterable[SharedEntry], *, has_skills: bool = False) -> str:
+    """Tell everybody; what was done, in words, empty where the file says the same already."""
+    path, (known, _) = shared_file(root, has_skills=has_skills), _shared(root)
+    told = _merged([*known, *map(_for_everybody, entries)]).values()
+    data = b"".join(msgspec.json.encode(entry) + b"\n" for entry in told)
+    before = read_regular(path) if path.is_file() else b""
+    if data == before:
+        return ""
+    write_atomic(path, data, within=root, parents=True)
+    name = path.relative_to(root).as_posix()
+    return f"updated {name}" if before else f"made {name}{_offer(root, name)}"
+
+
+def _offer(root: Path, name: str) -> str:
+    """The lines that keep merges free of conflicts, where they are not there yet."""
+    lines = [f"{name} merge=union", ".claude/skills/*-learned/SKILL.md merge=union"]
+    try:
+        known = read_regular(root / ".gitattributes").decode("utf-8")
+    except (OSError, ValueError):
+        known = ""
+    missing = " and ".join(f"`{line}`" for line in lines if line not in known)
+    return f" (for merges without conflicts, add to .gitattributes: {missing})" if missing else ""
+
+
+def _shared(root: Path) -> tuple[list[SharedEntry], list[str]]:
+    entries, problems = list[SharedEntry](), list[str]()
+    for name in PLACES:
+        try:
+            lines = read_regular(root / name, most=_LARGEST_SHARED).splitlines()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            problems.append(f"{name}: {error.strerror or error}")
+            continue
+        for number, line in enumerate(lines[: 2 * MAX_ENTRIES], 1):
+            try:
+                entries.append(_bounded(msgspec.json.decode(line, type=SharedEntry)))
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                if line.strip():
+                    problems.append(f"{name}, line {number}: no entry")
+    return entries, problems[:20]
+
+
+def _bounded(entry: SharedEntry) -> SharedEntry:
+    """Others wrote it: one line each, plain paths, no more than we would write."""
+    return replace(
+        entry,
+        text=one_line(entry.text, MAX_TEXT),
+        lesson=one_line(entry.lesson, MAX_TEXT),
+        said=one_line(entry.said, 2 * MAX_TEXT),
+        reason=one_line(entry.reason, MAX_TEXT),
+        files=tuple(path for path in entry.files[:6] if is_plain_path(path)),
+        hunk=entry.hunk[:_MAX_HUNK],
+    )
+
+
+def _merged(entries: Iterable[SharedEntry]) -> dict[str, SharedEntry]:
+    """One entry a pattern, by id: the latest, and of two at once the one that says more."""
+    found: dict[str, SharedEntry] = {}
+    for entry in entries:
+        known = found.get(entry.id)
+        if known is None or _weight(entry) > _weight(known):
+            found[entry.id] = entry
+    return dict(sorted(found.items())[:MAX_ENTRIES])
+
+
+def _weight(entry: SharedEntry) -> tuple[str, bool, str, str]:
+    # The rest only makes every clone choose the same.
+    return entry.at, bool(entry.text), str(entry.word), entry.text
+
+
+def _for_everybody(entry: SharedEntry) -> SharedEntry:
+    """What others are told: of forgotten or undecided words nothing but the id."""
+    shown = entry.word in (EntryWord.APPROVED, EntryWord.ESTABLISHED)
+    if shown or not entry.source.is_free_text:
+        return entry
+    return SharedEntry(
+        id=entry.id, word=entry.word, kind=entry.kind, source=entry.source, at=entry.at
+    )
 
 
 def _decisions(project: Project) -> list[SharedEntry]:
@@ -219,5 +337,4 @@ def _derived(project: Project, name: str, kind: type[_T]) -> _T | None:
 
 def _write(project: Project, name: str, data: bytes, *, durable: bool = False) -> None:
     path = directory(project) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, data, within=project.directory, durable=durable)
+    write_atomic(path, data, within=project.directory, durable=durable, parents=True)

@@ -8,7 +8,6 @@ Nothing here sets `passes` to anything but false.
 """
 
 import json
-import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,13 +21,12 @@ from ralphloop.room import claim
 from ralphloop.stories.edit import position, rearrange
 from ralphloop.stories.graph import plan
 from ralphloop.stories.lint import Remark, remarks
-from ralphloop.stories.names import label, next_id
+from ralphloop.stories.names import essence, label, next_id
 from ralphloop.stories.shapes import Listing
 from ralphloop.stories.source import load, read, story_text
 
 MOST_STORIES = 500
 _MOST_LOGS = 50
-_NOISE = re.compile(r"[\W_]+")
 
 
 class Shelf(NamedTuple):
@@ -65,10 +63,10 @@ def drafted(found: Sequence[Entry], shelf: Shelf, *, renumber: bool = False) -> 
     if len(found) > MOST_STORIES:
         raise InputError(f"{len(found):,} stories at once", f"Plan at most {MOST_STORIES}.")
     others, told, names, fresh = shelf.titles, list[str](), dict[str, str](), list[Entry]()
-    known = {_essence(title): name for name, title in others.items()}
+    known = {essence(title): name for name, title in others.items()}
     for number, entry in enumerate(found, start=1):
         name, title = str(entry.get("id") or f"#{number}"), str(entry["title"])
-        if there := known.get(_essence(title)):
+        if there := known.get(essence(title)):
             names[name] = there
             told.append(f"{label(title)}: already in the list as {label(there)}")
         else:
@@ -118,10 +116,6 @@ def _named(entry: Entry, names: Mapping[str, str]) -> Entry:
 def _needs(entry: Mapping[str, object]) -> list[str]:
     needs = entry.get("dependsOn")
     return [str(one) for one in needs] if isinstance(needs, list) else []
-
-
-def _essence(title: str) -> str:
-    return _NOISE.sub(" ", title.casefold()).strip()
 
 
 # --- writing -------------------------------------------------------------------------------------

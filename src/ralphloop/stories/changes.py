@@ -12,10 +12,7 @@ import msgspec
 
 from ralphloop.core.model import Value
 from ralphloop.core.story import Story, StoryList
-from ralphloop.stories.names import quoted
-from ralphloop.text.lazy_regex import LazyRegex
-
-_NOISE = LazyRegex(r"[\W_]+")
+from ralphloop.stories.names import essence, quoted
 
 
 class Changes(Value, frozen=True, kw_only=True):
@@ -68,12 +65,8 @@ def _lost_criteria(was: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
         yield "all acceptance criteria were removed"
         return
     verb = "removed" if len(now) < len(was) else "changed"
-    left = Counter(_essence(criterion) for criterion in now)
+    left = Counter(essence(criterion) for criterion in now)
     for criterion in was:
-        left[_essence(criterion)] -= 1
-        if left[_essence(criterion)] < 0:
+        left[essence(criterion)] -= 1
+        if left[essence(criterion)] < 0:
             yield f"a criterion was {verb}: {quoted(criterion)}"
-
-
-def _essence(criterion: str) -> str:
-    return _NOISE.sub(" ", criterion.casefold()).strip()

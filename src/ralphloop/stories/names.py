@@ -12,6 +12,7 @@ _MAX_READABLE = 40
 _MAX_SHOWN = 60
 _MAX_NAMED = 3
 _UNSAFE = LazyRegex(r"[^a-z0-9]+")
+_NOISE = LazyRegex(r"[\W_]+")
 
 
 def slug(story_id: str) -> str:
@@ -24,6 +25,11 @@ def slug(story_id: str) -> str:
     readable = _UNSAFE.sub("-", text.lower())[:_MAX_READABLE].strip("-")
     digest = hashlib.sha256(story_id.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{readable or 'story'}-{digest[:8]}"
+
+
+def essence(text: str) -> str:
+    """The words alone: case, punctuation and spacing tell no two sentences apart."""
+    return _NOISE.sub(" ", text.casefold()).strip()
 
 
 def quoted(text: str) -> str:

@@ -37,7 +37,7 @@ def write(project: Project, report: Report) -> list[Path]:
     written = []
     for kind, text in (("html", as_html(report)), ("md", as_markdown(report))):
         path = project.directory / "reports" / f"{report.run}.{kind}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text.encode("utf-8", "replace"), within=project.directory, durable=False)
+        data, room = text.encode("utf-8", "replace"), project.directory
+        write_atomic(path, data, within=room, durable=False, parents=True)
         written.append(path)
     return written
