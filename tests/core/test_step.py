@@ -307,3 +307,15 @@ def test_an_interim_look_is_told_to_an_agent_that_claims_nothing(
     assert [words.split(" ")[1] for words in told] == ["1"]  # after so many runs
     claimed = take(RunState(), measured(checks=RED))
     assert not [words for words in claimed.state.story("US-1").findings if "were run" in words]
+
+
+def test_what_a_person_says_of_a_story_while_it_is_worked_on_is_kept() -> None:
+    """The agent at work has not heard it, so its next prompt has it."""
+    state = take(RunState(), measured(), said(Status.IN_PROGRESS)).state
+    start = Start(number=2, story=STORY, state=state.story("US-1"), tree="t1")
+    heard = Answered(story="US-1", text="Blue.").applied(state, POLICY)
+    story = step(heard, start, said(Status.IN_PROGRESS), measured(tree="t2"), POLICY).state.story(
+        "US-1"
+    )
+    assert [one.text for one in story.answers] == ["Blue."]
+    assert (story.iterations, story.unclaimed, story.start_tree) == (2, 1, "t0")

@@ -36,17 +36,13 @@ _KEPT_COLLISIONS = 20
 def story_after(now: StoryState, one: Weighed) -> StoryState:
     """The story after a start; `now` holds what a person asked of it while the agent ran."""
     evidence, analysis, verdict = one.evidence, one.analysis, one.verdict
-    state, before, passed = _worked_on(now, one), one.start.state, one.passed
+    state, passed, said = _worked_on(now, one), one.passed, one.result.response.reason
     if analysis.refused:
-        return _refused(state, one.result.response.reason)
-    if one.analysis.says_nothing:
+        return _refused(state, said)
+    if analysis.says_nothing:
         return state
-    findings = one.findings
-    said, unclaimed = (
-        one.result.response.reason,
-        0 if one.analysis.claims_done else before.unclaimed + 1,
-    )
-    told = list(findings)
+    unclaimed = 0 if analysis.claims_done else now.unclaimed + 1
+    told = list(one.findings)
     if said and analysis.outcome is Outcome.LIMIT:  # its program stopped it; it never heard of it
         told.append(f"The last run was stopped before it was through: {said}")
     if UNCHANGED in verdict.reasons:
@@ -67,7 +63,7 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
         refusals=0,
         unclaimed=unclaimed,
         trail=one.trail,
-        challenged=(*before.challenged, *findings)[-_KEPT_CHALLENGES:],
+        challenged=(*now.challenged, *one.findings)[-_KEPT_CHALLENGES:],
         reason="; ".join(verdict.reasons),
         test_row=0 if saturated else row,
         saturated=saturated,
@@ -122,28 +118,22 @@ def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
 
 
 def _worked_on(now: StoryState, one: Weighed) -> StoryState:
-    """The state the start found, with what it used and what a person asked of the story since."""
+    """With what the start used; of a conversation only what the start went on with."""
     before, result, had = one.start.state, one.result, now.share
     checking = sum(check.duration_s for check in one.evidence.checks or ())
     not_started = one.analysis.outcome is Outcome.STARTUP_ERROR
     return replace(
-        before,
-        standing=now.standing,
-        reason=now.reason,
-        attempts=now.attempts,
-        second_chance=now.second_chance,
-        test_row=now.test_row,
-        saturated=now.saturated,
-        iterations=before.iterations + (not one.analysis.refused),
+        now,
+        iterations=now.iterations + (not one.analysis.refused),
         share=Share(
             iterations=had.iterations + one.counts,
             cost_usd=had.cost_usd + one.used.dollars,
             active_s=had.active_s + result.end.duration_s + checking,
         ),
-        start_tree=before.start_tree or one.start.tree,
-        start_head=before.start_head or one.start.head,
-        cost_usd=before.cost_usd + one.used.dollars,
-        unpriced=before.unpriced + is_unpriced(result.response),
+        start_tree=now.start_tree or one.start.tree,
+        start_head=now.start_head or one.start.head,
+        cost_usd=now.cost_usd + one.used.dollars,
+        unpriced=now.unpriced + is_unpriced(result.response),
         # A conversation that could not be found is forgotten.
         session_id="" if not_started else result.response.session_id or before.session_id,
         session_agent=one.start.agent,
