@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ralphloop.journal.journal import Journal
-from ralphloop.ui.report.render import as_html, as_markdown, code, escaped, pictures
+from ralphloop.ui.report.render import as_html, as_markdown, code, escaped
 from ralphloop.ui.report.values import Cost, Passed, Report, Series, Span
 from tests.ui.report_nights import (
     EVENING,
@@ -133,6 +133,11 @@ def test_each_picture_carries_its_numbers_as_a_table(night: Report) -> None:
     assert "<td><bdi>US-6</bdi></td><td><bdi>verified</bdi></td>" in figures[0]
 
 
+def figure(html: str, key: str) -> str:
+    """One picture of a page."""
+    return html.partition(f'<figure id="{key}">')[2].partition("</figure>")[0]
+
+
 def test_lanes_are_a_timeline(journal: Journal) -> None:
     """A row for each lane: at work, waiting to land, landing, what went back; with its numbers."""
     night = Night(journal)
@@ -149,14 +154,15 @@ def test_lanes_are_a_timeline(journal: Journal) -> None:
         night.event(kind, n, **data)
     night.end("interrupted")
     report = told(journal, story_list(story(1), story(2)))
-    drawn = next(one for one in pictures(report, UTC) if one.key == "lanes")
-    assert [strip.before for strip in drawn.strips] == [("lane 1",), ("lane 2",)]
-    first, second = ([bar.style for bar in strip.bars] for strip in drawn.strips)
+    drawn = figure(as_html(report, UTC), "lanes")
+    assert re.findall(r'class="before"><bdi>(.*?)</bdi>', drawn) == ["lane 1", "lane 2"]
+    strips = re.findall(r"<svg.*?</svg>", drawn, re.DOTALL)
+    first, second = (re.findall(r'class="(lane-\w+)"', strip) for strip in strips)
     assert first == ["lane-working", "lane-queued", "lane-landing", "lane-returned"]
     assert second == ["lane-working", "lane-landing"]
-    assert "1m 00s in all" in drawn.summary
-    assert "1 story was sent back" in drawn.summary
-    assert drawn.rows[-1][3] == "US-1 went back: conflict with US-2"
+    assert "1m 00s in all" in drawn
+    assert "1 story was sent back" in drawn
+    assert drawn.rpartition("<td>")[2].startswith("<bdi>US-1 went back: conflict with US-2</bdi>")
 
 
 def test_an_empty_run_has_sentences_instead_of_pictures(journal: Journal) -> None:
@@ -179,8 +185,7 @@ def test_bars_are_told_apart_without_colour(night: Report) -> None:
     """Tokens are hatched where dollars are plain; states lie in rows of their own."""
     html = as_html(night)
     assert ".tokens, .checking { fill: url(#hatch)" in html
-    figure = html[html.index('<figure id="circuit"') :]
-    for strip in re.findall(r"<svg.*?</svg>", figure[: figure.index("</figure>")], re.DOTALL):
+    for strip in re.findall(r"<svg.*?</svg>", figure(html, "circuit"), re.DOTALL):
         assert len(set(re.findall(r'class="(lane-\w+)"', strip))) <= 1
 
 
@@ -264,10 +269,12 @@ def test_whatever_the_numbers_the_pictures_stay_in_their_frame(
     """Huge and tiny costs, clocks set back, moments outside of the run: nothing leaves its frame."""
     passed = tuple(Passed(at, n, f"US-{n}", "checked") for n, at in enumerate(times, 1))
     series = Series(passed, costs, costs, costs[0] if costs else None, spans, len(spans), spans)
-    for picture in pictures(msgspec.structs.replace(one_night(), series=series), UTC):
-        for bar in (bar for strip in picture.strips for bar in strip.bars):
-            assert 0 <= bar.x <= bar.x + bar.width <= 100.01
-            assert 0 <= bar.y <= bar.y + bar.height <= 100.01
+    html = as_html(msgspec.structs.replace(one_night(), series=series), UTC)
+    boxes = r'<rect class="\S+" x="(\S+)%" y="(\S+)%" width="(\S+)%" height="(\S+)%">'
+    for box in re.findall(boxes, html.partition("<h2>Pictures</h2>")[2]):
+        x, y, width, height = map(float, box)
+        assert 0 <= x <= x + width <= 100.02
+        assert 0 <= y <= y + height <= 100.02
 
 
 def test_json_is_the_whole_report(night: Report) -> None:
