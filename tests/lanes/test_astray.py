@@ -201,3 +201,71 @@ def test_a_start_that_is_refused_leaves_no_branch(tmp_path: Path) -> None:
     settings.write_text(settings.read_text().replace("base.txt", "missing"))
     assert box.run("--lanes", "1").code == 66
     assert box.git("branch", "--format=%(refname:short)") == "main"
+
+
+def test_a_lane_in_which_the_checks_are_red_is_refused(tmp_path: Path) -> None:
+    """Its setup came to less than that of the landing tree: 66 before any agent is paid."""
+    make = "case $PWD in */2) ;; *) echo ok > built.txt;; esac"
+    toml = f'[lanes]\nsetup = [["sh", "-c", "{make}"]]\n'
+    files = {".gitignore": ".ralph*\nbuilt.txt\n"}
+    check = ["sh", "-c", "grep -q ok built.txt"]
+    box = yard(
+        tmp_path,
+        'until("never", 3)\n' + HONEST,
+        stories=stories_of("a", "b"),
+        checks=[check],
+        files=files,
+        toml=toml,
+    )
+    done = box.run("--lanes", "2")
+    assert done.code == 66, done.text
+    assert "project.lanes/2) is not ready: sh -c" in done.text
+    assert starts(box, "b") == 0
+    assert box.leftovers() == []
+    settings = box.root / "ralph.toml"
+    settings.write_text(settings.read_text().replace("*/2)", "*/9)"))
+    box.git("commit", "-qam", "better")
+    done = box.run("--continue")
+    assert done.code == 0, done.text
+    assert box.status()["stories"]["passed"] == 2
+
+
+def test_a_lane_is_proven_once_and_not_at_all_where_git_made_it(tmp_path: Path) -> None:
+    """The checks run once in a lane that was set up, and what they leave is no story's work."""
+    check = ["sh", "-c", "echo $PWD >> $TEST_STATE/ran; echo x > left.txt"]
+    toml = '[lanes]\nsetup = [["true"]]\n'
+    box = yard(tmp_path, HONEST, stories=stories_of("a", "b"), checks=[check], toml=toml)
+    assert box.run("--lanes", "1").code == 0
+    ran = (box.state / "ran").read_text().split("\n")
+    assert sum(line.endswith("/1") for line in ran) == 3  # once for the lane, once for each story
+    other = tmp_path / "other"
+    other.mkdir()
+    box = yard(other, HONEST, stories=stories_of("a"), checks=[check])
+    assert box.run("--lanes", "1").code == 0
+    ran = (box.state / "ran").read_text().split("\n")
+    assert sum(line.endswith("/1") for line in ran) == 1
+
+
+def test_what_leads_back_into_the_checkout_is_refused(tmp_path: Path) -> None:
+    """A linked package, a variable, a program of an environment: the checkout would be tested."""
+    files = {".gitignore": ".ralph*\nnode_modules/\n.venv/\n", "packages/p/index.js": ""}
+    box = yard(
+        tmp_path,
+        HONEST,
+        stories=stories_of("a"),
+        files=files,
+        toml='[lanes]\ncopy = ["node_modules"]\n',
+    )
+    refused = box.run("--lanes", "1", env={"PYTHONPATH": f"{box.root}/src"})
+    assert (refused.code, "PYTHONPATH names" in refused.text) == (66, True), refused.text
+    (box.root / "node_modules/@me").mkdir(parents=True)
+    link = box.root / "node_modules/@me/p"
+    link.symlink_to(box.root / "packages/p")
+    refused = box.run("--lanes", "1")
+    assert refused.code == 66, refused.text
+    assert "your checkout would be tested" in refused.text
+    assert starts(box, "a") == 0
+    link.unlink()
+    link.symlink_to("../../packages/p")  # as workspaces link them: in the lane it is the lane's
+    done = box.run("--lanes", "1")
+    assert done.code == 0, done.text

@@ -35,6 +35,7 @@ from ralphloop.lanes.worktrees import (
     directory_of,
     installs_from,
     is_empty,
+    looked_for_in,
     open_tree,
     read_mark,
     stand,
@@ -151,8 +152,9 @@ def _insist(home: Setup, checkout: Repository) -> None:
         raise UsageError("this is a lane itself: a lane starts no lanes", "Go to the checkout.")
     if problem := checkout.unfinished():
         raise RepositoryError(problem.message, problem.fix)
-    if where := installs_from(used_by_checks(), checkout):
-        raise RepositoryError(where, f"Take it off your PATH (deactivate) and {MAKE_IT}")
+    commands = home.config.checks.commands
+    if where := installs_from(used_by_checks(commands), checkout) or looked_for_in(checkout):
+        raise RepositoryError(where, f"Take it out of there (deactivate) and {MAKE_IT}")
     if checkout.head() is None:
         raise RepositoryError("there is no commit yet", "Commit what you have, then start again.")
 

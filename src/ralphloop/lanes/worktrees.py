@@ -7,7 +7,7 @@ whose commits never leave it: what lands is one commit made of the lane's files.
 Ready: `copy` and `.worktreeinclude` bring ignored files along, then `setup` runs; again whenever a
 file that names dependencies changed.  What is ignored then was brought; in the landing tree nothing
 else that is ignored survives.  A copied virtual environment that installs the project from the
-user's checkout would test that one: it is refused.
+user's checkout would test that one: it is refused, and so is a link into it.
 
 A mark in git's directory of the work tree says that it is ours and what it was made ready with.
 """
@@ -45,6 +45,7 @@ _LONG_S = 600.0
 _SETUP_S = 1800.0
 _KEPT_OUTPUT = 4_000
 _LARGEST_MANIFEST = 16 << 20
+_MODULE_PATHS = ("PYTHONPATH", "NODE_PATH", "RUBYLIB", "PERL5LIB", "CLASSPATH")
 _MANIFESTS = (
     "package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lockb bun.lock"
     " pyproject.toml setup.py setup.cfg poetry.lock uv.lock Pipfile.lock requirements.txt"
@@ -58,6 +59,7 @@ class Ready(Value, kw_only=True):
     home: str = ""  # the checkout it belongs to
     digest: str = ""
     brought: tuple[str, ...] = ()  # what is ignored and is to stay
+    proven: bool = False  # the checks that were green before any work were so in here
 
 
 class LaneTree(msgspec.Struct, frozen=True):
@@ -129,7 +131,7 @@ def open_tree(home: Repository, directory: Path, number: int, commit: str) -> La
     if read_mark(place.repo.git_dir) is None:
         if any(path.name != ".git" for path in root.iterdir()) and place.repo.dirty_paths():
             raise _in_the_way(root)
-        _write_mark(place, Ready(home=str(home.root)))
+        write_mark(place, Ready(home=str(home.root)))
     return place
 
 
@@ -284,9 +286,14 @@ def make_ready(
             keep=_KEPT_OUTPUT,
             stop=stop,
         )
+        if ended.stopped:
+            return ""  # the run ends; next time from the beginning
         if ended.returncode != 0:
             return f"setup failed: {' '.join(argv)}\n{ended.said[-_KEPT_OUTPUT:]}"
-    _write_mark(place, Ready(home=str(home.root), digest=digest, brought=tuple(_ignored(place))))
+    brought = _ignored(place)
+    if where := leads_back((place.root / path for path in brought), home):
+        return where
+    write_mark(place, Ready(home=str(home.root), digest=digest, brought=tuple(brought)))
     return ""
 
 
@@ -301,7 +308,7 @@ def _digest(config: Config, places: Sequence[Path]) -> str:
     return parts.hexdigest()
 
 
-def _write_mark(place: LaneTree, mark: Ready) -> None:
+def write_mark(place: LaneTree, mark: Ready) -> None:
     write_atomic(place.repo.git_dir / MARK, msgspec.json.encode(mark), within=place.repo.git_dir)
 
 
@@ -337,10 +344,31 @@ def _copy(paths: Iterable[str], home: Repository, place: LaneTree) -> None:
             raise RepositoryError(f"{path} could not be copied into a lane: {ended.said[:300]}")
 
 
-def used_by_checks() -> Iterator[Path]:
-    """Environments whose programs are started by name, also by checks in a lane."""
+def used_by_checks(commands: Iterable[Sequence[str]]) -> Iterator[Path]:
+    """Environments whose programs checks in a lane start: by name, or by a whole path."""
     for place in dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)):
         yield Path(place).parent
+    yield from (Path(argv[0]).parent.parent for argv in commands if argv[0].startswith("/"))
+
+
+def looked_for_in(home: Repository) -> str:
+    """Words where a variable makes interpreters look for modules in the user's checkout."""
+    for name in _MODULE_PATHS:
+        for place in os.environ.get(name, "").split(os.pathsep):
+            if place.startswith("/") and Path(place).is_relative_to(home.root):
+                return f"{name} names {place}: in a lane your checkout would be tested"
+    return ""
+
+
+def leads_back(brought: Iterable[Path], home: Repository) -> str:
+    """Words where something that was brought along is a link to a directory of the checkout."""
+    for path in brought:
+        inside = path.glob("*") if path.is_dir() and not path.is_symlink() else ()
+        scoped = (it for one in path.glob("@*") for it in one.glob("*"))  # packages of npm
+        for link in (path, *inside, *scoped):
+            if link.is_symlink() and link.is_dir() and link.resolve().is_relative_to(home.root):
+                return f"{link} leads to {link.resolve()}: in a lane your checkout would be tested"
+    return ""
 
 
 def installs_from(environments: Iterable[Path], home: Repository) -> str:

@@ -18,6 +18,7 @@ import msgspec
 
 from ralphloop.atomic import write_atomic
 from ralphloop.core.interventions import TakenIntoLane
+from ralphloop.core.model import CheckStatus
 from ralphloop.core.planning import Choice
 from ralphloop.core.run_state import Book, LaneNote
 from ralphloop.core.step import Step
@@ -35,6 +36,7 @@ from ralphloop.lanes.worktrees import (
     put_onto,
     stand,
     work_of,
+    write_mark,
 )
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import second_chance
@@ -43,6 +45,7 @@ from ralphloop.loop.prepare import Setup, spec_of
 from ralphloop.loop.runner import Runner, measure_of
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.project import Project
+from ralphloop.repo.checks import last_lines
 from ralphloop.repo.own_files import never_committed, project_prefix
 from ralphloop.repo.set_aside import ref_name
 from ralphloop.repo.snapshot import Snapshotter
@@ -217,6 +220,7 @@ def take_up(yard: Yard, lane: Lane, choice: Choice) -> Steps[None]:
         tip = yard.tip()
         yield from aside(lambda _: stand(lane.place, tip))
         yield from _made_ready(yard, lane.place)
+        yield from _proven(yard, lane, tip)
         _bring_files(yard, lane, story)
         runner.forget()
         kept = yard.book.kept.get(story.id, "")
@@ -286,6 +290,27 @@ def _made_ready(yard: Yard, place: LaneTree) -> Steps[None]:
             f"lane {place.number or 'landing'} ({place.root}) is not ready: {why}",
             "See [lanes] setup and copy in ralph.toml: docs/guides/lanes.md",
         )
+
+
+def _proven(yard: Yard, lane: Lane, tip: str) -> Steps[None]:
+    """Run the checks in a lane that was made ready anew: what is red only there burns money."""
+    place, frozen, mark = lane.place, lane.runner.session.frozen, lane.place.mark()
+    if mark.proven or not (mark.brought or yard.home.config.lanes.setup):
+        return  # git made it, as it made the landing tree, where they are green
+    seen = yield from lane.runner.run_checks(frozen.checks)
+    if len(seen) < len(frozen.checks):
+        return  # stopped
+    green = {it.name for it in frozen.baseline if it.status is not CheckStatus.FAILED}
+    for one in seen:
+        if one.status is CheckStatus.FAILED and one.name in green:
+            told = "\n".join(f"    {line}" for line in last_lines(one.output_tail))
+            raise RepositoryError(
+                f"lane {place.number} ({place.root}) is not ready: {one.name} is red in it, before"
+                f" any work, and green in the landing tree\n{told}",
+                "See [lanes] setup and copy in ralph.toml; checks of lanes run at the same time.",
+            )
+    yield from aside(lambda _: stand(place, tip))  # what checks leave behind is nobody's work
+    write_mark(place, msgspec.structs.replace(mark, proven=True))
 
 
 def ready(yard: Yard, place: LaneTree, stop: object) -> str:
