@@ -126,7 +126,12 @@ class _LogReader:
         for record in records:
             # Error output has a file only if there was any; the transcript tells if it was kept.
             if not self._path(record, self.part.removesuffix(".stderr")).exists():
-                raise self._gone(record)
+                told = f"the transcript of iteration {record.n} of run {record.run} is gone"
+                step = "`ralph clean` removes old ones; the journal knows: `ralph status --json`."
+                if self.run.mode == Mode.HOOK:
+                    told = f"run {record.run} went on inside an agent session, which keeps its own"
+                    step = f"Open session {self.run.session}; what came of it: `ralph report`."
+                raise InputError(told, step)
             self._show(record)
 
     def follow(self, records: list[IterationRecord], *, only: int | None) -> None:
@@ -172,7 +177,7 @@ class _LogReader:
         for chunk in self._pieces(record):
             output.emit_lines(view.feed(chunk))
             output.flush()
-        now = self.journal.iteration(self.run.id, record.n) or record
+        now = self._now(record)
         output.emit_lines([*view.rest(now), *_footer(now, live=self._is_live())])
 
     def _path(self, record: IterationRecord, part: str) -> Path:
@@ -182,11 +187,9 @@ class _LogReader:
         """The content of a file that may still grow, until it is over; nothing while it rests."""
         path, offset = self._path(record, self.part), 0
         while True:
-            over = self._is_over(record)  # asked first: what was written until then is read
-            with (
-                suppress(FileNotFoundError),
-                open_regular(path) as file,
-            ):  # not there yet, or no more
+            # Asked first: what was written until then is read.
+            over = not self.following or not self._is_live() or self._now(record).finished_at
+            with suppress(FileNotFoundError), open_regular(path) as file:  # not yet, or no more
                 file.seek(offset)
                 while chunk := file.read(_CHUNK):
                     offset += len(chunk)
@@ -196,11 +199,8 @@ class _LogReader:
             time.sleep(_STEP_S)
             yield b""
 
-    def _is_over(self, record: IterationRecord) -> bool:
-        if not self.following or not self._is_live():
-            return True
-        now = self.journal.iterations(self.run.id, after=record.n - 1, limit=1, brief=True)
-        return not now or now[0].finished_at is not None
+    def _now(self, record: IterationRecord) -> IterationRecord:
+        return self.journal.iteration(self.run.id, record.n) or record
 
     def _is_live(self) -> bool:
         return is_live(self.project, self.run.id)
@@ -214,17 +214,6 @@ class _LogReader:
             output.emit_lines(output.row("waiting", words, "yellow"))
             output.flush()
         return wait or told
-
-    def _gone(self, record: IterationRecord) -> InputError:
-        if self.run.mode == Mode.HOOK:
-            return InputError(
-                f"run {record.run} went on inside an agent session, which keeps its own words",
-                f"Open session {self.run.session}; what came of each turn: `ralph report`.",
-            )
-        return InputError(
-            f"the transcript of iteration {record.n} of run {record.run} is gone",
-            "`ralph clean` removes old ones; the journal still knows: `ralph status --json`.",
-        )
 
 
 def _footer(record: IterationRecord, *, live: bool) -> Iterator[str]:

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from contextlib import closing
 
 import click
 
@@ -87,9 +88,8 @@ def _print_once(project: Project, run: str | None, *, in_ascii: bool) -> None:
     from ralphloop.ui.monitor.paint import plain_ascii
     from ralphloop.ui.monitor.panels import Screen
 
-    source = Source(project, run=run)
-    facts = source.poll()
-    source.close()
+    with closing(Source(project, run=run)) as source:
+        facts = source.poll()
     if facts is None:
         return
     if facts.trouble:

@@ -14,7 +14,6 @@ import click
 
 from ralphloop.cli import output
 from ralphloop.core.grading import Grade
-from ralphloop.core.model import Value
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import UsageError
 from ralphloop.night.look import is_live, recorded
@@ -29,10 +28,7 @@ _KEYS = "[a]ccept  [r]eject  [d]iff  [s]kip  [q]uit"
 _MOST_DIFF = 4 << 20
 
 
-class ToReview(Value, kw_only=True):
-    look: StoryLook
-    shows: tuple[str, ...] = ()
-    stat: str = ""  # the size of its change, as git says it
+ToReview = tuple[StoryLook, list[str]]  # a story, and what shows its own change
 
 
 @click.command()
@@ -56,7 +52,7 @@ def review(run: str | None, everything: bool) -> None:
     elif sys.stdin.isatty() and sys.stdout.isatty():
         _walk(project, found)
     else:
-        output.emit_lines(line for one in found for line in (*_shown(one), ""))
+        output.emit_lines(line for one in found for line in (*_shown(project.root, *one), ""))
 
 
 @click.command()
@@ -92,11 +88,10 @@ def _to_review(project: Project, run: str | None, *, everything: bool) -> Iterat
             and (everything or not look.state.accepted)
         ]
     for look in sorted(passed, key=lambda look: _FIRST.index(Grade(look.grade))):
-        own = tuple(shows.get(look.story.id, ()))
-        yield ToReview(look=look, shows=own, stat=_git(project.root, "--shortstat", own).strip())
+        yield look, list(shows.get(look.story.id, ()))
 
 
-def _git(root: Path, how: str, shows: tuple[str, ...]) -> str:
+def _git(root: Path, how: str, shows: list[str]) -> str:
     """What git says of these commits."""
     from ralphloop.repo.git import Git
 
@@ -110,13 +105,14 @@ def _git(root: Path, how: str, shows: tuple[str, ...]) -> str:
 def _walk(project: Project, found: list[ToReview]) -> None:
     from ralphloop.loop.between import accept, send_back
 
-    for number, one in enumerate(found, start=1):
-        story = one.look.story.id
-        output.emit_lines([output.paint(f"{number} of {len(found)}", "dim"), *_shown(one)])
+    for number, (look, shows) in enumerate(found, start=1):
+        story = look.story.id
+        output.emit_lines([output.paint(f"{number} of {len(found)}", "dim")])
+        output.emit_lines(_shown(project.root, look, shows))
         while True:
             key = output.key(f"{' ' * _INDENT}{_KEYS} ", "adrsq")
             if key == "d":
-                click.echo_via_pager(output.safe(_git(project.root, "--patch", one.shows)))
+                click.echo_via_pager(output.safe(_git(project.root, "--patch", shows)))
             elif key == "a":
                 accept(project, story)
                 break
@@ -133,15 +129,15 @@ def _walk(project: Project, found: list[ToReview]) -> None:
         output.emit_lines([""])
 
 
-def _shown(one: ToReview) -> Iterator[str]:
-    look, story = one.look, one.look.story
+def _shown(root: Path, look: StoryLook, shows: list[str]) -> Iterator[str]:
+    story = look.story
     name = f"{label(story.id)}: {story.title}"
     yield from output.row("?" if look.grade == Grade.NEEDS_REVIEW else "✓", name, "bold", width=2)
     for criterion in story.criteria:
         yield from output.row("  -", criterion, width=_INDENT)
     yield from output.row("", f"{look.grade}: {look.state.reason or 'no reason is known'}", width=2)
-    if one.stat:
-        yield from output.row("", one.stat, width=2)
-    if one.shows:
-        command = " && ".join(f"git show {show}" for show in one.shows)
+    if stat := _git(root, "--shortstat", shows).strip():
+        yield from output.row("", stat, width=2)
+    if shows:
+        command = " && ".join(f"git show {show}" for show in shows)
         yield from output.row("", f"`{command}`  `ralph reject {shlex.quote(story.id)} …`", width=2)

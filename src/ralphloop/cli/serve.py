@@ -54,20 +54,10 @@ def serve(
     devices = Devices(project.root, os.environ)
     if revoke:
         output.emit_lines([f"{counted(devices.forget(), 'device')} forgotten."])
-    elif new_token:
+        return
+    if new_token:
         _print_address(devices)
-    else:
-        _serve(project, devices, host, port, names, read_only)
-
-
-def _serve(
-    project: Project,
-    devices: Devices,
-    host: str,
-    port: int | None,
-    names: tuple[str, ...],
-    read_only: bool,
-) -> None:
+        return
     try:
         from ralphloop.ui.page import site
     except ImportError as error:

@@ -109,6 +109,8 @@ def propose(
     """The plan, what the linter still refuses in it, and what was asked on the way."""
     secrets, best, mistakes = secret_values(setup.options.env), None, list[str]()
     again, repairs, may_ask = "", 0, not brief.answers
+    where = f" What its attempts left: git show {brief.left_at}" if brief.left_at else ""
+    left = f"A part of {brief.split}, which was split.{where}" if brief.split else ""
     while repairs <= REPAIRS:
         said = asker.ask(prompt_for(brief, setup, may_ask=may_ask), again)
         try:
@@ -117,7 +119,7 @@ def propose(
                 brief, may_ask = brief._replace(answers=tuple(ask_person(asked))), False
                 again = f"The answers:\n\n{fenced(_settled(brief.answers))}\n\n{_TELLING}"
                 continue
-            draft = weighed(entries, brief.shelf, brief.split, _left(brief))
+            draft = weighed(entries, brief.shelf, brief.split, left)
             mistakes = [*unseen, *as_lines(draft.remarks)]
             best = draft, mistakes, brief.answers
         except InputError as error:
@@ -200,11 +202,6 @@ def text_of_split(story: Story, state: StoryState, changed: str) -> str:
     return "\n\n".join(
         f"{name}:\n{words.strip()}" for name, words in known.items() if words.strip()
     )
-
-
-def _left(brief: Brief) -> str:
-    where = f" What its attempts left: git show {brief.left_at}" if brief.left_at else ""
-    return f"A part of {brief.split}, which was split.{where}" if brief.split else ""
 
 
 # --- what it answers -----------------------------------------------------------------------------
