@@ -15,7 +15,7 @@ import pytest
 
 from ralphloop.agents.base import AgentRequest, Inquiry, Launch, load_agent, mark_of
 from ralphloop.agents.declared import declared_names, load_declared
-from ralphloop.config.model import AgentName, AgentSection, ReaderName, Safety
+from ralphloop.config.model import AgentSection, Safety
 from ralphloop.errors import AgentUnavailable, Finding, InputError, Level
 from ralphloop.proc.process_table import MARK_VARIABLE
 from ralphloop.proc.sandbox import BOXED
@@ -40,12 +40,12 @@ def _request(tmp_path: Path, config: AgentSection, **fields: Any) -> AgentReques
     )
 
 
-def _section(name: AgentName, **fields: Any) -> AgentSection:
+def _section(name: str, **fields: Any) -> AgentSection:
     return AgentSection(name=name, **fields)
 
 
 def _claude(tmp_path: Path, *, config: Mapping[str, Any] | None = None, **fields: Any) -> Launch:
-    section = _section(AgentName.CLAUDE, **(config or {}))
+    section = _section("claude", **(config or {}))
     return load_agent("claude").launch(_request(tmp_path, section, **fields))
 
 
@@ -162,8 +162,8 @@ def test_a_question_is_asked_without_tools_where_the_agent_can_be_started_so(
     assert _value(_claude(tmp_path, resume=SESSION, tools=False).argv, "--tools") == ""
     assert "--tools" not in _claude(tmp_path).argv
     for name, flag in (
-        (AgentName.CODEX, 'sandbox_mode="read-only"'),
-        (AgentName.GEMINI, "default"),
+        ("codex", 'sandbox_mode="read-only"'),
+        ("gemini", "default"),
     ):
         request = _request(tmp_path, _section(name), resume=SESSION, tools=False)
         with_tools = msgspec.structs.replace(request, tools=True)
@@ -202,7 +202,7 @@ def test_more_tools_are_allowed_where_the_agent_can_be_told(tmp_path: Path) -> N
     argv = _claude(tmp_path, config={"allow": allow}).argv
     rules = json.loads(Path(argv[argv.index("--settings") + 1]).read_text())
     assert set(allow) <= set(rules["permissions"]["allow"])
-    codex = _section(AgentName.CODEX, allow=allow)
+    codex = _section("codex", allow=allow)
     words = load_agent("codex").launch(_request(tmp_path, codex)).argv
     assert 'mcp_servers.good.tools.ping.approval_mode="approve"' in words
     assert not any("WebFetch" in word for word in words)
@@ -261,7 +261,7 @@ def _fake_claude(
     return path
 
 
-def _check(name: AgentName, tmp_path: Path, **fields: Any) -> list[Finding]:
+def _check(name: str, tmp_path: Path, **fields: Any) -> list[Finding]:
     inherited = {
         "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
         **fields.pop("inherited", {}),
@@ -272,7 +272,7 @@ def _check(name: AgentName, tmp_path: Path, **fields: Any) -> list[Finding]:
 def test_a_healthy_claude_has_no_problem(tmp_path: Path) -> None:
     """Found and logged in: its version is all there is to tell."""
     _fake_claude(tmp_path)
-    [info] = _check(AgentName.CLAUDE, tmp_path)
+    [info] = _check("claude", tmp_path)
     assert info == Finding(level=Level.INFO, message="claude 2.1.325")
 
 
@@ -282,11 +282,11 @@ def test_what_is_withheld_and_what_is_skipped_is_said_aloud(
     """A key that is not passed on is named unless it is asked for; `minimal` is a warning."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     _fake_claude(tmp_path)
-    _, withheld = _check(AgentName.CLAUDE, tmp_path, inherited=KEYS)
+    _, withheld = _check("claude", tmp_path, inherited=KEYS)
     assert withheld.message == "ANTHROPIC_API_KEY is set but not passed on"
     passed = {"inherited": KEYS, "pass_env": ("ANTHROPIC_API_KEY",)}
-    assert len(_check(AgentName.CLAUDE, tmp_path, **passed)) == 1
-    _, minimal = _check(AgentName.CLAUDE, tmp_path, safety=Safety.MINIMAL)
+    assert len(_check("claude", tmp_path, **passed)) == 1
+    _, minimal = _check("claude", tmp_path, safety=Safety.MINIMAL)
     assert minimal.level is Level.WARNING
     assert "permission prompts skipped" in minimal.message
 
@@ -294,47 +294,47 @@ def test_what_is_withheld_and_what_is_skipped_is_said_aloud(
 def test_a_version_we_did_not_test_with_is_told(tmp_path: Path) -> None:
     """Another version is no error, but said."""
     _fake_claude(tmp_path, version="3.0.1")
-    [info] = _check(AgentName.CLAUDE, tmp_path)
+    [info] = _check("claude", tmp_path)
     assert info.message == "claude 3.0.1 (tested with 2.0.76, 2.1)"
 
 
 def test_a_claude_that_is_not_logged_in_is_found_out(tmp_path: Path) -> None:
     """Not logged in at 22:00 is better known at 22:00; a key that would help is named."""
     _fake_claude(tmp_path, logged_in="false")
-    problem = _check(AgentName.CLAUDE, tmp_path)[-1]
+    problem = _check("claude", tmp_path)[-1]
     assert problem.level is Level.ERROR
     assert "not logged in" in problem.message
-    problem = _check(AgentName.CLAUDE, tmp_path, inherited=KEYS)[-1]
+    problem = _check("claude", tmp_path, inherited=KEYS)[-1]
     assert 'pass_env = ["ANTHROPIC_API_KEY"]' in problem.fix
 
 
 def test_an_old_claude_is_never_asked_what_it_would_take_for_a_prompt(tmp_path: Path) -> None:
     """Without an `auth` command the question would be a paid prompt."""
     _fake_claude(tmp_path, auth="config", logged_in="false")
-    assert [p.level for p in _check(AgentName.CLAUDE, tmp_path)] == [Level.INFO]
+    assert [p.level for p in _check("claude", tmp_path)] == [Level.INFO]
     assert not (tmp_path / "unexpected").exists()
 
 
 def test_a_missing_or_not_executable_program_is_named_with_the_fix(tmp_path: Path) -> None:
     """What is wrong and what to do, for the name on PATH and for a configured path."""
-    [problem] = _check(AgentName.CLAUDE, tmp_path)
+    [problem] = _check("claude", tmp_path)
     assert problem.message == "claude is not on PATH"
     assert "npm install" in problem.fix
     plain = tmp_path / "plain"
     plain.write_text("x")
-    [problem] = _check(AgentName.CLAUDE, tmp_path, binary=str(plain))
+    [problem] = _check("claude", tmp_path, binary=str(plain))
     assert problem.message.endswith("is not executable")
-    [problem] = _check(AgentName.CLAUDE, tmp_path, binary="./nowhere")
+    [problem] = _check("claude", tmp_path, binary="./nowhere")
     assert problem.message == "./nowhere does not exist"
 
 
 def test_in_our_sandbox_an_agent_needs_none_of_its_own(tmp_path: Path) -> None:
     """Codex gets no sandbox of its own there, and opencode can be run at the strict level."""
     boxed = {"PATH": "/bin", BOXED: "1"}
-    codex = _section(AgentName.CODEX, safety=Safety.STRICT)
+    codex = _section("codex", safety=Safety.STRICT)
     words = load_agent("codex").launch(_request(tmp_path, codex, inherited=boxed)).argv
     assert 'sandbox_mode="danger-full-access"' in words
-    opencode = _section(AgentName.OPENCODE, safety=Safety.STRICT)
+    opencode = _section("opencode", safety=Safety.STRICT)
     assert (
         "--auto"
         in load_agent("opencode").launch(_request(tmp_path, opencode, inherited=boxed)).argv
@@ -348,9 +348,7 @@ def test_in_our_sandbox_an_agent_needs_none_of_its_own(tmp_path: Path) -> None:
 
 def test_a_command_is_the_users_own_program(tmp_path: Path) -> None:
     """Its argv, its format, its keys; only parent session and other repositories are removed."""
-    config = _section(
-        AgentName.COMMAND, command=("./agent", "-x"), args=("-y",), format=ReaderName.CODEX
-    )
+    config = _section("command", command=("./agent", "-x"), args=("-y",), format="codex")
     launch = load_agent("command").launch(
         _request(tmp_path, config, inherited={**PARENT, **KEYS, **KEPT})
     )
@@ -364,20 +362,20 @@ def test_a_command_is_the_users_own_program(tmp_path: Path) -> None:
 def test_a_command_without_a_command_is_an_input_error(tmp_path: Path) -> None:
     """The mistake is named with its place and an example."""
     with pytest.raises(InputError, match=r"agent\.command") as caught:
-        load_agent("command").launch(_request(tmp_path, _section(AgentName.COMMAND)))
+        load_agent("command").launch(_request(tmp_path, _section("command")))
     assert "./my-agent" in caught.value.next_step
-    assert _check(AgentName.COMMAND, tmp_path)[0].level is Level.ERROR
+    assert _check("command", tmp_path)[0].level is Level.ERROR
 
 
 def test_a_command_is_looked_for_where_it_will_run(tmp_path: Path) -> None:
     """A relative program is relative to the project."""
     agent = tmp_path / "agent.sh"
     agent.write_text("#!/bin/sh\n")
-    [problem] = _check(AgentName.COMMAND, tmp_path, command=("./agent.sh",))
+    [problem] = _check("command", tmp_path, command=("./agent.sh",))
     assert problem.message == "./agent.sh is not executable"
     agent.chmod(0o755)
-    assert _check(AgentName.COMMAND, tmp_path, command=("./agent.sh",)) == []
-    [problem] = _check(AgentName.COMMAND, tmp_path, command=("nope",))
+    assert _check("command", tmp_path, command=("./agent.sh",)) == []
+    [problem] = _check("command", tmp_path, command=("nope",))
     assert problem.message == "nope is not on PATH"
 
 
@@ -388,21 +386,21 @@ def test_codex_gemini_and_opencode_are_data(tmp_path: Path) -> None:
     """Each is a file; its command line follows model, safety and conversation."""
     assert declared_names() == ("codex", "gemini", "opencode")
 
-    def argv(name: AgentName, resume: str | None = None, **fields: Any) -> str:
+    def argv(name: str, resume: str | None = None, **fields: Any) -> str:
         section = _section(name, **fields)
         launch = load_agent(name).launch(_request(tmp_path, section, resume=resume))
         assert launch.stdin == b"the prompt"
         assert launch.reader == name
         return " ".join(launch.argv)
 
-    assert argv(AgentName.CODEX, safety=Safety.MINIMAL, model="o9") == (
+    assert argv("codex", safety=Safety.MINIMAL, model="o9") == (
         "codex exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -m o9 -"
     )
-    assert argv(AgentName.CODEX, "id-1", safety=Safety.STRICT, args=("--x",)) == (
+    assert argv("codex", "id-1", safety=Safety.STRICT, args=("--x",)) == (
         'codex exec resume --json --skip-git-repo-check -c sandbox_mode="workspace-write" --x id-1 -'
     )
-    assert argv(AgentName.GEMINI, model="g") == "gemini -o stream-json --approval-mode yolo -m g"
-    assert argv(AgentName.OPENCODE, "ses_1") == "opencode run --format json -s ses_1 --auto"
+    assert argv("gemini", model="g") == "gemini -o stream-json --approval-mode yolo -m g"
+    assert argv("opencode", "ses_1") == "opencode run --format json -s ses_1 --auto"
 
 
 def test_a_level_an_agent_does_not_know_is_refused(tmp_path: Path) -> None:
@@ -411,12 +409,12 @@ def test_a_level_an_agent_does_not_know_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "bin" / "opencode"
     program.write_text("#!/bin/sh\necho 1.18.33\n")
     program.chmod(0o755)
-    strict = _section(AgentName.OPENCODE, safety=Safety.STRICT)
+    strict = _section("opencode", safety=Safety.STRICT)
     with pytest.raises(AgentUnavailable, match="strict"):
         load_agent("opencode").launch(_request(tmp_path, strict))
-    problems = _check(AgentName.OPENCODE, tmp_path, safety=Safety.STRICT)
+    problems = _check("opencode", tmp_path, safety=Safety.STRICT)
     assert [p.level for p in problems] == [Level.INFO, Level.INFO, Level.ERROR]
-    version, note = _check(AgentName.OPENCODE, tmp_path)
+    version, note = _check("opencode", tmp_path)
     assert (version.level, note.level) == (Level.INFO, Level.INFO)
 
 
@@ -426,7 +424,7 @@ def test_a_declared_agent_is_asked_whether_it_is_logged_in(tmp_path: Path) -> No
     program = tmp_path / "bin" / "codex"
     program.write_text('#!/bin/sh\n[ "$1" = login ] && exit 1\necho codex-cli 0.166.0\n')
     program.chmod(0o755)
-    info, problem = _check(AgentName.CODEX, tmp_path)
+    info, problem = _check("codex", tmp_path)
     assert info.message == "codex 0.166.0"
     assert problem.message == "codex is not logged in"
 
@@ -449,7 +447,7 @@ def test_a_new_agent_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(OWN)
     (tmp_path / "codex.toml").write_text(OWN.replace('"mine"', '"codex"'))
     agent = load_agent("mine", directories=[tmp_path])
-    section = msgspec.structs.replace(_section(AgentName.COMMAND), model="m", args=("-v",))
+    section = msgspec.structs.replace(_section("command"), model="m", args=("-v",))
     launch = agent.launch(_request(tmp_path, section))
     assert launch.argv == ("my-agent", "go", "--model=m", "--careful", "-v")
     assert launch.env["MINE"] == "1"

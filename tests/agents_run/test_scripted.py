@@ -20,7 +20,7 @@ from ralphloop.agents.base import AgentRequest, Cause, Finished, Inquiry, load_a
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.script import load_script
 from ralphloop.agents.transcript import Transcript
-from ralphloop.config.model import AgentName, AgentSection
+from ralphloop.config.model import AgentSection
 from ralphloop.core.model import AgentEvent, Outcome
 from ralphloop.errors import InputError
 from ralphloop.proc.steps import StopSignal
@@ -50,7 +50,7 @@ class Theatre:
         text = script if isinstance(script, str) else json.dumps(script)
         (self.directory / name).write_text(text)
         request = AgentRequest(
-            config=AgentSection(name=AgentName.SCRIPTED, command=(name,)),
+            config=AgentSection(name="scripted", command=(name,)),
             settings_dir=self.directory / ".ralph" / "agent",
             prompt=prompt,
             cwd=self.directory,
@@ -328,7 +328,7 @@ def test_pre_flight_reads_the_script(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"starts": [["hung"]]}')
 
     def problems(*command: str) -> list[str]:
-        config = AgentSection(name=AgentName.SCRIPTED, command=command)
+        config = AgentSection(name="scripted", command=command)
         return [p.message for p in agent.check(Inquiry(config, tmp_path, {}))]
 
     assert problems("ok.json") == ["a scripted agent plays ok.json: no model is asked"]

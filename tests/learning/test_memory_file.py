@@ -29,7 +29,7 @@ OUTSIDE = st.binary(max_size=200).filter(lambda data: b"ralph learned" not in da
 def published(
     root: Path,
     index: Index = TAUGHT,
-    setting: MemoryFile = MemoryFile.AUTO,
+    setting: MemoryFile = "auto",
     lost: frozenset[str] | set[str] = frozenset(),
     agent: str = "command",
 ) -> list[str]:
@@ -138,9 +138,9 @@ def test_a_link_to_agents_md_is_followed(tmp_path: Path) -> None:
 
 def test_it_can_be_switched_off_or_directed(tmp_path: Path) -> None:
     """Opting out writes nothing; naming a file decides."""
-    assert published(tmp_path, setting=MemoryFile.OFF) == []
+    assert published(tmp_path, setting="off") == []
     assert list(tmp_path.iterdir()) == []
-    published(tmp_path, setting=MemoryFile.AGENTS)
+    published(tmp_path, setting="AGENTS.md")
     assert [path.name for path in tmp_path.iterdir()] == ["AGENTS.md"]
 
 

@@ -22,7 +22,7 @@ from ralphloop.agents.prices import Price, our_prices, own_file, own_prices
 from ralphloop.cli import output
 from ralphloop.cli.given import DefaultGroup, json_option
 from ralphloop.config.load import DEFAULT, Loaded, check_config, load_config
-from ralphloop.config.model import Form, Setting, settings
+from ralphloop.config.model import Setting, settings
 from ralphloop.config.values import HIDDEN, toml_line
 from ralphloop.core.story_state import Standing
 from ralphloop.errors import ExitCode, InputError, LockedError, UsageError
@@ -104,7 +104,7 @@ def validate(as_json: bool) -> int:
 def _visible(setting: Setting, loaded: Loaded) -> object:
     """The value, except that variables for the agent may be keys and are not shown."""
     value: object = getattr(getattr(loaded.config, setting.section), setting.key)
-    if setting.form is Form.VARIABLES and isinstance(value, dict):
+    if setting.form == "variables" and isinstance(value, dict):
         return dict.fromkeys(value, HIDDEN)
     return value
 

@@ -16,7 +16,7 @@ from ralphloop.agents.environment import local_time
 from ralphloop.cli import output
 from ralphloop.cli.given import Pairs, json_option, pairs_option
 from ralphloop.config.load import load_config, with_settings
-from ralphloop.config.model import CircuitSection, Config, Context, LimitsSection, policy_of
+from ralphloop.config.model import CircuitSection, Config, LimitsSection, policy_of
 from ralphloop.core.iteration import Result, Start
 from ralphloop.core.model import Evidence, ExitDecision, ProcessEnd, Response
 from ralphloop.core.policy import Limits, Mode
@@ -267,7 +267,7 @@ def _played(
             record.id,
             beginning=beginning,
             policy=policy_of(changed, mode=Mode(record.mode)),
-            resumes=config.agent.context is Context.RESUME,
+            resumes=config.agent.context == "resume",
             other_limits=limits,
         )
     return record, night, config

@@ -32,11 +32,8 @@ from ralphloop.cli.given import json_option
 from ralphloop.config.load import Loaded, check_config
 from ralphloop.config.model import (
     AgentSection,
-    CommitPolicy,
     Config,
     Safety,
-    SandboxMode,
-    Scope,
 )
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryError
@@ -161,12 +158,12 @@ def _repository(project: Project, config: Config, latest: RunRecord | None) -> I
         return
     yield Seen("git", Level.OK, repo.git.line("version").removeprefix("git version "))
     prefix = project_prefix(repo.root, project.root)
-    repo = repo.scoped(prefix if config.git.scope is Scope.PROJECT else "")
+    repo = repo.scoped(prefix if config.git.scope == "project" else "")
     findings = inspect(
         repo,
         store=project.directory / "objects",
         own=never_progress(prefix, [config.stories.prd]),
-        commits=config.git.commit is CommitPolicy.STORY,
+        commits=config.git.commit == "story",
         # What an unfinished run left in the work tree is no obstacle to continuing it.
         allow_dirty=latest is not None and latest.status.is_unfinished,
         looking=True,
@@ -217,16 +214,16 @@ def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Seen:
     from ralphloop.loop.confine import NoSandbox, working_box
 
     mode, strict = config.sandbox.mode, config.agent.safety is Safety.STRICT
-    demanded = strict or mode is SandboxMode.ON
+    demanded = strict or mode == "on"
     try:
         working_box(config, project, open_repository(project.root), env)
     except NoSandbox as error:
-        wanted = Level.WARNING if mode is SandboxMode.AUTO else Level.INFO
+        wanted = Level.WARNING if mode == "auto" else Level.INFO
         words = f"none works here: {error.message}"
         return Seen("sandbox", Level.ERROR if demanded else wanted, words, error.next_step)
     except RalphError as error:
         return Seen("sandbox", Level.ERROR, error.message, error.next_step, error.exit_code)
-    if not demanded and mode is SandboxMode.OFF:
+    if not demanded and mode == "off":
         fix = '[sandbox] mode = "auto" confines the agent, the checks and git\'s hooks'
         return Seen("sandbox", Level.INFO, "bubblewrap works here and is not used", fix)
     why = "on, because of safety" if strict else f"mode = {mode}"
@@ -263,7 +260,7 @@ def _journal(project: Project) -> tuple[RunRecord | None, Seen]:
 
 
 def _lock(project: Project, config: Config) -> Seen:
-    now, shared = time.time(), config.git.scope is Scope.PROJECT
+    now, shared = time.time(), config.git.scope == "project"
     if beside := tree_holder(project.directory, now, shared=shared):
         message = f"run {beside.run} in {beside.project} holds this work tree"
         return Seen("lock", Level.INFO, message, "`ralph stop` there ends it")

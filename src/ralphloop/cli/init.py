@@ -28,7 +28,7 @@ from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.cli.story_list import SCHEMA_NAME, schema_text
 from ralphloop.config.load import DEFAULT, Loaded, check_config, user_file
-from ralphloop.config.model import AgentName, Config
+from ralphloop.config.model import Config
 from ralphloop.config.values import toml_value
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.story import StoryList
@@ -68,10 +68,10 @@ _PROMPT = "PROMPT.md"
 _IGNORED = (".ralph/", ".ralph-session.json", ".ralph-circuit-state.json")
 _DOCUMENTS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", "README.md")
 _PLACEHOLDERS: dict[str, tuple[str, ...]] = {  # of those without a program of their own
-    AgentName.COMMAND: ("./my-agent",),
-    AgentName.SCRIPTED: ("night.yaml",),
+    "command": ("./my-agent",),
+    "scripted": ("night.yaml",),
 }
-_LOOKED_FOR = (AgentName.CLAUDE, AgentName.CODEX, AgentName.GEMINI, AgentName.OPENCODE)
+_LOOKED_FOR = ("claude", "codex", "gemini", "opencode")
 
 
 class Planned(NamedTuple):
@@ -224,7 +224,7 @@ def _choose_agent(root: Path, wanted: str | None, loaded: Loaded) -> str:
     if loaded.origins["agent.name"] != DEFAULT:
         return str(loaded.config.agent.name)
     installed = (name for name in _LOOKED_FOR if find_program(name, os.environ, root))
-    return str(next(installed, AgentName.CLAUDE))
+    return next(installed, "claude")
 
 
 def _paid_by_use(root: Path, agent: str, env: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
@@ -234,7 +234,7 @@ def _paid_by_use(root: Path, agent: str, env: Mapping[str, str]) -> tuple[tuple[
     if keys:
         return keys, f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set"
     # It has no subscription of its own.
-    return keys, f"{agent} is paid by use" if agent == AgentName.OPENCODE else ""
+    return keys, f"{agent} is paid by use" if agent == "opencode" else ""
 
 
 def _planned(

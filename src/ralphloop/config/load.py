@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.config.model import SANDBOX_WORDS, SECTIONS, AgentName, Config, Safety, settings
+from ralphloop.config.model import AGENT_NAMES, SANDBOX_WORDS, SECTIONS, Config, Safety, settings
 from ralphloop.config.values import did_you_mean, read_value, shown
 from ralphloop.errors import InputError, RalphError, UsageError
 from ralphloop.project import CONFIG_NAME, agent_directories, tree_top
@@ -193,7 +193,7 @@ class _Layers:
 
 def _contradictions(loaded: Loaded, root: Path) -> Iterator[Problem]:
     """What each value alone cannot show: a command without its words, an agent nobody knows."""
-    agent, origins, words = loaded.config.agent, loaded.origins, [str(name) for name in AgentName]
+    agent, origins, words = loaded.config.agent, loaded.origins, AGENT_NAMES
     rungs = [name for name, _ in agent.rungs() if name != agent.name]
     named = [
         ("agent.name", agent.name),
@@ -207,7 +207,7 @@ def _contradictions(loaded: Loaded, root: Path) -> Iterator[Problem]:
     for key, name in named:
         own = any((folder / f"{name}.toml").exists() for folder in agent_directories(root))
         message = ""
-        if name == AgentName.COMMAND and not any(agent.command[:1]):
+        if name == "command" and not any(agent.command[:1]):
             message = 'is "command", so agent.command must say which: command = ["./my-agent"]'
         elif name not in words and not own:
             hint = did_you_mean(name, words)

@@ -12,7 +12,7 @@ Zero means "no limit" wherever a limit, a time or a threshold may be switched of
 import re
 from enum import StrEnum
 from functools import cache
-from typing import Annotated, dataclass_transform
+from typing import Annotated, Literal, dataclass_transform
 
 import msgspec
 
@@ -27,32 +27,18 @@ from ralphloop.core.policy import (
     Preset,
 )
 
-
-class Form(StrEnum):
-    """How a value is written where that differs from how it is held."""
-
-    DURATION = "duration"
-    SHARE = "share"
-    CLOCK = "clock"
-    ARGV = "argv"
-    COMMANDS = "commands"
-    WORDS = "words"
-    VARIABLES = "variables"
-    NETWORK = "network"
-
-
 # Upper bounds keep every value printable and every timer within what the system can count.
 _TEN_YEARS = 10 * 365 * 24 * 3600
 _BILLION = 1_000_000_000
 
-Duration = Annotated[float, msgspec.Meta(ge=0, le=_TEN_YEARS, extra={"form": Form.DURATION})]
-Share = Annotated[float, msgspec.Meta(ge=0, lt=1, extra={"form": Form.SHARE})]
-Clock = Annotated[str, msgspec.Meta(extra={"form": Form.CLOCK})]
-Argv = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.ARGV})]
-Commands = Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(extra={"form": Form.COMMANDS})]
-Words = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.WORDS})]
-Variables = Annotated[dict[str, str], msgspec.Meta(extra={"form": Form.VARIABLES})]
-Network = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": Form.NETWORK})]
+Duration = Annotated[float, msgspec.Meta(ge=0, le=_TEN_YEARS, extra={"form": "duration"})]
+Share = Annotated[float, msgspec.Meta(ge=0, lt=1, extra={"form": "share"})]
+Clock = Annotated[str, msgspec.Meta(extra={"form": "clock"})]
+Argv = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": "argv"})]
+Commands = Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(extra={"form": "commands"})]
+Words = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": "words"})]
+Variables = Annotated[dict[str, str], msgspec.Meta(extra={"form": "variables"})]
+Network = Annotated[tuple[str, ...], msgspec.Meta(extra={"form": "network"})]
 Limit = Annotated[int, msgspec.Meta(ge=0, le=_BILLION)]
 Threshold = Annotated[int, msgspec.Meta(ge=1, le=_BILLION)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=_BILLION)]
@@ -61,28 +47,18 @@ Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 FileName = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class AgentName(StrEnum):
-    """The agents that come with ralph; a TOML file may add others."""
-
-    CLAUDE = "claude"
-    CODEX = "codex"
-    GEMINI = "gemini"
-    OPENCODE = "opencode"
-    COMMAND = "command"
-    SCRIPTED = "scripted"
-
-
-class ReaderName(StrEnum):
-    TEXT = "text"
-    CLAUDE = "claude"
-    CODEX = "codex"
-    GEMINI = "gemini"
-    OPENCODE = "opencode"
-
-
-class Context(StrEnum):
-    FRESH = "fresh"
-    RESUME = "resume"
+# The agents that come with ralph; a TOML file may add others.
+AGENT_NAMES = ("claude", "codex", "gemini", "opencode", "command", "scripted")
+ReaderName = Literal["text", "claude", "codex", "gemini", "opencode"]
+Context = Literal["fresh", "resume"]
+Baseline = Literal["strict", "tolerate"]
+CommitPolicy = Literal["story", "never"]
+SandboxMode = Literal["off", "auto", "on"]  # auto: where there is one; on: or no run
+# The agent does not commit, ralph does; or it does, and hooks and configuration are guarded.
+GitAccess = Literal["read-only", "guarded"]
+Scope = Literal["repository", "project"]  # what lies beside a project is somebody else's
+# auto: the one that the agent reads, where it is there
+MemoryFile = Literal["auto", "CLAUDE.md", "AGENTS.md", "GEMINI.md", "off"]
 
 
 class Safety(StrEnum):
@@ -97,40 +73,6 @@ class Safety(StrEnum):
 SANDBOX_WORDS = ("IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP")
 
 
-class Baseline(StrEnum):
-    STRICT = "strict"
-    TOLERATE = "tolerate"
-
-
-class CommitPolicy(StrEnum):
-    STORY = "story"
-    NEVER = "never"
-
-
-class SandboxMode(StrEnum):
-    OFF = "off"
-    AUTO = "auto"  # where there is one; said once where there is none
-    ON = "on"  # or no run
-
-
-class GitAccess(StrEnum):
-    READ_ONLY = "read-only"  # ralph commits, the agent does not
-    GUARDED = "guarded"  # all but hooks and configuration
-
-
-class Scope(StrEnum):
-    REPOSITORY = "repository"
-    PROJECT = "project"  # what lies beside the project is somebody else's
-
-
-class MemoryFile(StrEnum):
-    AUTO = "auto"  # the one that the agent reads, where it is there
-    CLAUDE = "CLAUDE.md"
-    AGENTS = "AGENTS.md"
-    GEMINI = "GEMINI.md"
-    OFF = "off"
-
-
 class SkillStyle(StrEnum):
     AUTO = "auto"  # as skills, for agents that read them, where .claude/skills is there
     SKILLS = "skills"  # .claude/skills/<category>-learned/SKILL.md
@@ -140,9 +82,9 @@ class SkillStyle(StrEnum):
 
 _AGENT = r"^[a-z][a-z0-9_-]{0,40}$"
 AnyAgent = Annotated[str, msgspec.Meta(pattern=_AGENT)]
-Fallbacks = Annotated[tuple[AnyAgent, ...], msgspec.Meta(extra={"form": Form.WORDS})]
+Fallbacks = Annotated[tuple[AnyAgent, ...], msgspec.Meta(extra={"form": "words"})]
 Rung = Annotated[str, msgspec.Meta(pattern=r"^\S+$")]  # a model, or agent:model
-Ladder = Annotated[tuple[Rung, ...], msgspec.Meta(extra={"form": Form.WORDS})]
+Ladder = Annotated[tuple[Rung, ...], msgspec.Meta(extra={"form": "words"})]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -151,15 +93,15 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class AgentSection(Section):
-    name: AnyAgent = str(AgentName.CLAUDE)
+    name: AnyAgent = "claude"
     command: Argv = ()  # needed where the name is "command"
-    format: ReaderName = ReaderName.TEXT  # how its output is read
+    format: ReaderName = "text"  # how its output is read
     model: str = ""
     binary: str = ""  # path of the CLI; empty: found on PATH
     args: Argv = ()  # appended to our command line
     env: Variables = {}  # added to the agent's environment
     pass_env: Words = ()  # passed through although we would drop them
-    context: Context = Context.FRESH
+    context: Context = "fresh"
     safety: Safety = Safety.MODERATE
     allow: Words = ()  # more that it may do without asking, such as tools of MCP servers
     ask_for_status: bool = True  # once, where an answer has no status block
@@ -186,7 +128,7 @@ _USUAL = Policy()
 class ChecksSection(Section):
     commands: Commands = ()
     timeout: Duration = 15 * 60.0
-    baseline: Baseline = Baseline.STRICT
+    baseline: Baseline = "strict"
     doubt: Commands = ()  # each may only doubt a green story: exit code 1, with words
 
 
@@ -228,8 +170,8 @@ class ExitSection(Section):
 
 
 class GitSection(Section):
-    commit: CommitPolicy = CommitPolicy.STORY
-    scope: Scope = Scope.REPOSITORY  # what is measured, committed and cleaned up
+    commit: CommitPolicy = "story"
+    scope: Scope = "repository"  # what is measured, committed and cleaned up
 
 
 class LanesSection(Section):
@@ -240,11 +182,11 @@ class LanesSection(Section):
 
 
 class SandboxSection(Section):
-    mode: SandboxMode = SandboxMode.OFF
+    mode: SandboxMode = "off"
     network: Network = ("open",)  # open, none, or the addresses that can be reached: "host:port"
     write: Words = ()  # directories besides the work tree, such as caches
     hide: Words = ()  # besides keys, browsers, other projects and what ralph keeps of its own
-    git: GitAccess = GitAccess.READ_ONLY
+    git: GitAccess = "read-only"
 
 
 class StoriesSection(Section):
@@ -260,7 +202,7 @@ class LearningSection(Section):
     enabled: bool = True
     budget_tokens: Limit = 800  # what learnings may add to a prompt; 0: nothing
     every: Limit = 5  # stories between two aggregations
-    memory: MemoryFile = MemoryFile.AUTO  # where the digest of patterns goes
+    memory: MemoryFile = "auto"  # where the digest of patterns goes
     skills: SkillStyle = SkillStyle.AUTO
     holdout: Limit = 5  # one story in so many, at random, runs without, for comparison; 0: none
     ask_agent: bool = False  # for what it learned, instead of inviting it to say so
@@ -306,11 +248,10 @@ class Setting(msgspec.Struct, frozen=True):
         return f"{self.section}.{self.key}"
 
     @property
-    def form(self) -> Form | None:
-        for meta in getattr(self.kind, "__metadata__", ()):
-            if meta.extra:
-                return Form(meta.extra["form"])
-        return None
+    def form(self) -> str:
+        """How a value is written where that differs from how it is held."""
+        metas = getattr(self.kind, "__metadata__", ())
+        return next((str(meta.extra["form"]) for meta in metas if meta.extra), "")
 
 
 @cache
@@ -334,7 +275,7 @@ def policy_of(config: Config, *, mode: Mode = Mode.SCRIPT) -> Policy:
         experiments=config.proof.experiments,
         changed_tests=config.proof.changed_tests,
         doubts=bool(config.checks.doubt),
-        commits=config.git.commit is CommitPolicy.STORY,
+        commits=config.git.commit == "story",
         on_usage_limit=config.limits.on_usage_limit,
         mode=mode,
     )

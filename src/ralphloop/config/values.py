@@ -11,11 +11,11 @@ import reprlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from enum import EnumType
-from typing import get_args
+from typing import Literal, get_args, get_origin
 
 import msgspec
 
-from ralphloop.config.model import Config, Form, Setting
+from ralphloop.config.model import Config, Setting
 from ralphloop.text.durations import parse_clock, parse_duration
 
 _LONGEST_SHOWN = 60
@@ -81,25 +81,25 @@ def refuse_nul(raw: object) -> None:
         refuse_nul(list(raw.values()))
 
 
-def _prepare(form: Form | None, raw: object, *, from_text: bool) -> object:
+def _prepare(form: str, raw: object, *, from_text: bool) -> object:
     """What was written, in the types it stands for."""
     text = raw if isinstance(raw, str) else None
     match form:
-        case Form.DURATION:
+        case "duration":
             if isinstance(raw, str | int | float) and not isinstance(raw, bool):
                 return parse_duration(raw)
             raise ValueError(f'expected a duration such as "15m" or "1h30m", got {shown(raw)}')
-        case Form.SHARE | Form.NETWORK:
-            return _share(raw) if form is Form.SHARE else _network(raw)
-        case Form.CLOCK if text is not None:
+        case "share" | "network":
+            return _share(raw) if form == "share" else _network(raw)
+        case "clock" if text is not None:
             return text.strip() and parse_clock(text)
-        case Form.COMMANDS:
+        case "commands":
             return _commands([raw] if text is not None else raw)
-        case Form.ARGV if text is not None:
+        case "argv" if text is not None:
             return _split(text)
-        case Form.WORDS if text is not None and from_text:
+        case "words" if text is not None and from_text:
             return text.replace(",", " ").split()
-        case Form.VARIABLES:
+        case "variables":
             return _variables(text if from_text and text is not None else raw)
     return text.strip() if from_text and text is not None else raw
 
@@ -174,11 +174,13 @@ def _in_words(problem: str, setting: Setting, raw: object) -> str:
     expected = _TYPE.sub(lambda found: _TYPE_WORDS.get(found[1], found[1]), said)
     where = f" as item {int(item[1]) + 1}" if item else ""
     # Variables may hold keys, and an error message may end up anywhere.
-    got = "something else" if setting.form is Form.VARIABLES else shown(raw)
+    got = "something else" if setting.form == "variables" else shown(raw)
     return f"{expected[0].lower()}{expected[1:]}{where}, got {got}"
 
 
 def _enum_words(kind: object) -> tuple[str, ...]:
+    if get_origin(kind) is Literal:
+        return get_args(kind)
     if isinstance(kind, EnumType):
         members: dict[str, object] = dict(kind.__members__)
         return tuple(str(member) for member in members.values())
@@ -191,11 +193,11 @@ _HOUR, _MINUTE = 3600, 60
 
 def toml_line(setting: Setting, value: object) -> str:
     """`key = value`, as it would stand in its section."""
-    if setting.form is Form.DURATION and isinstance(value, float):
+    if setting.form == "duration" and isinstance(value, float):
         return f'{setting.key} = "{exact_duration(value)}"'
-    if setting.form is Form.SHARE and isinstance(value, float):
+    if setting.form == "share" and isinstance(value, float):
         return f'{setting.key} = "{value:.0%}"' if value else f'{setting.key} = ""'
-    if setting.form is Form.NETWORK and value in (("open",), ("none",)):
+    if setting.form == "network" and value in (("open",), ("none",)):
         return f'{setting.key} = "{value[0]}"'
     return f"{setting.key} = {toml_value(value)}"
 

@@ -18,7 +18,6 @@ from functools import partial
 
 import msgspec
 
-from ralphloop.config.model import CommitPolicy
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.run_state import Book, Session
 from ralphloop.errors import RalphError, RepositoryError, UsageError
@@ -142,7 +141,7 @@ def _insist(home: Setup, checkout: Repository) -> None:
     """What lanes cannot be without."""
     if home.stories is None:
         raise UsageError("lanes work on stories", "Leave out --prompt, or --lanes.")
-    if home.config.git.commit is not CommitPolicy.STORY:
+    if home.config.git.commit != "story":
         raise UsageError("lanes land by commits", 'Set commit = "story" under [git].')
     if home.shares:
         raise UsageError(

@@ -57,10 +57,10 @@ END = b"<!-- ralph learned: end -->"
 _MARK = re.compile(rb"<!-- ralph learned: (?:begin|end)\b")
 _POINTER = 400  # characters: a file that says more than "see AGENTS.md" stands for itself
 _READ_BY = {
-    "claude": (MemoryFile.CLAUDE,),
-    "codex": (MemoryFile.AGENTS,),
-    "opencode": (MemoryFile.AGENTS,),
-    "gemini": (MemoryFile.GEMINI,),
+    "claude": ("CLAUDE.md",),
+    "codex": ("AGENTS.md",),
+    "opencode": ("AGENTS.md",),
+    "gemini": ("GEMINI.md",),
 }
 _BLOCK_HEADING = (
     "## Codebase patterns\n\nMeasured in two stories or more, or approved by a person:\n"
@@ -82,7 +82,7 @@ def goal(root: Path, config: LearningSection, agent: str, *, asked: bool = False
         reads = agent == "claude" or (agent not in _READ_BY and (root / ".claude/skills").is_dir())
         there = asked or (root / ".claude/skills").is_dir()
         skills = SkillStyle.SKILLS if reads and there else SkillStyle.OFF
-    if config.memory is MemoryFile.AUTO and not asked and not (target and target.exists()):
+    if config.memory == "auto" and not asked and not (target and target.exists()):
         target = None
     return Goal(skills, target)
 
@@ -289,12 +289,12 @@ def _commit(repo: Repository, paths: list[str], run: str) -> str:
 
 def memory_file(root: Path, setting: MemoryFile, agent: str = "") -> Path | None:
     """The file that carries the block for this agent; None where there is to be none."""
-    if setting is MemoryFile.OFF:
+    if setting == "off":
         return None
-    if setting is not MemoryFile.AUTO:
+    if setting != "auto":
         return root / setting
-    claude, agents = root / MemoryFile.CLAUDE, root / MemoryFile.AGENTS
-    names = _READ_BY.get(agent, (MemoryFile.CLAUDE, MemoryFile.AGENTS, MemoryFile.GEMINI))
+    claude, agents = root / "CLAUDE.md", root / "AGENTS.md"
+    names = _READ_BY.get(agent, ("CLAUDE.md", "AGENTS.md", "GEMINI.md"))
     if claude.name in names and agents.exists() and claude.exists() and _points_to_agents(claude):
         return agents
     there = [root / name for name in names if (root / name).exists()]
@@ -358,8 +358,8 @@ def read_by(root: Path, config: LearningSection, agent: str) -> tuple[str, dict[
         skills = made_skills(root, SkillStyle.SKILLS)
     path = memory_file(root, config.memory, agent)
     loads = path is not None and path.name in _READ_BY.get(agent, ())
-    if path is not None and agent == "claude" and path.name == MemoryFile.AGENTS:
-        loads = (root / MemoryFile.CLAUDE).exists()
+    if path is not None and agent == "claude" and path.name == "AGENTS.md":
+        loads = (root / "CLAUDE.md").exists()
     return _block(read(path) or b"") if path is not None and loads else "", skills
 
 

@@ -5,7 +5,6 @@ From then on a crash leaves a trace of it, and another process can go on where i
 
 from pathlib import Path
 
-from ralphloop.config.model import Context, GitAccess
 from ralphloop.core.events import AgentChanged, IterationStarted
 from ralphloop.core.iteration import Carried, PromptSize, Start
 from ralphloop.core.model import Circuit, Value
@@ -154,7 +153,7 @@ def begun_again(runner: Runner, cut: IterationRecord, stories: StoryList | None)
 def _state_before(runner: Runner, story: str | None, member: Member) -> StoryState:
     """What is known of the story; of a conversation only where it will be gone on with."""
     state = runner.session.story(story)
-    resumes = member.config.context is Context.RESUME and state.session_agent == member.name
+    resumes = member.config.context == "resume" and state.session_agent == member.name
     return state if resumes else state.fresh_conversation()
 
 
@@ -207,7 +206,7 @@ def brief(
         nudge=_nudge(session),
         progress=_recent_progress(setup),
         notes=notes,
-        boxed=bool(setup.agent_boxes) and setup.config.sandbox.git is GitAccess.READ_ONLY,
+        boxed=bool(setup.agent_boxes) and setup.config.sandbox.git == "read-only",
         in_session=bool(setup.options.session),
     )
     # A request that was refused may have been too long.

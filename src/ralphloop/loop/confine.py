@@ -22,7 +22,7 @@ import msgspec
 
 from ralphloop.agents.declared import declared_homes
 from ralphloop.agents.environment import API_KEYS, find_program, outer_sandbox
-from ralphloop.config.model import AgentName, Config, GitAccess, Safety, SandboxMode
+from ralphloop.config.model import Config, Safety, SandboxMode
 from ralphloop.errors import InputError, RalphError, RepositoryError
 from ralphloop.loop.prepare import Member, Setup
 from ralphloop.proc import sandbox
@@ -60,7 +60,7 @@ _KERNEL = (
 def confine(setup: Setup) -> Setup:
     """The same with its boxes, or without and with the reason; raises where that will not do."""
     config, mode, why = setup.config, *_wanted(setup)
-    if mode is SandboxMode.OFF:
+    if mode == "off":
         return msgspec.structs.replace(setup, confined=_unconfined(why or "[sandbox] mode"))
     try:
         plans = _Plans(config, setup.project, setup.repo, setup.options.env)
@@ -68,12 +68,12 @@ def confine(setup: Setup) -> Setup:
         boxes = {} if by_hook else {it.name: plans.agent(it) for it in setup.crew}
         checks, git = _tried(plans.checks(), setup.project.root), plans.git()
     except NoSandbox as error:
-        if mode is SandboxMode.ON:
+        if mode == "on":
             words = f"{why} needs a sandbox, and none works here: {error.message}"
             raise RepositoryError(words, error.next_step) from None
         return msgspec.structs.replace(setup, confined=_unconfined(error.message))
     _open_relay(checks)
-    guarded = config.sandbox.git is GitAccess.GUARDED
+    guarded = config.sandbox.git == "guarded"
     repo = setup.repo.confined(git, guarded=guarded) if setup.repo else None
     return msgspec.structs.replace(
         setup,
@@ -92,11 +92,11 @@ def _wanted(setup: Setup) -> tuple[SandboxMode, str]:
     """Whether there has to be a sandbox, and who says so."""
     strict = any(member.config.safety is Safety.STRICT for member in setup.crew)
     mode = setup.config.sandbox.mode
-    if not strict or mode is SandboxMode.ON:
-        return mode, 'sandbox.mode = "on"' if mode is SandboxMode.ON else ""
+    if not strict or mode == "on":
+        return mode, 'sandbox.mode = "on"' if mode == "on" else ""
     if word := outer_sandbox({**setup.options.env, **setup.config.agent.env}):
         return mode, f"{word}=1 says that this machine is a sandbox"
-    return SandboxMode.ON, 'safety = "strict"'
+    return "on", 'safety = "strict"'
 
 
 def _unconfined(reason: str) -> str:
@@ -108,7 +108,7 @@ def _confined(config: Config, *, by_hook: bool) -> str:
     section = config.sandbox
     who = "the checks and git's hooks" if by_hook else "the agent, the checks and git's hooks"
     places = " ".join(["the work tree", *section.write])
-    git = ".git and .ralph" if section.git is GitAccess.READ_ONLY else "git's settings and .ralph"
+    git = ".git and .ralph" if section.git == "read-only" else "git's settings and .ralph"
     network = {OPEN: "open", NONE: "closed"}.get(section.network) or " ".join(section.network)
     rest = "; not confined: the agent, which is this session" if by_hook else ""
     return (
@@ -188,11 +188,11 @@ class _Plans:
         kept = [*map(self._expand, declared.home)] if declared else []
         writes = [*map(self._made, declared.writes)] if declared else []
         guards = [*map(self._expand, declared.guards)] if declared else []
-        if member.name == AgentName.SCRIPTED:
+        if member.name == "scripted":
             writes.append(self._made(f"{self._room}/agent/"))  # which line of the script is next
         named = (declared.program,) if declared else member.config.command[:1]
         program = find_program(member.config.binary or "".join(named), self._env, self._root)
-        writing = self._section.git is GitAccess.GUARDED
+        writing = self._section.git == "guarded"
         own, guarded, absent = self._git_writes() if writing else ([], self._git_places(), ())
         absent += tuple(str(path) for path in guards if not path.exists())
         show = _around(program) if program else []

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from ralphloop.config.model import CommitPolicy
 from ralphloop.core.events import RunFinished
 from ralphloop.core.model import Decision, ExitDecision
 from ralphloop.core.quota import valid
@@ -90,7 +89,7 @@ def _publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
         runner.config.learning,
         agent=runner.config.agent.name,
         run=runner.run,
-        commit=runner.config.git.commit is CommitPolicy.STORY,
+        commit=runner.config.git.commit == "story",
         now=runner.clock(),
         on_branch=not runner.setup.lands_on,
     ):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ralphloop.config.model import AgentSection, Config, Scope, policy_of
+from ralphloop.config.model import AgentSection, Config, policy_of
 from ralphloop.core.model import Outcome, Value
 from ralphloop.core.planning import rungs_in_order
 from ralphloop.core.policy import Mode, Policy
@@ -169,7 +169,7 @@ def assemble(
     by_hook, root = bool(options.session), project.root.resolve()
     real = stories.path.resolve() if stories else root / PROMPT_NAME
     prefix = project_prefix(repo.root, project.root) if repo else ""
-    scope = prefix if config.git.scope is Scope.PROJECT else ""
+    scope = prefix if config.git.scope == "project" else ""
     listed = [relative(real, repo.root if repo else root)] if stories else []
     return Setup(
         options=options,

@@ -13,7 +13,6 @@ import msgspec
 from ralphloop.agents.base import Inquiry
 from ralphloop.agents.environment import find_program
 from ralphloop.agents.prices import cost_problems
-from ralphloop.config.model import Baseline, CommitPolicy
 from ralphloop.core.events import Preflight
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.core.policy import Experiments
@@ -124,7 +123,7 @@ def _repository(runner: Runner, report: PreflightReport, ours: frozenset[str]) -
         repo,
         store=setup.project.directory / "objects",
         own=setup.own,
-        commits=setup.config.git.commit is CommitPolicy.STORY,
+        commits=setup.config.git.commit == "story",
         allow_dirty=setup.options.allow_dirty or is_ours,
         story_files=[setup.source_name] if setup.source_name and not setup.is_errand else (),
     )
@@ -177,7 +176,7 @@ def _insist_on_green(runner: Runner, baseline: tuple[CheckResult, ...]) -> None:
         for argv, result in zip(commands, baseline, strict=False)
         if result.status is CheckStatus.FAILED
     }
-    if not red or runner.setup.options.allow_red or tolerant is Baseline.TOLERATE:
+    if not red or runner.setup.options.allow_red or tolerant == "tolerate":
         return
     names = ", ".join(result.name for result in red.values())
     words, fixes = [f"{names} fails before any work was done"], []

@@ -327,7 +327,7 @@ def _no_shell(argv: Sequence[str], word: str) -> Trouble:
 def compare(
     baseline: Iterable[CheckResult],
     now: Iterable[CheckResult],
-    mode: Baseline = Baseline.STRICT,
+    mode: Baseline = "strict",
 ) -> Comparison:
     """Weigh checks that just ran against how they stood before; checks pair up by name."""
     red = {result.name: result for result in baseline if result.status is CheckStatus.FAILED}
@@ -336,7 +336,7 @@ def compare(
     tolerated = [
         result
         for earlier, result in pairs
-        if mode is Baseline.TOLERATE
+        if mode == "tolerate"
         and result.status is CheckStatus.FAILED
         and _is_complete(result)
         and set(result.failing_tests) <= set(earlier.failing_tests)
