@@ -49,7 +49,7 @@ from ralphloop.plan.asking import Asker
 from ralphloop.plan.conversation import (
     MOST_QUESTIONS,
     Brief,
-    Question,
+    PlanQuestion,
     prompt_for,
     propose,
     spec_text,
@@ -174,7 +174,7 @@ class PlanResult(NamedTuple):
     kind: str
     about: Mapping[str, str] = {}  # what its source says of the whole
     refused: tuple[str, ...] = ()
-    answers: tuple[Question, ...] = ()
+    answers: tuple[PlanQuestion, ...] = ()
     spec: tuple[str, str] = "", ""  # a text that the stories lean on, and where it is to stand
     dollars: float = 0.0
     unpriced: int = 0
@@ -441,7 +441,7 @@ def _asker(desk: PlanDesk, wanted: Wanted) -> Asker:
     return Asker(desk.setup, max_cost=cost, max_time=seconds, tell=tell)
 
 
-def _spec(root: Path, source: PlanText, answers: tuple[Question, ...]) -> tuple[str, str]:
+def _spec(root: Path, source: PlanText, answers: tuple[PlanQuestion, ...]) -> tuple[str, str]:
     """The text that stories lean on where it has to be written, and the file it stands in."""
     real = source.path.resolve() if source.path else None
     if real and real.is_relative_to(root.resolve()) and not answers:
@@ -452,7 +452,7 @@ def _spec(root: Path, source: PlanText, answers: tuple[Question, ...]) -> tuple[
     return "", ""
 
 
-def _ask(desk: PlanDesk, wanted: Wanted, questions: list[Question]) -> list[Question]:
+def _ask(desk: PlanDesk, wanted: Wanted, questions: list[PlanQuestion]) -> list[PlanQuestion]:
     """A person's answers; where nobody is there, what was proposed, said aloud."""
     file, answered = wanted["questions"], []
     if isinstance(file, Path):
@@ -472,13 +472,13 @@ def _ask(desk: PlanDesk, wanted: Wanted, questions: list[Question]) -> list[Ques
     return answered
 
 
-def _answers(file: object) -> tuple[Question, ...]:
+def _answers(file: object) -> tuple[PlanQuestion, ...]:
     """The questions of a file with what a person wrote beside them."""
     if not isinstance(file, Path):
         return ()
     try:
         data = read_regular(file, most=MAX_PROMPT_BYTES)
-        return tuple(msgspec.json.decode(data, type=list[Question])[:MOST_QUESTIONS])
+        return tuple(msgspec.json.decode(data, type=list[PlanQuestion])[:MOST_QUESTIONS])
     except (OSError, msgspec.DecodeError) as error:
         step = "It is the file that --questions wrote."
         raise InputError(f"cannot be read: {error}", step, place=str(file)) from None

@@ -72,7 +72,7 @@ class _Proposed(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     touches: _Few = []
 
 
-class Question(msgspec.Struct, forbid_unknown_fields=True):
+class PlanQuestion(msgspec.Struct, forbid_unknown_fields=True):
     """What the agent cannot find out and a person may know; an empty answer takes the proposal."""
 
     question: _Line
@@ -86,7 +86,7 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
 
 
 # what is asked, what is proposed, and the criteria that do not say how they will be seen
-_Proposal = tuple[list[Question], list[Entry], list[str]]
+_Proposal = tuple[list[PlanQuestion], list[Entry], list[str]]
 
 
 class Brief(NamedTuple):
@@ -96,16 +96,16 @@ class Brief(NamedTuple):
     shelf: Shelf
     split: str = ""  # the story to make smaller
     left_at: str = ""  # where the work of that story is kept
-    answers: tuple[Question, ...] = ()
+    answers: tuple[PlanQuestion, ...] = ()
 
 
 def propose(
     asker: Asker,
     setup: Setup,
     brief: Brief,
-    ask_person: Callable[[list[Question]], list[Question]],
+    ask_person: Callable[[list[PlanQuestion]], list[PlanQuestion]],
     tell: Callable[[str], None],
-) -> tuple[Draft, list[str], tuple[Question, ...]]:
+) -> tuple[Draft, list[str], tuple[PlanQuestion, ...]]:
     """The plan, what the linter still refuses in it, and what was asked on the way."""
     secrets, best, mistakes = secret_values(setup.options.env), None, list[str]()
     again, repairs, may_ask = "", 0, not brief.answers
@@ -176,11 +176,11 @@ def _there(shelf: Shelf) -> Iterator[str]:
         yield f"- and {more} more"
 
 
-def _settled(answers: Sequence[Question]) -> str:
+def _settled(answers: Sequence[PlanQuestion]) -> str:
     return "\n\n".join(f"Q: {one.question}\nA: {one.settled}" for one in answers)
 
 
-def spec_text(text: str, answers: Sequence[Question]) -> str:
+def spec_text(text: str, answers: Sequence[PlanQuestion]) -> str:
     """What was asked for, with the answers: the spec that stories lean on."""
     told = f"\n\n## Questions and answers\n\n{_settled(answers)}" if answers else ""
     return f"{redact(text[:_LONGEST_TEXT]).strip()}{told}\n"
@@ -213,7 +213,7 @@ def read_answer(text: str, *, secrets: Sequence[str] = (), may_ask: bool) -> _Pr
     root = _plain(_object(text[:_LONGEST_ANSWER], problems), secrets)
     if not isinstance(root, dict) or not root.keys() <= {"questions", "stories"}:
         raise problems.fail("", "must be one object with nothing but questions or stories")
-    questions = list(_each(root, "questions", Question, problems))
+    questions = list(_each(root, "questions", PlanQuestion, problems))
     stories = list(_each(root, "stories", _Proposed, problems))
     if questions and not may_ask:
         problems.add("questions", "everything that can be answered was; propose the stories now")
