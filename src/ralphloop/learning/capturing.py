@@ -44,7 +44,6 @@ from ralphloop.text.signatures import error_signature
 INVITATION = "LEARNED:"
 
 _EARLIER = 10
-_MAX_NOTES = 20
 _MAX_FILES = 30
 _MAX_FAILURES = 4
 _MAX_WORDS = 6
@@ -139,7 +138,7 @@ def _learned(
 
     notes = []
     if _teaches(iteration):
-        notes = notes_of(attempts[0], attempts[1:], story=story, exists=exists)[:_MAX_NOTES]
+        notes = notes_of(attempts[0], attempts[1:], story=story, exists=exists)
     files = dict.fromkeys(path for one in attempts for path in _work_files(one))
     return Learning(
         task_id=iteration.story or "",

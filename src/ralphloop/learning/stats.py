@@ -24,6 +24,7 @@ from ralphloop.learning.skills import made_skills
 from ralphloop.project import Project
 
 MAX_RUNS = 500
+_SUMS = ("iterations", "cost_usd", "unpriced", "active_s", "waited_s")
 
 
 @dataclass
@@ -80,14 +81,10 @@ def gather(project: Project, journal: Queries, config: LearningSection) -> Stats
         simulated={str(one.agent.name) for one in settings} == {"scripted"},
         runs=len(runs),
         runs_complete=sum(run.status == "complete" for run in runs),
-        iterations=sum(one.iterations for one in totals),
-        cost_usd=sum(one.cost_usd for one in totals),
         cost_estimated=any(one.cost_estimated for one in totals),
-        unpriced=sum(one.unpriced for one in totals),
         tokens=sum(one.total_tokens for one in totals),
-        active_s=sum(one.active_s for one in totals),
-        waited_s=sum(one.waited_s for one in totals),
         prompt_budget=config.budget_tokens,
+        **{name: sum(getattr(one, name) for one in totals) for name in _SUMS},
     )
     works: list[_Work] = []
     unpassed: dict[str, _Work] = {}  # by story

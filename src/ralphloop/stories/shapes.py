@@ -277,20 +277,21 @@ class _Fields:
 
     def flag(self, name: str) -> bool:
         """True or false, false where absent."""
-        value, _ = self.value(name)
-        if value is not None and not isinstance(value, bool):
-            self.problem(name, f"must be true or false, found {found(value)}")
-        return value is True
+        return self._one_of(name, (bool,), "true or false") is True
 
     def number(self, name: str) -> int | float | None:
         """A finite number."""
-        value, _ = self.value(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            if -_NUMBER_LIMIT < value < _NUMBER_LIMIT:
-                return value
+        value = self._one_of(name, (int, float), "a number (the lowest comes first)")
+        if value is not None and not -_NUMBER_LIMIT < value < _NUMBER_LIMIT:
             self.problem(name, "is out of range")
-        elif value is not None:
-            self.problem(name, f"must be a number (the lowest comes first), found {found(value)}")
+            return None
+        return value
+
+    def _one_of(self, name: str, kinds: tuple[type, ...], words: str) -> int | float | None:
+        value, _ = self.value(name)
+        if value is None or type(value) in kinds:
+            return value  # type: ignore[return-value]
+        self.problem(name, f"must be {words}, found {found(value)}")
         return None
 
     def inner(self, name: str) -> _Fields:

@@ -155,11 +155,7 @@ def read(path: Path) -> StoryBytes:
         reason = f"cannot be read: {(error.strerror or str(error)).lower()}"
         raise InputError(reason, f"Check {path}.", place=path.name) from None
     with opened as file:
-        state = os.fstat(file.fileno())
-        # Not `max_bytes` at once: room for a gigabyte would be made to read a kilobyte.
-        data = file.read(min(state.st_size, max_bytes) + 1)
-        if len(data) > state.st_size:  # it has grown meanwhile
-            data += file.read(max(0, max_bytes + 1 - len(data)))
+        state, data = os.fstat(file.fileno()), file.read(max_bytes + 1)
     if len(data) > max_bytes:
         reason = f"is larger than {max_bytes // 1_000_000} MB"
         raise InputError(reason, "Split it into several files.", place=path.name)
