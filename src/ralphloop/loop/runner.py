@@ -280,7 +280,7 @@ class Runner(msgspec.Struct, kw_only=True):
         known = self.setup.stories
         if known is None:
             return None
-        data = read(known.path).data
+        data = read(known.path)
         if self.read is None or self.read[0] != data:
             self.read = (data, load(known.path).list)
         return self.read[1]

@@ -139,7 +139,7 @@ def keep(shelf: Shelf, room: Path) -> Path:
     """A copy of the list as it is, in our own room."""
     place, stamp = plan_room(room), time.strftime("%Y%m%d-%H%M%S")
     copy = place / f"{shelf.path.stem}-{stamp}{shelf.path.suffix}"
-    write_atomic(copy, read(shelf.path).data, within=place)
+    write_atomic(copy, read(shelf.path), within=place)
     return copy
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ralphloop.atomic import write_atomic
 from ralphloop.core.story import Kind, Story, StoryList
 from ralphloop.errors import InputError, RepositoryError
-from ralphloop.room import open_regular
+from ralphloop.room import read_regular
 from ralphloop.stories import graph, shapes
 from ralphloop.stories.documents import JsonDocument, YamlDocument
 from ralphloop.stories.names import label, quoted
@@ -100,7 +100,7 @@ class StoryText(NamedTuple):
 
 def story_text(path: Path, data: bytes | None = None) -> StoryText:
     """What the file holds, or `data` in its place, as far as it is a list of anything."""
-    data = read(path).data if data is None else data
+    data = read(path) if data is None else data
     (text, bom, codec), problems = _decoded(data, path), Problems(path)
     if not text.strip():
         raise problems.fail("", "is empty")
@@ -141,25 +141,18 @@ def _cannot_mark(path: Path, reason: str) -> InputError:
 # --- the file as bytes -----------------------------------------------------------------------
 
 
-class StoryBytes(NamedTuple):
-    data: bytes
-    marks: tuple[int, int, int, int]
-
-
-def read(path: Path) -> StoryBytes:
+def read(path: Path) -> bytes:
     """The whole file, refused where it is none or too large."""
     max_bytes = _format(path).max_bytes
     try:
-        opened = open_regular(path)
+        data = read_regular(path, most=max_bytes + 1)
     except OSError as error:
         reason = f"cannot be read: {(error.strerror or str(error)).lower()}"
         raise InputError(reason, f"Check {path}.", place=path.name) from None
-    with opened as file:
-        state, data = os.fstat(file.fileno()), file.read(max_bytes + 1)
     if len(data) > max_bytes:
         reason = f"is larger than {max_bytes // 1_000_000} MB"
         raise InputError(reason, "Split it into several files.", place=path.name)
-    return StoryBytes(data, _marks(state))
+    return data
 
 
 def rewrite(
@@ -168,26 +161,19 @@ def rewrite(
     """Change the file's content, again where somebody wrote it meanwhile; before and after."""
     for _ in range(_WRITE_ATTEMPTS):
         before = read(path)
-        after = changed(before.data)
-        if after == before.data or replace(path, after, before, within=within):
-            return before.data, after
+        after = changed(before)
+        if after == before or replace(path, after, before, within=within):
+            return before, after
     reason = f"{path.name}: somebody keeps changing the file while we write it"
     raise RepositoryError(reason, f"Close what writes {path} and run again.")
 
 
-def replace(path: Path, data: bytes, before: StoryBytes, *, within: Path | None) -> bool:
-    """Put `data` in the file's place; False, and nothing done, if it changed since `before`."""
-    try:
-        if _marks(path.stat()) != before.marks:
-            return False
-    except FileNotFoundError:
+def replace(path: Path, data: bytes, before: bytes, *, within: Path | None) -> bool:
+    """Put `data` in the file's place; False, and nothing done, if that no longer is `before`."""
+    if read(path) != before:
         return False
     write_atomic(path, data, within=within)
     return True
-
-
-def _marks(state: os.stat_result) -> tuple[int, int, int, int]:
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _decoded(data: bytes, path: Path) -> tuple[str, bytes, str]:
