@@ -17,6 +17,7 @@ import msgspec
 
 from ralphloop.config.model import Config, Setting
 from ralphloop.text.durations import parse_clock, parse_duration
+from ralphloop.text.plain import closest
 
 _LONGEST_SHOWN = 60
 _TYPE_WORDS = {
@@ -48,12 +49,8 @@ def read_value(setting: Setting, raw: object, *, from_text: bool) -> object:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A question naming the closest known word, or nothing."""
-    from difflib import get_close_matches
-
-    candidates = {name.lower(): name for name in known}
-    wanted = word[:_LONGEST_SHOWN].lower().replace("-", "_")
-    close = get_close_matches(wanted, candidates, n=1, cutoff=0.6)
-    return f"; did you mean {candidates[close[0]]}?" if close else ""
+    meant = closest(word.replace("-", "_"), known)
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def shown(value: object) -> str:

@@ -1,7 +1,7 @@
 """Checks across stories: ids are unique, dependencies exist and can be worked off.
 
-Everything is linear in stories plus dependencies; suggestions for misspelt ids are bounded because
-comparing texts is not.  The order in which stories will run is told here, too, and why.
+Everything is linear in stories plus dependencies.  The order in which stories will run is told
+here, too, and why.
 """
 
 import heapq
@@ -12,9 +12,8 @@ from ralphloop.core.planning import rank, ready
 from ralphloop.core.story import Story, StoryList
 from ralphloop.stories.names import label, labels, quoted
 from ralphloop.stories.shapes import Listing, Problems, dependency_place
+from ralphloop.text.plain import closest
 
-_MAX_COMPARED = 1000
-_MAX_COMPARED_LENGTH = 60
 _MAX_CYCLE_SHOWN = 10
 _MAX_CYCLES = 10
 
@@ -34,7 +33,9 @@ def check(stories: Sequence[Story], listing: Listing, problems: Problems) -> Non
             reason = place = ""
             if problems.wants_detail:
                 place = dependency_place(listing, story.index, name)
-                reason = f"no story has the id {quoted(name)}{_suggestion(name, by_id)}"
+                reason = f"no story has the id {quoted(name)}"
+                meant = closest(name, by_id)
+                reason += f"; did you mean {quoted(meant)}?" if meant else ""
             problems.add(place, "the story depends on itself" if name == story.id else reason)
     for cycle in _cycles(by_id):
         place = f"{listing.key}[{by_id[cycle[0]].index}]"
@@ -43,18 +44,6 @@ def check(stories: Sequence[Story], listing: Listing, problems: Problems) -> Non
             shown.append(f"… ({rest} more)")
         drawn = " → ".join([*shown, label(cycle[0])])
         problems.add(place, f"dependencies in a circle: {drawn}")
-
-
-def _suggestion(name: str, by_id: Mapping[str, Story]) -> str:
-    from difflib import get_close_matches
-
-    known = {
-        story_id.casefold(): story_id
-        for story_id in list(by_id)[:_MAX_COMPARED]
-        if max(len(story_id), len(name)) <= _MAX_COMPARED_LENGTH
-    }
-    close = get_close_matches(name.casefold()[:_MAX_COMPARED_LENGTH], known, n=1)
-    return f"; did you mean {quoted(known[close[0]])}?" if close else ""
 
 
 def _cycles(by_id: Mapping[str, Story]) -> Iterator[list[str]]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ralphloop.core.story import Story, StoryList
 from ralphloop.stories.names import label, quoted
 from ralphloop.stories.shapes import Listing, is_quality_gate
+from ralphloop.text.plain import closest
 
 MOST_CRITERIA = 12  # without the usual gates; of 289 stories in public lists few have more
 MOST_PLACES = 12
@@ -73,14 +74,11 @@ def remarks(stories: StoryList, listing: Listing) -> Iterator[Remark]:
 
 
 def _unknown(story: str, raw: Mapping[object, object], known: frozenset[str]) -> Iterator[Remark]:
-    from difflib import get_close_matches
-
     for key in map(str, raw):
         if key in known or key.startswith(("_", "$", "x-")):
             continue
-        close = get_close_matches(key, known, n=1, cutoff=0.75)
-        if close:
-            yield Remark(story, f"{quoted(key)} is not read", f"did you mean {quoted(close[0])}?")
+        if meant := closest(key, known, 0.75):
+            yield Remark(story, f"{quoted(key)} is not read", f"did you mean {quoted(meant)}?")
 
 
 def _too_wide(story: str, raw: Mapping[object, object]) -> Iterator[Remark]:

@@ -5,7 +5,8 @@ hostile text still costs linear time.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from ralphloop.text.lazy_regex import LazyRegex
 
@@ -31,6 +32,7 @@ _ASCII_ODD = _CONTROL.encode()
 _TABLE = {ord(char): " " for char in _SPACES} | {ord(char): None for char in _INVISIBLE + _CONTROL}
 _SHOWN = {ord(char): f"<U+{ord(char):04X}>" for char in _DIRECTIONS}
 _NOT_PRINTED = {ord(char): None for char in f"{_CONTROL}\x85" if char != "\x1b"} | _SHOWN
+_COMPARED = 60  # characters: comparing takes quadratic time
 _NOT_A_COLOUR = LazyRegex(r"\x1b(?!\[[0-9;]{1,12}m)")
 
 
@@ -74,6 +76,15 @@ def some(names: Sequence[str], most: int = 5) -> str:
     """The first of many names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
+
+
+def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The known word that was probably meant; of many and long ones only the first are compared."""
+    from difflib import get_close_matches
+
+    names = {name.casefold(): name for name in islice(known, 1000) if len(name) <= _COMPARED}
+    close = get_close_matches(word[:_COMPARED].casefold(), names, n=1, cutoff=cutoff)
+    return names[close[0]] if close else ""
 
 
 def counted(number: int, noun: str, verb: str = "") -> str:
