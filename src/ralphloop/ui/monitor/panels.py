@@ -155,16 +155,14 @@ class Screen:
     def _money(self) -> Iterator[Span]:
         if self.night.run is None:
             return
-        totals, most = self.night.totals, self.night.limits.max_cost_usd
+        totals, limits = self.night.totals, self.night.limits
         about = "~" if totals.cost_estimated else ""
         spent = f"  {about}{cost_words(totals.cost_usd, totals.unpriced)}"
-        share = totals.cost_usd / most if most else 0.0
-        tone = Tone.BAD if share >= 1 else Tone.WARN if share >= 0.8 else Tone.PLAIN
-        yield f"{spent} of {money(most)} " if most else f"{spent} spent ", tone
-        if limit := self.night.limits.max_tokens:
-            share = totals.fresh_tokens / limit
-            tone = Tone.BAD if share >= 1 else Tone.WARN if share >= 0.8 else Tone.PLAIN
-            yield f" {totals.fresh_tokens:,} of {limit:,} tokens ", tone
+        of = f"of {money(limits.max_cost_usd)}" if limits.max_cost_usd else "spent"
+        yield f"{spent} {of} ", _nearly(totals.cost_usd, limits.max_cost_usd)
+        if most := limits.max_tokens:
+            tone = _nearly(totals.fresh_tokens, most)
+            yield f" {totals.fresh_tokens:,} of {most:,} tokens ", tone
         if quota := quota_words(self.night.session.state.quota, self.at):
             yield f" {quota} ", Tone.PLAIN
 
@@ -245,10 +243,11 @@ class Screen:
     # --- beside it ---------------------------------------------------------------------------
 
     def checks(self) -> Iterator[Line]:
-        """Every check with its last result."""
-        if not self.night.checks:
+        """Every check with its last result, what did not pass first."""
+        found = sorted(self.night.checks, key=lambda one: one[0].status is CheckStatus.PASSED)
+        if not found:
             yield line(("none have run; without checks a story is only claimed", Tone.QUIET))
-        for result, iteration in self.night.checks:
+        for result, iteration in found:
             mark, tone = _CHECKS[result.status]
             words = f"{str(result.status).replace('_', ' ')}{', flaky' if result.flaky else ''}"
             when = f"iteration {iteration}" if iteration else "before the first"
@@ -282,34 +281,27 @@ class Screen:
 
     def quota(self) -> Iterator[Line]:
         """The countdown, the starts of this hour, the newest word of the provider."""
-        countdown, wait = self._countdown, self.night.wait
-        yield line(countdown or ("no wait", Tone.GOOD))
-        if countdown and wait:
+        night, wait = self.night, self.night.wait
+        most, calls = night.config.limits.calls_per_hour, night.calls
+        starts = f"{calls} of {counted(most, 'start')}" if most else counted(calls, "start")
+        starts = f"{starts} in the last hour"
+        if wait is not None and wait.kind != "pause" and night.is_live:
+            at = clock(wait.until, self.zone, "%H:%M")
+            yield line((f"goes on in {format_duration(night.wait_s)} ({at})", Tone.WARN))
             yield line((one_line(wait.reason), Tone.QUIET))
-        yield line(f"{self._starts} in the last hour")
-        for window in valid(self.night.session.state.quota, self.at):
+            yield line(starts)
+        else:
+            yield line(("no wait", Tone.GOOD), f", {starts}")
+        for window in valid(night.session.state.quota, self.at):
             tone = Tone.WARN if window.used >= 0.8 else Tone.PLAIN
             yield line((quota_words((window,), self.at, resets=True), tone))
         if self.facts.limit_words:
             yield line((self.facts.limit_words, Tone.QUIET))
 
-    @property
-    def _countdown(self) -> Span | None:
-        wait = self.night.wait
-        if wait is None or wait.kind == "pause" or not self.night.is_live:
-            return None
-        left = format_duration(self.night.wait_s)
-        return f"goes on in {left} ({clock(wait.until, self.zone, '%H:%M')})", Tone.WARN
-
-    @property
-    def _starts(self) -> str:
-        most, calls = self.night.config.limits.calls_per_hour, self.night.calls
-        return f"{calls} of {counted(most, 'start')}" if most else counted(calls, "start")
-
     def learned(self) -> Iterator[Line]:
         """What was captured, by category, the skills made of it, and when the next are made."""
-        found = self.facts.learned
-        if not self.night.config.learning.enabled:
+        found, settings = self.facts.learned, self.night.config.learning
+        if not settings.enabled:
             yield line(("learning is off", Tone.QUIET))
             return
         captured = (f"{found.captured} captured", Tone.STRONG if found.captured else Tone.QUIET)
@@ -318,35 +310,23 @@ class Screen:
             yield line(", ".join(f"{name} {count}" for name, count in found.categories))
         if found.waiting:
             yield line((f"{found.waiting} to decide: ralph learnings review", Tone.WARN))
-        if soon := self._next_aggregation:
+        if self.facts.stories and settings.every:
+            over = self.night.total - self.night.count(Standing.OPEN)
+            soon = counted(settings.every - over % settings.every, "story")
             yield line((f"next aggregation in {soon}", Tone.QUIET))
 
-    @property
-    def _next_aggregation(self) -> str:
-        settings = self.night.config.learning
-        if not self.facts.stories or not settings.every or not settings.enabled:
-            return ""
-        over = self.night.total - self.night.count(Standing.OPEN)
-        return counted(settings.every - over % settings.every, "story")
-
     def health(self) -> Iterator[Line]:
-        """The last four panels in five lines, for narrow windows."""
-        night, state, policy = self.night, self.night.circuit, self.night.policy
-        marks = [f"{_CHECKS[result.status][0]} {_command(result)}" for result, _ in night.checks]
-        failed = any(result.status is CheckStatus.FAILED for result, _ in night.checks)
-        tone = (Tone.BAD if failed else Tone.GOOD) if marks else Tone.QUIET
-        yield line(_label("checks", 8), (", ".join(marks) or "none have run", tone))
-        trend = (f" {paint.spark(night.session.state.lengths, 18)}", Tone.BUSY)
-        name = (str(state.circuit), CIRCUIT_TONES[state.circuit])
-        yield line(_label("circuit", 8), name, trend)
-        loud = Tone.WARN if state.no_progress or state.same_error else Tone.QUIET
+        """How the last four panels begin, in five lines for narrow windows."""
+        state, policy = self.night.circuit, self.night.policy
         most, same = policy.no_progress_threshold, policy.same_error_threshold
         counts = f"no progress {state.no_progress}/{most}, same error {state.same_error}/{same}"
+        loud = Tone.WARN if state.no_progress or state.same_error else Tone.QUIET
+        yield (_label("checks", 8), *next(self.checks()))
+        trend = (f" {paint.spark(self.night.session.state.lengths, 18)}", Tone.BUSY)
+        yield (_label("circuit", 8), *next(self.circuit()), trend)
         yield line((counts, loud))
-        used = quota_words(self.night.session.state.quota, self.at)
-        yield line(_label("quota", 8), self._countdown or used or f"no wait, {self._starts}")
-        soon, captured = self._next_aggregation, self.facts.learned.captured
-        yield line(_label("learned", 8), f"{captured}{f', next in {soon}' if soon else ''}")
+        yield (_label("quota", 8), *next(self.quota()))
+        yield (_label("learned", 8), *next(self.learned()))
 
     def as_text(self, width: int) -> Iterator[str]:
         """The whole screen as plain lines, for terminals that cannot draw."""
@@ -417,6 +397,12 @@ def _command(result: CheckResult) -> str:
     """The command without the directory its program lies in."""
     program, space, rest = one_line(result.name, 120).partition(" ")
     return program.rsplit("/", 1)[-1] + space + rest
+
+
+def _nearly(used: float, most: float) -> Tone:
+    """The louder, the less is left."""
+    share = used / most if most else 0.0
+    return Tone.BAD if share >= 1 else Tone.WARN if share >= 0.8 else Tone.PLAIN
 
 
 def _about(seconds: float) -> str:

@@ -251,7 +251,7 @@ class Reading(Screen[None]):
         self.query_one(Search).begin()
 
 
-class Question(NamedTuple):
+class Asked(NamedTuple):
     """What a person is asked: a line of text, or a yes where there is no hint."""
 
     words: str
@@ -268,7 +268,7 @@ class Dialog(ModalScreen[str | None]):
         Binding("n,escape", "dismiss(None)", "No"),
     ]
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Asked) -> None:
         super().__init__()
         self._question = question
 
