@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from ralphloop.core.planning import MOST_RETURNS, assign, collides, room_for
 from ralphloop.core.policy import Limits
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState
-from ralphloop.core.totals import Totals
+from ralphloop.core.totals import Cost, Totals
 
 
 def listed(*stories: Story) -> StoryList:
@@ -149,13 +151,43 @@ def test_a_plan_is_always_possible(
     st.integers(0, 20),
     st.floats(0, 100),
     st.floats(0, 100),
+    st.floats(0, 10),
 )
 def test_those_in_flight_never_overrun_the_limits(
-    lanes: int, flying: int, most: int, done: int, money: float, spent: float
+    lanes: int, flying: int, most: int, done: int, money: float, spent: float, cost: float
 ) -> None:
     """So many start that all of them together stay within the iterations and lanes there are."""
     limits = Limits(max_iterations=most, max_cost_usd=money)
-    room = room_for(limits, Totals(iterations=done, cost_usd=spent), lanes=lanes, flying=flying)
+    totals, dearest = Totals(iterations=done, cost_usd=spent), Cost(usd=cost) if done else None
+    working = [None] * flying
+    room = room_for(limits, totals, lanes=lanes, flying=working, dearest=dearest)
     assert room >= 0
     assert room == 0 or room + flying <= lanes
     assert not most or room == 0 or done + flying + room <= most
+    if money and done and cost and room and room + flying > 1:
+        assert spent + (room + flying) * cost <= money * (1 + 1e-9)
+
+
+def test_what_is_not_written_yet_is_spent() -> None:
+    """An agent that has ended and waits to land has used its money: nobody else gets it."""
+    limits, used = Limits(max_cost_usd=1.0, max_tokens=100), Totals(iterations=1, cost_usd=0.3)
+    dear = Cost(usd=0.3, tokens=10)
+    room = partial(room_for, limits, used, lanes=4, dearest=dear)
+    assert room(flying=[]) == 2
+    assert room(flying=[None]) == 1
+    assert room(flying=[Cost(usd=0.3)]) == 1
+    assert room(flying=[Cost(usd=0.7)]) == 0
+    assert room(flying=[Cost(tokens=100)]) == 0
+
+
+def test_the_first_start_is_made_alone_where_nobody_knows_what_it_takes() -> None:
+    """But for money that agents keep to themselves; without a limit all of them go."""
+    room = partial(room_for, totals=Totals(), lanes=4, dearest=None)
+    money, tokens = Limits(max_cost_usd=1.0), Limits(max_tokens=100)
+    assert room(money, flying=[]) == 1
+    assert room(money, flying=[None]) == 0
+    assert room(money, flying=[], capped=True) == 4
+    assert room(tokens, flying=[], capped=True) == 1
+    assert room(Limits(), flying=[None]) == 3
+    free = room_for(money, Totals(iterations=1), lanes=4, flying=[], dearest=Cost())
+    assert free == 4  # of what names no price nobody can say what it costs

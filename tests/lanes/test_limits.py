@@ -10,6 +10,7 @@ import pytest
 
 from tests.lanes.yards import starts, stories_of, yard
 from tests.loop.projects import Sandbox
+from tests.loop.test_older_claude import OLD, with_claude
 
 HONEST = 'write(f"{STORY}.txt", STORY)\ndone()\n'
 PAID = """
@@ -47,6 +48,40 @@ def test_lanes_never_start_what_the_money_left_cannot_pay(tmp_path: Path) -> Non
     assert done.code == 3, done.text
     (ended,) = done.events("run_finished")
     assert ended["cost_usd"] == pytest.approx(1.2)  # as one after the other: 0.9 is below the limit
+
+
+@pytest.mark.parametrize("limit", ["max_cost_usd = 1.0", "max_tokens = 100"])
+def test_dear_starts_are_not_made_at_once(tmp_path: Path, limit: str) -> None:
+    """Nobody knows what a start takes before the first: four lanes use no more than one would."""
+    agent = """
+write(f"{STORY}.txt", STORY)
+answer(0.9, usage={"input_tokens": 45, "output_tokens": 45})
+"""
+    box = paid(tmp_path, agent, *"abcdefgh", limits=limit)
+    done = box.run("--lanes", "4", "--json")
+    assert done.code == 3, done.text
+    assert "the first start is made alone" in done.err
+    (ended,) = done.events("run_finished")
+    assert sum(starts(box, name) for name in "abcdefgh") == 2
+    assert ended["cost_usd"] == pytest.approx(1.8)  # as one after the other
+    again = box.run("--lanes", "4", "--max-cost", "4", "--max-tokens", "400")
+    assert "$4.00, some 4 starts" in again.err
+    assert "400 tokens, some 4 starts" in again.err
+    assert sum(starts(box, name) for name in "abcdefgh") <= 7
+
+
+def test_an_agent_that_takes_a_budget_gets_its_share(tmp_path: Path) -> None:
+    """Two at once are told a half each, and no more than is left by what the other may use."""
+    box = with_claude(tmp_path, *OLD)
+    program = tmp_path / "bin" / "claude"
+    kept = 'open(os.environ["TEST_STATE"] + f"/argv-{STORY}", "w").write(str(sys.argv))'
+    program.write_text(program.read_text().replace('write("argv-" + str(START), sys.argv)', kept))
+    done = box.run("--lanes", "2", "--max-cost", "1")
+    assert done.code == 0, done.text
+    assert "$1.00" in done.err
+    told = [path.read_text() for path in box.state.glob("argv-*")]
+    assert len(told) == 2
+    assert all("'--max-budget-usd', '0.5000'" in argv for argv in told), told
 
 
 def test_a_usage_limit_is_known_to_all(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ralphloop.core.model import Decision, ExitDecision, StoryFacts, Value
 from ralphloop.core.policy import Limits
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, state_of
-from ralphloop.core.totals import Totals
+from ralphloop.core.totals import Cost, Totals
 from ralphloop.text.plain import counted
 from ralphloop.text.status_block import StatusBlock
 
@@ -135,16 +135,57 @@ def _overlap(*patterns: str) -> bool:
     return a.startswith(b) or b.startswith(a)
 
 
-def room_for(limits: Limits, totals: Totals, *, lanes: int, flying: int) -> int:
-    """How many more may start so that no limit of the whole run is overrun by those in flight."""
-    room = lanes - flying
+def room_for(
+    limits: Limits,
+    totals: Totals,
+    *,
+    lanes: int,
+    flying: Collection[Cost | None],
+    dearest: Cost | None,
+    capped: bool = False,
+) -> int:
+    """How many more may start so that no limit of the whole run is overrun by those in flight.
+
+    Who flies is still at work (None), or its agent has ended and took so much.  A start is expected
+    to take what the `dearest` took.  While nobody knows that, one starts alone, but for money where
+    agents keep to a share of it themselves (`capped`).  With nobody at work one may always start.
+    """
+    room = lanes - len(flying)
     if limits.max_iterations:
-        room = min(room, limits.max_iterations - totals.iterations - flying)
-    usual = totals.cost_usd / totals.iterations if totals.iterations else 0.0
-    if limits.max_cost_usd and usual:
-        paid = (limits.max_cost_usd - totals.cost_usd) / usual
-        room = min(room, int(max(1, min(lanes, paid))) - flying)  # a next to free one: no end
+        room = min(room, limits.max_iterations - totals.iterations - len(flying))
+    each, ended = dearest or Cost(), [one for one in flying if one is not None]
+    for most, used, one, many in (
+        (limits.max_cost_usd, totals.cost_usd + sum(it.usd for it in ended), each.usd, capped),
+        (
+            limits.max_tokens,
+            totals.fresh_tokens + sum(it.tokens for it in ended),
+            each.tokens,
+            False,
+        ),
+    ):
+        if not most or (not one and (dearest or many)):
+            continue
+        paid = min(lanes, (most - used) / one) if one else 1
+        room = min(room, max(int(paid), used < most) - (len(flying) - len(ended)))
     return max(0, room)
+
+
+def pays_for(limits: Limits, totals: Totals, dearest: Cost | None, *, capped: bool) -> str:
+    """What is left for all lanes together, in words; empty without a limit."""
+    left, said = limits.max_cost_usd - totals.cost_usd, list[str]()
+    if limits.max_cost_usd:
+        each = f", some {int(left / dearest.usd)} starts" if dearest and dearest.usd else ""
+        said.append(f"${left:.2f}{each}")
+    if limits.max_tokens:
+        rest = limits.max_tokens - totals.fresh_tokens
+        each = f", some {rest // dearest.tokens} starts" if dearest and dearest.tokens else ""
+        said.append(f"{rest:,} tokens{each}")
+    if limits.max_iterations:
+        said.append(counted(limits.max_iterations - totals.iterations, "iteration"))
+    alone = limits.max_tokens or (limits.max_cost_usd and not capped)
+    if alone and dearest is None:
+        said.append("the first start is made alone, since nobody knows yet what one takes")
+    return f"Left for all lanes together: {'; '.join(said)}." if said else ""
 
 
 def rungs_in_order(failed: int, count: int) -> list[int]:

@@ -21,7 +21,7 @@ from ralphloop.core import readable
 from ralphloop.core.events import IterationFinished, LoopEvent, event_of
 from ralphloop.core.interventions import AnyIntervention
 from ralphloop.core.iteration import AnyEffect, Iteration, MarkStory
-from ralphloop.core.totals import Totals
+from ralphloop.core.totals import Cost, Totals
 from ralphloop.journal.database import Database, empty, open_for_reading
 from ralphloop.journal.records import (
     InterventionRecord,
@@ -123,6 +123,16 @@ class Queries:
         """What the run has spent and done so far, over all its interruptions."""
         found = self.find_run(run)
         return found.totals if found else Totals()
+
+    def dearest(self) -> Cost | None:
+        """The most that a start of the newest run, or of the one before, took; None: none did."""
+        fresh = "MAX(input_tokens + output_tokens + cache_write_tokens)"
+        sql = f"SELECT MAX(cost_usd), {fresh} FROM iterations WHERE run = ? AND counted"  # noqa: S608
+        for run in self.runs(2):
+            row = self._db.row(sql, (run.id,))
+            if row and row[0] is not None:
+                return Cost(usd=float(row[0]), tokens=int(row[1]))
+        return None
 
     def saved_state(self, run: str) -> SavedState | None:
         """The folded state after the last finished iteration."""

@@ -17,10 +17,18 @@ from typing import TypeVar
 from ralphloop.core.events import Landing, Waiting
 from ralphloop.core.interventions import MarkedByHand
 from ralphloop.core.model import Decision, ExitDecision, Outcome
-from ralphloop.core.planning import Choice, Plan, assign, marked_by_hand, nothing_to_run, room_for
+from ralphloop.core.planning import (
+    Choice,
+    Plan,
+    assign,
+    marked_by_hand,
+    nothing_to_run,
+    room_for,
+)
 from ralphloop.core.policy import HOUR, reached
 from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
+from ralphloop.core.totals import Cost
 from ralphloop.errors import InputError, RalphError
 from ralphloop.lanes.escape import watch
 from ralphloop.lanes.landing import concluded, stopped
@@ -31,6 +39,7 @@ from ralphloop.loop.begin import Begun, begin
 from ralphloop.loop.judging import Judged, judge
 from ralphloop.loop.loop import by_name, interrupted, not_again, not_upheld, saw_verify
 from ralphloop.loop.requests import handle_requests
+from ralphloop.loop.runner import Runner
 from ralphloop.loop.waiting import (
     all_away,
     hold,
@@ -54,6 +63,11 @@ class _Over(Exception):
         self.decision = decision
 
 
+def keeps_to_its_share(runner: Runner) -> bool:
+    """Whether every agent can be told how much money it may spend."""
+    return all(member.agent.name == "claude" for member in runner.setup.crew)
+
+
 class Coordinator:
     """The lanes at work."""
 
@@ -64,7 +78,8 @@ class Coordinator:
         self._tasks: dict[asyncio.Task[Decision | None], Lane] = {}
         self._outage: Outage | None = None
         self._told: Waiting | None = None  # what could be said, but not written
-        self._shares: dict[int, float] = {}  # dollars that those in flight may still use
+        self._shares: dict[int, float] = {}  # dollars that those in flight may use, or have used
+        self._took: dict[int, Cost] = {}  # by those whose agent has ended, till that is written
         self._stories: StoryList | None = None
 
     async def run(self) -> Decision:
@@ -137,7 +152,14 @@ class Coordinator:
         """Which stories start now, and why others wait."""
         runner, flying = self.runner, [lane.busy for lane in self._tasks.values()]
         count, most = self.yard.book.count, runner.config.limits.calls_per_hour
-        room = room_for(runner.limits, runner.totals(), lanes=count, flying=len(flying))
+        room = room_for(
+            runner.limits,
+            runner.totals(),
+            lanes=count,
+            flying=[self._took.get(lane.number) for lane in self._tasks.values()],
+            dearest=runner.journal.dearest(),
+            capped=keeps_to_its_share(runner),
+        )
         if most:
             room = min(room, most - runner.journal.starts_since(runner.clock() - HOUR))
         only = runner.setup.options.only
@@ -173,12 +195,15 @@ class Coordinator:
                 return interrupted(runner)
             begun = begin(runner, choice.story, runner.as_known(runner.story_list()))
             judged = await self._judged(lane, begun)
-            self._shares.pop(lane.number, None)
+            spent = judged.step.spent
+            self._took[lane.number] = Cost(usd=spent.cost_usd, tokens=spent.fresh_tokens)
+            self._shares[lane.number] = spent.cost_usd
             decision = await self._concluded(lane, judged)
         except _Over as over:
             return over.decision
         finally:
             self._shares.pop(lane.number, None)
+            self._took.pop(lane.number, None)
         outcome = judged.step.analysis.outcome
         if outcome.is_infrastructure and not runner.stop.requested:
             quota = judged.result.response.rate_limit

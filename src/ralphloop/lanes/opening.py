@@ -19,13 +19,15 @@ from functools import partial
 import msgspec
 
 from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.planning import pays_for
+from ralphloop.core.quota import quota_words
 from ralphloop.core.run_state import Book, Session
 from ralphloop.errors import RalphError, RepositoryError, UsageError
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.session import load_book, load_session
-from ralphloop.lanes.coordinator import Coordinator
+from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
 from ralphloop.lanes.escape import watch_again
 from ralphloop.lanes.landing import again, concluded, settle
 from ralphloop.lanes.worktrees import (
@@ -133,8 +135,18 @@ def open_yard(
     where = f"{yard.directory}, landing on {book.branch}"
     tell(f"{count} lane{'s' * (count > 1)} in {where}; your checkout stays as it is.")
     if count > 1:
-        tell("Several agents at once reach a usage limit sooner; all of them wait for it together.")
+        _tell_limits(yard.runner, tell)
     return yard
+
+
+def _tell_limits(runner: Runner, tell: Tell) -> None:
+    """What quota and budget can pay for, before several spend it at once."""
+    left = runner.limits, runner.totals(), runner.journal.dearest()
+    if words := pays_for(*left, capped=keeps_to_its_share(runner)):
+        tell(words)
+    used = quota_words(runner.session.state.quota, runner.clock(), resets=True)
+    sooner = "Several agents at once reach a usage limit sooner; all of them wait for it together"
+    tell(f"{sooner} ({used})." if used else f"{sooner}.")
 
 
 def _insist(home: Setup, checkout: Repository) -> None:

@@ -28,6 +28,7 @@ from ralphloop.core.planning import BUSY, assign, room_for
 from ralphloop.core.policy import HOUR
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, States, state_of
+from ralphloop.core.totals import Cost
 from ralphloop.errors import RalphError, UsageError
 from ralphloop.journal.database import belief_in
 from ralphloop.journal.holder import Holder
@@ -98,18 +99,27 @@ def look_at(
         through=journal.through(run.id) if run and book and holder else {},
         exchanged=journal.meta(SWAP_KEY) is not None and holder is None,
     )
-    looks = stories_of(story_list, session.stories, dict(_waits(night)))
+    looks = stories_of(story_list, session.stories, dict(_waits(night, journal.dearest())))
     return replace(night, stories=tuple(looks))
 
 
-def _waits(night: Night) -> Iterator[tuple[str, str]]:
+def _waits(night: Night, dearest: Cost | None) -> Iterator[tuple[str, str]]:
     """Why open stories wait while lanes work; decided as the run decides it."""
     stories, book, flying = night.story_list, night.book, [it.story or "" for it in night.flying]
     starts = night.state is State.RUNNING and night.circuit.circuit is not Circuit.OPEN
     if stories is None or book is None or not (flying and starts):
         return
     free, most = book.count - len(flying), night.config.limits.calls_per_hour
-    room = room_for(night.limits, night.totals, lanes=book.count, flying=len(flying))
+    at_work: list[Cost | None] = [None for _ in flying]
+    capped = night.config.agent.name == "claude"
+    room = room_for(
+        night.limits,
+        night.totals,
+        lanes=book.count,
+        flying=at_work,
+        dearest=dearest,
+        capped=capped,
+    )
     room = min(room, max(0, most - night.calls)) if most else room
     for name, why in assign(stories, night.session.stories, flying=flying, room=room).waits.items():
         yield name, "no more at once within the limits" if why == BUSY and room < free else why
