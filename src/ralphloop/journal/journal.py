@@ -113,13 +113,11 @@ class Journal(Queries):
         with self._db.write("reopen_run") as db:
             changed = db.run(
                 "UPDATE runs SET status = 'running', ended_at = NULL, decision = '', reason = '',"
-                " last_activity = ?, pid = ?, pid_started = ?"
+                " last_activity = ?, pid = ?, pid_started = ?, config = COALESCE(?, config)"
                 " WHERE id = ? AND status IN ('running', 'stopped')",
-                (now, pid, pid_started, run),
+                (now, pid, pid_started, json_text(config) if config else None, run),
             )
             _expect_one(changed, f"run {run} is not there or can no longer be continued")
-            if config is not None:
-                db.run("UPDATE runs SET config = ? WHERE id = ?", (json_text(config), run))
 
     def end_run(
         self, run: str, *, now: float, status: RunStatus, decision: str = "", reason: str = ""

@@ -190,10 +190,8 @@ class Queries:
 
     def _flagged(self, index: str, where: str, run: str | None) -> list[IterationRecord]:
         # The index holds only these rows; without the hint SQLite may walk all of a long run.
-        which = f"INDEXED BY {index} WHERE {where}"
-        if run is None:
-            return self._all(IterationRecord, f"{which} ORDER BY rowid")
-        return self._all(IterationRecord, f"{which} AND run = ? ORDER BY n", run)
+        which = f"INDEXED BY {index} WHERE {where} AND run = COALESCE(?, run) ORDER BY run, n"
+        return self._all(IterationRecord, which, run)
 
     def starts_since(self, moment: float) -> int:
         """Agent starts of all runs from that moment on, for limits by the hour."""

@@ -18,7 +18,7 @@ from ralphloop.stories.source import StoryText, load, rewrite, story_text
 Arrange = Callable[[list[int | Entry], Listing], list[int | Entry]]
 
 
-def rearrange(path: Path, arrange: Arrange, *, within: Path | None = None) -> None:
+def rearrange(path: Path, arrange: Arrange) -> None:
     """Let `arrange` say which stories the list has, by position or anew, and write just that."""
 
     def arranged(data: bytes) -> bytes:
@@ -28,7 +28,7 @@ def rearrange(path: Path, arrange: Arrange, *, within: Path | None = None) -> No
         load(path, data=after)  # says what is wrong with it; nothing was written yet
         return after
 
-    rewrite(path, arranged, within=within)
+    rewrite(path, arranged, within=None)
 
 
 def position(listing: Listing, story: str) -> int:
