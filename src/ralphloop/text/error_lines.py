@@ -12,8 +12,11 @@ share, whichever program it is:
 
 What a line means depends on where it stands, so the reader remembers a little: a traceback, a head
 whose message stands below it, an announcement ("The build stops here:") after which anything
-counts, an exhibit that the speech around it calls solved, or that ends in a passing count.  In
-prose the sentence decides (`told_errors`).
+counts, an exhibit that the speech below it calls solved, or that ends in a passing count.
+
+In prose the sentence decides: it must say that it fails now ("the build still fails with
+`TypeError: x`"), and not that it is solved, wished for, conditional or merely spoken of ("prints
+`Error: bad token` when the token is old").
 
 Each error has a rank, because noise around a failure must not change which failure it is.
 
@@ -23,27 +26,21 @@ line the first `MAX_LINE`, and at most `MAX_ERRORS` different error lines are ke
 
 import re
 from enum import IntEnum
+from itertools import islice
 from typing import NamedTuple
 
 from ralphloop.text.lazy_regex import LazyRegex
 from ralphloop.text.lines import Kind, Line, scan
 from ralphloop.text.plain import clean
-from ralphloop.text.told_errors import (
-    NAME,
-    announces_failure,
-    cured_below,
-    is_message,
-    says_solved,
-    told_error,
-    told_in_code,
-    words,
-)
 
 MAX_TEXT = 100_000
 MAX_LINE = 3_000
 MAX_ERRORS = 50
 MAX_ERROR_CHARS = 500
 _MAX_PREFIXES = 8
+_MAX_SENTENCES = 80
+_MAX_TOLD = 20  # looked at in one sentence
+_SHORTEST_TOLD = 8
 
 
 class Rank(IntEnum):
@@ -64,8 +61,18 @@ def _any(*patterns: str, flags: int = 0) -> LazyRegex:
     return LazyRegex("|".join(f"(?:{pattern})" for pattern in patterns), flags)
 
 
+def _words(*patterns: str) -> LazyRegex:
+    """Any of these as whole words, in any case."""
+    return LazyRegex(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
+
+
 # --- shapes ------------------------------------------------------------------------------------
 
+# An exception's name: `TypeError`, `sqlite3.OperationalError`, `psycopg.errors.UndefinedTable`.
+NAME = (
+    r"(?:(?:[A-Za-z_$][\w$]*(?:\.|::|\\))*(?=[A-Z])[\w$]*(?:Error|Exception)\b"
+    r"|(?:[a-z_]\w*\.)*(?:exceptions?|errors?|exc)\.[A-Z]\w+)"
+)
 # What strerror() and its relatives say: a closed vocabulary, so a list is right here.
 _SYSTEM_SAYS = (
     r"(?:permission denied|no such file or directory|(?:command )?not found|(?:is"
@@ -83,7 +90,7 @@ _SYSTEM_SAYS = (
 # without any such line needs nothing compiled.
 _TRIGGER = LazyRegex(
     r"err|fail|exception|fatal|panic|abort|fault|kill|critical|undefined|conflict|reject|assert"
-    r"|terminate|unresolved|unable|cannot|can't|could not|not ok|no module|module not|ld: "
+    r"|terminate|unresolved|unable|cannot|can't|could not|\bok\b|pass|no module|module not|ld: "
     rf"|problem|{_SYSTEM_SAYS}|[✖✕✗✘×›]|\.go:|\w: \(\d|-\d{{3,}}: |sqlstate|illegal|exit|\*\*\*"
     r"|\*\* \(|\b(?:stop(?:s|ped)|breaks|die[sd]|ends|complains|red|broken|won't"
     r"|does ?n[o']t)[^\n]{0,60}:[*_]{0,3}\s*(?:\n|$)|\[emerg|\[alert|\[crit|file \"|:\d+:\d+|-->"
@@ -91,20 +98,16 @@ _TRIGGER = LazyRegex(
 _BULLET = LazyRegex(r"(?:[-*•·❌🔴💥⛔│┃║╷╵]\ufe0f?\s+|[│┃║]|\d{1,3}[.)]\s+)+")
 _BOLD = LazyRegex(r"\*\*(?=[^\s*])([^*]{1,400})(?<=\S)\*\*(?!\*)")
 _CODE_SPAN = LazyRegex(r"(`+)([^`].*?)\1[.,;:!]?$")
-_NO_REPORT = _any(
-    r"\||#(?!\d|#\[)|</?\w|\[[xX]\]",  # tables, headings, markup
-    r"\+|-(?!\w*sh: )(?=[^\s-])|\d+\s*[|│→]|\d+\t|at \S|\$ ",  # diffs, listings, frames
-    r"[✓✔√✅☑]|ok \d|PASS(?:ED)?\b",
-    r"//|/\*|[})]|\{(?!.{0,300}\"level\")|@\w|[\w.]{1,40}!?\((?!\d)",  # code
-    r"(?:raise|throw|except|catch|return|def|class|fn|pub|func|const|let|var|import|assert|echo"
-    r"|case)\b",
+_NO_REPORT = LazyRegex(
+    r"\||#(?!\d|#\[)|</?\w|\[[xX]\]"  # tables, headings, markup
+    r"|\+|-(?!\w*sh: )(?=[^\s-])|\d+\s*[|│→]|\d+\t|at \S|\$ "  # diffs, listings, frames
+    r"|(?:class|def|raise|throw|return|except|catch)\b"
 )
 _NOT_SEVERE = LazyRegex(r"(?i:warning|warn|note|info|hint|help|remark|debug)\b")
 # A word that only machines put before a message: it holds a digit or a mark, or is one.
 _NOT_A_PROGRAM = (
-    r"(?!(?i:feat|fix|chore|docs?|tests?|refactor|perf|style|revert|build|ci|expected|example"
-    r"|message|shows|prints|returns|before|after|old|new|info|note|result|status|tip|todo"
-    r"|warning)\b)"
+    r"(?!(?i:feat|fix|chore|docs?|tests?|refactor|info|note|warning|expected|example|result|status"
+    r"|before|after)\b)"
 )
 _MACHINE = LazyRegex(
     r"[A-Z][a-z]{2} +\d+ [\d:]+ \S+ \S+:\s+|[\w.]+ ?[-.] ?(?=(?:ERROR|CRITICAL|FATAL)\b)"
@@ -115,27 +118,23 @@ _PLACE = LazyRegex(
     r"[:,]\d+)*)\]?(?:: ?|\s-\s|\s(?=[A-Za-z])|:(?=in ))|\(\d+(?:,\d+)*\)\s?:\s+|: line \d+: )"
 )
 _CODE = r"(?: ?\[[^\]\s]{1,40}\]| \(?[A-Z]{1,6}-?\d{1,5}\)?| \d{3,5}(?: \([^)]{1,40}\))?)?"
-_LEVEL = r"(?i:error|fatal|critical|err|emerg|alert|crit)"
 _HEAD = _any(
-    r"(?:Caused by: )?(?P<lead>(?:[A-Za-z][\w+#./-]* ){0,3})(?:(?P<name>(?!(?:Error"
-    rf"|Exception)\b){NAME})(?: \[[\w ]{{1,60}}\])?(?: ?\([^()]{{0,80}}\))?"
-    rf"|(?:[Ff]atal )?(?:[Ee]rror|Exception){_CODE}(?: (?:near|at|on) line \d+)?"
-    r"|Error \([^()]{1,60}\)):\s+\S",
-    r"(?:[Ff]atal(?: [Ee]rror)?|FATAL(?: ERROR)?|[Ee]rror|ERROR|ERR|[Cc]ritical|CRITICAL|Failure"
-    rf"|FAILURE|panic|runtime error){_CODE}\s?[:!—-]\s+\S",
-    r"error(?:\[\w+\]|\s+[A-Z]{1,6}\d{2,5}):|error\s{2,}\S|(?:ERROR|CRITICAL|FATAL):[\w.]+:\s?\S",
-    r"[Ee]rror (?:in|at|on|while|when|during|from|response from|(?!handl|report|logg|track|mapp"
-    r"|wrapp|formatt)[a-z]+ing) [^:]{1,160}: \S",
+    r"(?:Caused by: )?(?P<lead>(?:[A-Za-z][\w+#./-]* ){0,3})(?:(?P<name>(?!(?:Error|Exception)\b)"
+    rf"{NAME})(?: \[[\w ]{{1,60}}\])?(?: ?\([^()]{{0,80}}\))?"
+    rf"|(?i:(?:fatal )?(?:err(?:or)?|exception|fatal|critical|failure|panic)){_CODE}"
+    r"(?: (?:near|at|on) line \d+)?|Error \([^()]{1,60}\))\s?[:!—-]\s+\S",
+    r"error\[\w+\](?::|$)|error\s{2,}\S|(?:ERROR|CRITICAL|FATAL):[\w.]+:\s?\S",
+    r"[Ee]rror (?:in|at|on|while|when|during|from|response from|(?!handl|report|logg)[a-z]+ing)"
+    r" [^:]{1,160}: \S",
     r"(?!(?:an?|the|this|that|no|any|new|last) )(?:[a-z]+ )?(?:ERR! \S|error (?:code )?[A-Z]\w)",
     # as a log level; in capitals all through it is a title
-    r"(?:ERROR|FATAL|CRITICAL) (?![A-Z]{3,}\b|(?i:fix|bug|issue|change|update)\w*\b)(?:in "
-    r"|collecting )?(?:\S*[./:\\]\S*|[\"'`]\S+|[A-Z][a-z]\S*)(?=\s|$)",
-    rf"\[{_LEVEL}\](?!:\s*(?:#|<|http|[./]))[:\s]*[^\s\[:].*\S",
+    r"(?:ERROR|FATAL|CRITICAL) (?![A-Z]{3,}\b)(?:in |collecting )?"
+    r"(?:\S*[./:\\]\S*|[\"'`]\S+|[A-Z][a-z]\S*)(?=\s|$)",
+    r"\[(?i:error|fatal|critical|err|emerg|alert|crit)\][:\s]*[^\s\[:].*\S",
 )
-_CLOCK = LazyRegex(r"\d\d:\d\d|\w\[\d+\]:")
 _LOG_LEVEL = LazyRegex(r"(?:ERROR|FATAL|CRITICAL)\b[\s\]:-]*\S")
 # "Fixed error: …", "on error: …": the words before say that this reports no error.
-_NO_LEAD = words(
+_NO_LEAD = _words(
     r"an?|and|any|as|by|each|every|for|if|in|no|of|on|or|per|the|to|when|with|without|zero|new|old",
     r"known|common|custom|typed|inline|friendly|readable|possible|previous|expected|sample|example",
     r"raises?|returns?|shows?|throws?|avoid|catch|clear|is|are|says|prints|was",
@@ -145,8 +144,7 @@ _OTHERS = _any(
     # failing tests
     r"FAILED:? \S*[./:\\]\S*|\[ +FAILED +\] \S|FAIL: +\S|FAIL +\S+ > ",
     r"--- FAIL: \S|not ok \d+|(?:✘ )?● .*›|[✖✕✗✘×]\s+(?!0\b)\S"
-    r"|test \S+(?: - .{1,80})? \.\.\. FAILED|\S{1,200} > .{1,200} FAILED$"
-    r"|\S{1,200}::\S.{0,300} (?:FAILED|ERROR)(?:\s+\[ *\d+%\])?$",
+    r"|\S{1,200}(?:::| )\S.{0,300} (?:FAILED|ERROR)(?:\s+\[ *\d+%\])?$",
     r"Failure/Error: \S|Failed asserting that \S|\[\w+\] › \S",
     # crashes
     r"thread '[^']*' (?:\(\d+\) )?panicked at|Exception in thread \S|==\d+==\s?ERROR: \S",
@@ -162,7 +160,7 @@ _OTHERS = _any(
     r"|[Ff]ailed to \w+[^.]{0,200}?: \S|[a-z]: (?:file:|/)\S+:\d",
     r"CONFLICT \(\w|! \[(?:remote )?rejected\]\s+\S|[a-z]+: \(\d+\) [A-Z]|[A-Z]{3,}-\d{3,}: \S"
     r"|SQLSTATE\[\w+\]|E[A-Z]{4,11}: \S|ERR_[A-Z]\w+(?::|\s{2,})\s*\S",
-    rf"(?i:{_SYSTEM_SAYS})(?:[.!]?$|: ['\"./])|Permission denied \(",
+    rf"(?i:{_SYSTEM_SAYS})(?:[.!]?$|: ['\"./])",
     r"(?:\w+=(?:\"[^\"]*\"|[^\"\s]\S*)\s+)*level=(?:error|fatal|critical|panic)\b.*\b(?:msg"
     r"|message|err)=|\{.{0,300}\"level\"\s?:\s?\"(?:error|fatal|critical)\"",
 )
@@ -174,39 +172,34 @@ _PROGRAM_SAYS = LazyRegex(
     re.IGNORECASE,
 )
 _COMPLAINT = LazyRegex(
-    r"(?i:(?:\W*\w+\W+){0,3}?(?:(?:un)?expected|unknown|undefined|undeclared|missing|invalid"
-    r"|unresolved|cannot|can't|duplicate|redefinition|illegal|unterminated|mismatched"
-    r"|incompatible|unused|imported|declared|not (?:found|defined|declared|assignable|allowed"
-    r"|used))\b)|[A-Z]{1,4}\d{2,4}(?: \[\*\])? \S"
+    r"(?i:(?:\W*\w+\W+){0,3}?(?:(?:un)?expected|un(?:known|defined|declared|resolved|terminated"
+    r"|used)|missing|invalid|cannot|can't|duplicate|redefinition|illegal|mismatched|incompatible"
+    r"|imported|declared|not)\b)|[A-Z]{1,4}\d{2,4}(?: \[\*\])? \S"
 )
 # That something failed, and not what: wrappers, and details of what another line names.
 _VAGUE = _any(
     r"\w+(?:\[\d+\])?: \*\*\* .*\bError \d+|[a-z]+ (?:ERR!|error) (?:code (?:ELIFECYCLE|\d+)|errno"
     r"|exit status|path|cwd|command|a complete log)\b|(?:\w+: )?error: (?:could not compile"
     r"|aborting due to|test failed, to rerun|\w+ returned \d+ exit)|(?:error:? )?command failed\b",
-    r"(?:\[?(?:info|error)\]? |> )?(?:(?-i:BUILD|Build)|compilation|tests?|test (?:run|suite)|lint"
-    r"|command|job|[\w-]{1,30} hook|task \S+) (?:failed|failure)[.!]?(?: (?:in|with|\().{0,60}"
-    r"|; see .{0,80})?$|failure: build failed|test result: failed|failures!$|failed \(\w+=\d+",
+    r"(?:\[?(?:info|error)\]? |> )?(?:build|compilation|tests?|test (?:run|suite)|lint|command|job"
+    r"|[\w-]{1,30} hook|task \S+) (?:failed|failure)[.!]?(?: (?:in|with|\().{0,60})?$"
+    r"|failure: build failed|\[error\] (?:failed to execute|compilation error)",
     r"(?:error:? )?(?:(?:process|command|script|step)\b.{0,120}|(?-i:[a-z./])[\w./-]*"
     r"(?: [\w:./-]+){0,4}) (?:exited|completed|failed|returned) (?:with |\()?(?:an? )?"
     r"(?:non-?zero )?(?:exit )?(?:code|status)(?:$|:? [1-9]\d*[^.]{0,20}$)"
     r"|exit (?:code|status):? [1-9]\d*[.!]?$",
-    r"\[error\] (?:failed to execute|compilation error)|(?-i:(?:\*\* (?:[A-Z]+ )+)?FAIL(?:ED)?"
-    r"[.!]?(?: \*\*)?$|E {2,}(?![\w.]*Error)\w|FAIL\s+\S+(?:\s+(?:\[build failed\]|[\d.]+s))?$)",
+    r"(?-i:(?:\*\* (?:[A-Z]+ )+)?FAIL(?:ED)?[.!]?(?: \*\*)?$|E {2,}(?![\w.]*Error)\w"
+    r"|FAIL\s+\S+(?:\s+(?:\[build failed\]|[\d.]+s))?$)",
     flags=re.IGNORECASE,
 )
 _MESSAGE_BELOW = LazyRegex(
-    r"(?:[Ff]atal error|[Ff]atal|[Ee]rror|ERROR|What went wrong):$|\w+ Error at .*:$"
-    r"|.*\bpanicked at \S+:$"
+    r"(?i:fatal error|fatal|error|what went wrong):$|\w+ Error at .*:$|.*\bpanicked at \S+:$"
 )
 _POINTS_BACK = LazyRegex(r"\s*--> \S+:\d+:\d+$")
 _FRAME = LazyRegex(r'(\s+)File "[^"]*", line \d+')
 _RAISED = LazyRegex(r"\s*([A-Za-z_][\w.]*(?:: .*)?)$")
 # Fences of output; in any other only what a compiler says with its place is no source.
-_OUTPUT = LazyRegex(
-    r"(?:txt|plain|bash|z?sh|logs?|ansi|pytb|cmd)?|(?:text|shell|console|term|std|err|trace|power"
-    r"|out)[\w-]*"
-)
+_OUTPUT = LazyRegex(r"(?:txt|text|plain\w*|bash|z?sh|shell\w*|console|term\w*|out\w*|logs?|pytb)?")
 
 # --- counts ------------------------------------------------------------------------------------
 
@@ -218,8 +211,86 @@ _SUMMARY = LazyRegex(
     r"|source|checks?|suites?|found)\b)*$))"
 )
 _BAD_COUNT = LazyRegex(r"(?i:\b(\d+)\s+(?:\w+\s+)?(?:failed|failing|failures?|errors?)\b)")
-_RUN_ENDED = LazyRegex(r"test result: (?:ok|FAILED)\b|(?:OK|FAILED)(?: \(\w+=\d.*)?$")
-_PASSED = LazyRegex(r"(?i:\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|^OK \(\d)")
+_RUN_ENDED = LazyRegex(
+    r"(?:test result: )?(?:(?:ok|OK)|FAILED)(?:\.| \(\w+=\d.*| \(\d.*)?(?=$| \d)"
+)
+_PASSED = LazyRegex(r"(?i:\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b)")
+
+# --- prose -------------------------------------------------------------------------------------
+
+# What may be told: a span of inline code, or from a head to the closing quote or the end.
+_TOLD = LazyRegex(
+    r"`(?P<code>[^`\n]{1,400})`|(?<![\w.$/\\(\[{<`-])(?:(?<=\s)\()?(?P<quote>[\"'“‘])?"
+    rf"(?P<said>(?:{NAME}(?: \[\w+\])?:\s+\S|error\[\w+\]:|error [A-Z]{{1,6}}\d{{2,5}}\b"
+    r"|(?:[Ff]atal )?[Ee]rror:\s+\S|ERROR:\s+\S|[Ff]atal:\s+\S|panic:\s+\S|FAILED \S*[./:]\S"
+    r"|--- FAIL: \S|CONFLICT \(\w)(?(quote)[^\"”’\n]*|.*))"
+)
+_SENTENCE_END = LazyRegex(r"[.!?;]\s+(?=[A-Z`\"'*_(])")
+_FAILS = (
+    r"fail(?:s|ed|ing)?|crash(?:es|ed|ing)?|breaks|broken|stops|stopped|abort(?:s|ed)|dies|died"
+    r"|red|complains?|(?:cannot|can't|won't|doesn't|does not) (?:start|build|run|compile|link|pass)"
+)
+_FAILS_NOW = _words(
+    _FAILS,
+    r"still|again|failures?|break(?:ing)?|stuck|stop|blocked|blocker|getting|got|hits?|hitting",
+    r"seeing|left|end(?:s|ed) (?:in|with)|(?:i|we) get|keeps?|remain(?:s|ing)?|persists?|cannot",
+    r"can't|unable|won't|throwing|happens|occurs|blocks",
+    r"(?:builds?|compil\w+|type ?check\w*|lint\w*|suite|tests?|ci|pipeline|runs?|check)"
+    r"(?: [\w:.-]+){0,2} (?:now )?(?:reports?|says|prints|gives|shows)",
+)
+# A program by its name: in inline code, or small at the beginning of a sentence.
+_PROGRAM_TELLS = LazyRegex(
+    r"(?:`[a-z][^`]{0,40}`|^\W{0,4}[a-z][\w./-]*(?: [\w:./-]+){0,2})"
+    r" (?:now )?(?:reports?|says)\b"
+)
+_UNSOLVED = _words(
+    r"still|remains?|persists?|keeps?|unable|tried to|attempted|attempts? to|trying to",
+    r"could ?n[o']t|(?:not|n't) (?:yet |been |fully )*(?:fix|solv|resolv)\w*",
+)
+_NOT_NOW = _words(
+    r"fix(?:ed|es)|(?:re)?solv(?:ed|es)|gone|no longer|any ?more|went away|disappeared|corrected",
+    r"prevent(?:s|ed)?|avoid(?:s|ed)?|handle[sd]?|catch(?:es)?|caught|previously|formerly|used to",
+    r"earlier|initially|originally|at first|(?:was|were) (?:failing|broken|crashing)",
+    r"now (?:pass|work|green|succeed)\w*|(?:pass|work|green|succeed)(?:es|s)? now|instead of",
+    r"rather than|without|as (?:it should|expected|intended)|(?:expected|supposed|meant) to fail",
+    r"should fail|(?:not|n't) (?:throw|raise|fail|crash|happen|occur|come)\w*|on purpose",
+    r"by design|whenever|if|unless|for (?:an?|every|each|invalid|empty)",
+    r"when(?! (?:(?:i|we) (?:run|build|start)|(?:running|building|compiling|starting)\b))",
+)
+# A sentence about work done, or a commit's subject, does not report what happens now.
+_WORK = LazyRegex(
+    r"(?i:(?:\W|\b(?:I|I've|we|we've|have|has|then|also|now|it|and)\b)*(?:(?:wrote|written|made"
+    r"|fix|add|handle|improve|document|(?!fail|crash|stopp|block|end|remain)\w+ed)\b"
+    r"|(?:feat|fix|chore|docs|test|refactor)(?:\([^)]*\))?!?:))"
+)
+_TURN = _words(r"but|however|although|though|yet|except")
+# "The build stops here:", "make dies:", "Still red:"; what comes next is the tool's own word
+_ANNOUNCED = LazyRegex(
+    r"(?i:(?!\W*(?:where|how|why|what|which)\b).{0,150}(?<!that )(?<!which )(?<!must )(?<!should )"
+    rf"(?<!can )(?<!to )\b(?:{_FAILS}|ends|exits)(?: (?:here|there|with|in|at|on|because of|this"
+    r"|that|the (?:same|following)|again|start|startup|as follows|as before|like this|an|error"
+    r"|output|message))*:[*_]{0,3}$)"
+)
+_NOTHING = LazyRegex(
+    r"[\"'`(\[{]*(?i:null|none|nil|undefined|false|no|n/a|-+|ok|0+(?:\.0+)?|zero|\[\]|\{\}|\"\""
+    r"|'')(?:[\"'`)\]},;.]*$|[,;] |\.\s| (?:errors?|failures?|found|so far|remaining)\b)"
+)
+_TYPE = LazyRegex(
+    r"(?:string|str|number|int|bool|boolean|any|unknown|object|never|void"
+    r"|[A-Z]\w*)(?:<[^>]*>)?(?:\s?[|&]\s?[\w\[\]]+)*\s?[?;,)\]}=]*$|.*(?:[,{(\[;]|=>)$"
+)
+_SPOKEN_OF = LazyRegex(
+    r"(?i:(?:now )?(?:fixed|resolved|solved|handled|gone|shown|displayed|returned|raised|thrown"
+    r"|emitted|rendered|logged|reported|used|sent|when|if|the base class)\b|.*\b(?:is|are|was|been"
+    r"|now|this|that|it) (?:now |already |all )?(?:fixed|solved|gone)\b)"
+)
+# Speech below an exhibit that speaks of it: "This is fixed", "Fixed by …", a heading "Fix".
+_OF_THE_ABOVE = LazyRegex(
+    r"(?i:\W{0,4}(?:(?:this|that|it|both|these|the \w+)(?: \w+)? (?:is|was|are|were|has been|went"
+    r"|have been|no longer)\b|(?:now )?(?:fixed|resolved|solved)(?:[.!]?$| (?:in|by|with|now)\b)"
+    r"|i(?:'ve| have)? (?:\w+ )?(?:fixed|resolved|solved|corrected) (?:it|this|that|both|these)\b))"
+)
+_FIX_HEADING = LazyRegex(r"(?i:(?:#{1,6}|\*\*)\s*(?:the )?(?:fix|solution|resolution)\b\W*$)")
 
 
 def find_error_lines(text: str) -> tuple[ErrorLine, ...]:
@@ -234,6 +305,9 @@ def find_error_lines(text: str) -> tuple[ErrorLine, ...]:
             break
     reader.leave_exhibit("")
     return tuple(ErrorLine(text, rank) for text, rank in reader.found.items())
+
+
+_READ = (Kind.SPEECH, Kind.QUOTE, Kind.CODE)
 
 
 class _Reader:
@@ -257,7 +331,9 @@ class _Reader:
         elif line.kind is not self._kind and line.kind is not Kind.SPEECH:
             self.leave_exhibit("")
             self._kind = line.kind
-        found = self._found_in(text, line) if line.kind in _READ else None
+        fenced = line.kind is Kind.CODE and text.lstrip().startswith(("```", "~~~"))
+        readable = line.kind in _READ and not fenced and text.strip()
+        found = self._found_in(text, line) if readable else None
         self._previous = text
         if found:
             kept = self.found if self._kind is Kind.SPEECH else self._shown
@@ -265,22 +341,14 @@ class _Reader:
 
     def leave_exhibit(self, next_spoken: str) -> None:
         """Keep what an exhibit held, unless it passed or the speech below it cures it."""
-        quoted_and_solved = self._kind is Kind.QUOTE and says_solved(next_spoken)
-        if not (self._passed or quoted_and_solved or cured_below(next_spoken)):
+        if not (self._passed or _cured_below(next_spoken)):
             for text, rank in self._shown.items():
                 self.found.setdefault(text, rank)
         self._shown, self._passed, self._kind = {}, None, Kind.SPEECH
 
     def _found_in(self, text: str, line: Line) -> ErrorLine | None:
-        in_fence = line.kind is Kind.CODE
-        if not text.strip() or (in_fence and text.lstrip().startswith(("```", "~~~"))):
-            return None
         waiting = self._frame_indent is not None or self._head is not None or self._announced
-        if in_fence and self._passed is not False and _RUN_ENDED.match(text):
-            self._passed = not text.lower().startswith(("failed", "test result: f"))
         if not waiting and not _TRIGGER.search(text.lower()):
-            if in_fence and self._passed is None and _PASSED.search(text):
-                self._passed = True
             return None
         if frame := _FRAME.match(text):
             self._frame_indent = len(frame[1])
@@ -291,7 +359,8 @@ class _Reader:
             return ErrorLine(pointed_at, Rank.SPECIFIC)
         if raised := self._raised(text):
             return ErrorLine(raised, Rank.SPECIFIC)
-        return self._reported(text, in_code=in_fence and not _OUTPUT.fullmatch(line.language))
+        in_code = line.kind is Kind.CODE and not _OUTPUT.fullmatch(line.language)
+        return self._reported(text, in_code=in_code)
 
     def _raised(self, line: str) -> str | None:
         """The exception that ends a traceback: the first line left of its frames."""
@@ -304,7 +373,7 @@ class _Reader:
 
     def _reported(self, line: str, *, in_code: bool) -> ErrorLine | None:
         head, self._head = self._head, None
-        announced, self._announced = self._announced, announces_failure(line)
+        announced, self._announced = self._announced, _announces_failure(line.strip())
         bare, bulleted = _undressed(line)
         if _NO_REPORT.match(bare):
             self._announced = announced and bare.startswith("$ ")
@@ -312,24 +381,18 @@ class _Reader:
         if _MESSAGE_BELOW.match(bare):
             self._head = bare
             return None
-        failures = _counts_failures(bare)
-        if failures is not None:
-            # One count of failures outweighs any that passed.
-            if failures or (self._passed is None and _PASSED.search(bare)):
-                self._passed = not failures
-            return ErrorLine(bare, Rank.TALLY) if failures else None
+        failed = _run_failed(bare)
+        if failed is not None:  # one count of failures outweighs any that passed
+            self._passed = self._passed is not False and not failed
+            return ErrorLine(bare, Rank.TALLY) if failed else None
         self._announced = self._announced or (announced and bulleted)
         found = _shaped(bare, in_code=in_code, bulleted=bulleted)
         if not (found or in_code):
-            told = told_error(line, announced=announced)
-            found = ErrorLine(told, Rank.SPECIFIC) if told else told_in_code(line, _shaped)
-        if head and not found and is_message(head.rstrip(":"), bare):
+            found = _told(line, announced=announced)
+        if head and not found and _is_message(head.rstrip(":"), bare):
             return ErrorLine(f"{head} {bare}", Rank.SPECIFIC)
         shown = announced and not (found or bulleted or in_code or self._announced)
         return ErrorLine(bare, Rank.TOLD) if shown else found
-
-
-_READ = (Kind.SPEECH, Kind.QUOTE, Kind.CODE)
 
 
 def _undressed(line: str) -> tuple[str, bool]:
@@ -339,6 +402,18 @@ def _undressed(line: str) -> tuple[str, bool]:
     bare = _BOLD.sub(r"\1", text[bullet.end() :] if bullet else text)
     span = _CODE_SPAN.match(bare)
     return (span[2].strip() if span else bare), bullet is not None
+
+
+def _run_failed(text: str) -> bool | None:
+    """Whether the last line of a run tells of failures; None where it is no such line."""
+    if ended := _RUN_ENDED.match(text):
+        return "FAILED" in ended[0]
+    if len(text) >= 200 or not _SUMMARY.match(text):
+        return None
+    numbers = _BAD_COUNT.findall(text)
+    if not (numbers or _PASSED.search(text)):
+        return None
+    return any(number.strip("0") for number in numbers)
 
 
 def _shaped(bare: str, *, in_code: bool = False, bulleted: bool = False) -> ErrorLine | None:
@@ -351,7 +426,7 @@ def _shaped(bare: str, *, in_code: bool = False, bulleted: bool = False) -> Erro
         return ErrorLine(said, Rank.VAGUE)
     if (headed := _headed(said)) is not None:
         head, _, message = headed.partition(": ")
-        return ErrorLine(headed, Rank.SPECIFIC) if is_message(head, message) else None
+        return ErrorLine(headed, Rank.SPECIFIC) if _is_message(head, message) else None
     complains = place and place["column"] and _COMPLAINT.match(said)
     named = complains or _OTHERS.match(said) or (not bulleted and _program_says(said))
     return ErrorLine(said, Rank.SPECIFIC) if named else None
@@ -364,7 +439,7 @@ def _headed(text: str) -> str | None:
         head = _HEAD.match(text, start)
         if head and not _NO_LEAD.search(head["lead"] or ""):
             return text[head.start("name") if head["name"] else start :]
-        if start and _LOG_LEVEL.match(text, start) and _CLOCK.search(text[:start]):
+        if start and _LOG_LEVEL.match(text, start):
             return text[start:]
         token = _MACHINE.match(text, start)
         if token is None:
@@ -379,8 +454,44 @@ def _program_says(text: str) -> bool:
     return program.islower() or "/" in program  # a capital says label ("Result: not found")
 
 
-def _counts_failures(text: str) -> bool | None:
-    """Whether a summary of counts tells of failures; None where the line is no summary."""
-    is_summary = len(text) < 200 and _SUMMARY.match(text)
-    numbers = _BAD_COUNT.findall(text) if is_summary else []
-    return any(number.strip("0") for number in numbers) if numbers else None
+def _is_message(head: str, message: str) -> bool:
+    """True where what follows `Error:` is a message: no zero, type, key, cure or description."""
+    if _NOTHING.match(message) or _SPOKEN_OF.match(message):
+        return False
+    if head == "error":  # the one head that is also a common key and parameter name
+        return not _TYPE.match(message)
+    return not message.endswith((",", ";", "=>"))
+
+
+def _told(line: str, *, announced: bool) -> ErrorLine | None:
+    """The error inside a line of prose, if the prose says that it happens now."""
+    for sentence in _SENTENCE_END.split(line, maxsplit=_MAX_SENTENCES):
+        for told in islice(_TOLD.finditer(sentence), _MAX_TOLD):
+            said = (told["code"] or told["said"]).strip()
+            found = _shaped(said) if len(said) >= _SHORTEST_TOLD else None
+            before, after = sentence[: told.start()], sentence[told.end() :]
+            if found and before.strip() and (announced or _happens_now(before, after)):
+                return found
+    return None
+
+
+def _happens_now(before: str, after: str) -> bool:
+    around = f"{before} {after}"
+    if _UNSOLVED.search(around):
+        return True
+    if _NOT_NOW.search(around) or (_WORK.match(before) and not _TURN.search(before)):
+        return False
+    return bool(_FAILS_NOW.search(around) or _PROGRAM_TELLS.search(before))
+
+
+def _announces_failure(line: str) -> bool:
+    """True where a line says that the build or the tests fail, and then comes how."""
+    return bool(_ANNOUNCED.match(line)) and not (_WORK.match(line) or _NOT_NOW.search(line))
+
+
+def _cured_below(said: str) -> bool:
+    """True where speech says of what was just shown that it is solved, or old."""
+    if _FIX_HEADING.match(said):
+        return True
+    solved = _NOT_NOW.search(said) and not (_UNSOLVED.search(said) or _TURN.search(said))
+    return bool(_OF_THE_ABOVE.match(said) and solved)

@@ -12,9 +12,8 @@ where something specific is said, and without a line that another one contains.
 
 import re
 
-from ralphloop.text.error_lines import ErrorLine, find_error_lines
+from ralphloop.text.error_lines import NAME, ErrorLine, find_error_lines
 from ralphloop.text.lazy_regex import LazyRegex
-from ralphloop.text.told_errors import NAME
 
 MAX_SIGNATURE = 400
 MAX_PARTS = 5
