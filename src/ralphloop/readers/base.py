@@ -82,14 +82,6 @@ class End(NamedTuple):
         return self.exit_code in (126, 127)
 
 
-class Wire(NamedTuple):
-    """What is known of the output besides its content."""
-
-    format: OutputFormat
-    warnings: tuple[str, ...] = ()
-    broken: bool = False  # it begins with an agent's document that cannot be read
-
-
 def killed(end: End) -> Verdict | None:
     """The verdict on a process that a signal ended before it could finish, else None."""
     if end.signal is None:
@@ -179,7 +171,7 @@ class Dialect:
         return plain_verdict(self.words.text, end)
 
     def plain_verdict(self, text: str, end: End) -> Verdict:
-        """How a start ended that printed text instead of events."""
+        """What text instead of events means."""
         verdict = plain_verdict(text, end)
         if verdict.outcome is not Outcome.STARTUP_ERROR or end.was_not_found or not self.complaint:
             return verdict
@@ -253,24 +245,23 @@ class Dialect:
         complaint = first_complaint(end.stderr)
         return Verdict(Outcome.STARTUP_ERROR, complaint or "it ended before the model answered")
 
-    def response(self, end: End, wire: Wire) -> Response:
-        self.words.end()
-        return self._response(self.verdict(end), end, wire)
-
-    def plain_response(self, words: OwnWords, end: End, wire: Wire) -> Response:
+    def plain_end(self, words: OwnWords, end: End, *, broken: bool) -> Verdict:
+        """How a start ended that printed text; `broken`: events that cannot be read."""
         self.words = words
         verdict = self.plain_verdict(words.text, end)
-        if wire.broken:
+        if broken:
             words.nothing_is_final()
             if verdict.outcome is Outcome.COMPLETED:
                 verdict = Verdict(Outcome.ERROR, "malformed output: its JSON cannot be read")
         self.model_output = words.chars > 0 and verdict.outcome not in _NOT_THE_MODEL
-        return self._response(verdict, end, wire)
+        return verdict
 
-    def _response(self, verdict: Verdict, end: End, wire: Wire) -> Response:
+    def response(
+        self, verdict: Verdict, end: End, wire: OutputFormat, warnings: tuple[str, ...]
+    ) -> Response:
         return Response(
             reader=self.name,
-            format=wire.format,
+            format=wire,
             outcome=verdict.outcome,
             reason=one_line(verdict.reason),
             status=self.words.status,
@@ -289,7 +280,7 @@ class Dialect:
             retrying=self.retrying,
             skills=self.skills,
             plugin_errors=self.plugin_errors,
-            warnings=wire.warnings,
+            warnings=warnings,
         )
 
     def _rate_limit(self, verdict: Verdict, end: End) -> RateLimit | None:

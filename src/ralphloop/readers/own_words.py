@@ -8,8 +8,6 @@ Text is kept with its head and its tail, and a long message is searched for bloc
 so memory stays flat whatever the agent prints.
 """
 
-from collections import deque
-
 from ralphloop.text.status_block import MAX_BLOCK, StatusBlock, find_block
 
 HEAD = 64 * 1024
@@ -25,34 +23,29 @@ class BoundedText:
 
     def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
         self.length = 0
-        self._head_room = head
+        self._room, self._most = head, tail
         self._head: list[str] = []
-        self._tail_limit = tail
-        self._tail: deque[str] = deque()
-        self._tail_size = 0
+        self._tail: list[str] = []
+        self._size = 0  # of the tail
 
     def add(self, text: str) -> None:
         self.length += len(text)
-        room = self._head_room
-        if room:
-            self._head.append(text[:room])
-            self._head_room = max(0, room - len(text))
-        if len(text) > room:
-            self._add_to_tail(text[max(room, len(text) - self._tail_limit) :])
-
-    def _add_to_tail(self, text: str) -> None:
-        self._tail.append(text)
-        self._tail_size += len(text)
-        while self._tail_size - len(self._tail[0]) >= self._tail_limit:
-            self._tail_size -= len(self._tail.popleft())
+        if self._room:
+            self._head.append(text[: self._room])
+            text, self._room = text[self._room :], max(0, self._room - len(text))
+        if not text:
+            return
+        self._tail.append(text[-self._most :])
+        self._size += len(self._tail[-1])
+        while self._size - len(self._tail[0]) >= self._most:
+            self._size -= len(self._tail.pop(0))
         if len(self._tail) > _MANY_PIECES:
-            joined = "".join(self._tail)[-self._tail_limit :]
-            self._tail, self._tail_size = deque([joined]), len(joined)
+            self._tail = ["".join(self._tail)]
 
     def value(self) -> str:
         """The text, with a line in the middle that says how much was left out."""
         head = "".join(self._head)
-        tail = "".join(self._tail)[-self._tail_limit :]
+        tail = "".join(self._tail)[-self._most :]
         left_out = self.length - len(head) - len(tail)
         if left_out <= 0:
             return head + tail

@@ -16,13 +16,13 @@ the text is the answer.  Without dialects it is, whatever it looks like.
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from ralphloop.core.model import AgentEvent, OutputFormat, Response
-from ralphloop.readers.base import Dialect, End, Wire
+from ralphloop.readers.base import Dialect, End
 from ralphloop.readers.own_words import OwnWords
 from ralphloop.readers.values import (
     BLANK,
@@ -48,67 +48,90 @@ _OBJECT_LINE = re.compile(rb'^[ \t]*\{".*', re.MULTILINE)
 _OURS = re.compile(rb'"(?:type|session_id|sessionID)"')
 _SESSION = ("session_id", "sessionID")
 _COMMON_TYPES = (None, "result", "error")
-_SHOWN = 2_000  # characters of a chunk searched for its last line
+_SHOWN = 2_000  # bytes of a chunk searched for its last line
 
 
-class Framer:
-    """Cuts a stream into documents, offered to `accept`, and text, handed to `text`."""
+class Reader:
+    """Reads one start of an agent in pieces: the output of any of the given dialects, or text."""
 
-    def __init__(self, accept: Callable[[Document], bool], text: Callable[[Bytes], object]) -> None:
-        self.accepted = 0
-        self.malformed = 0
-        self.broken = False  # the output begins with an agent's document that cannot be read
-        self._accept = accept
-        self._text = text
-        self.dialect: Dialect | None = None  # once it is known every object is an event
-        self._array = False
+    def __init__(self, dialects: Sequence[type[Dialect]], fallback: Dialect) -> None:
+        self._dialects = dialects
+        self.dialect = fallback  # tells while it reads what is known so far
+        self._settled = False  # it is known whose output this is: every object is an event
+        self._words = OwnWords()  # the text as one message, where no document ever comes
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._accepted = self._malformed = 0
         self._foreign = 0  # documents nobody knew
+        self._broken = False  # the output begins with an agent's document that cannot be read
+        self._array = False
         self._plain = False  # text that is not blank was seen
-        self._waiting = bytearray()  # text to hand on in one piece
+        self._fenced = False
         self._partial = bytearray()  # the line that is not complete yet
-        self._worth_holding = False  # it is long, and begins like JSON
         self._passing = False  # it is text, or too long, and is handed on as it comes
         self._document = bytearray()  # an unfinished document of several lines
         self._closing = b""  # how the line begins that may end it
         self._attempts = 0
-        self._fenced = False
 
-    @property
-    def format(self) -> OutputFormat:
-        """The shape on the wire, as far as it is known."""
-        documents = self.accepted or (0 if self._plain else self._foreign)
-        if not documents:
-            return OutputFormat.TEXT
-        if self._array:
-            return OutputFormat.JSON_ARRAY
-        return OutputFormat.JSON if documents == 1 else OutputFormat.JSONL
-
-    def feed(self, chunk: bytes) -> None:
-        first, newline, rest = chunk.partition(b"\n")
-        if not newline:
-            self._hold(chunk)
-            self._hand_on_text()
-            return
-        self._end_of_line(first)
-        lines, newline, rest = rest.rpartition(b"\n")
+    def feed(self, chunk: bytes) -> Sequence[AgentEvent]:
+        """Take the next bytes, cut anywhere; returns the visible steps they contained."""
+        if not self._dialects:  # what shows of mere text is its last line
+            self._take_text(chunk)
+            last = reversed(chunk[-_SHOWN:].decode("utf-8", "ignore").split("\n"))
+            shown = one_line(next(filter(str.strip, last), ""))
+            return [AgentEvent(kind="text", summary=shown)] if shown else []
+        rest, newline, more = chunk.partition(b"\n")
         if newline:
-            self._lines(lines)
+            self._end_of_line(rest)
+            lines, newline, rest = more.rpartition(b"\n")
+            if newline:
+                self._lines(lines)
         self._hold(rest)
-        self._hand_on_text()
+        steps, self.dialect.steps = self.dialect.steps, []
+        return steps
 
-    def finish(self) -> None:
+    def finish(
+        self, *, exit_code: int | None, stderr: str = "", now: datetime | None = None
+    ) -> Response:
         if self._partial:
             self._line(self._take_partial(), b"")
         if self._document:
             self._close_document()
         if self._document:
             self._give_up()
-        self._hand_on_text()
+        end, dialect = End(exit_code, stderr, now), self.dialect
+        if self._accepted:
+            dialect.words.end()
+            verdict = dialect.verdict(end)
+        else:
+            if rest := self._decoder.decode(b"", final=True):
+                self._words.add(rest)
+            if self._words.chars:
+                self._words.last_is_final()
+            verdict = dialect.plain_end(self._words, end, broken=self._broken)
+        return dialect.response(verdict, end, self._format(), self._warnings())
+
+    def _format(self) -> OutputFormat:
+        """The shape on the wire."""
+        documents = self._accepted or (0 if self._plain else self._foreign)
+        if not documents:
+            return OutputFormat.TEXT
+        if self._array:
+            return OutputFormat.JSON_ARRAY
+        # The first line of a stream is not a whole answer.
+        whole = documents == 1 and (self.dialect.result_seen or not self._accepted)
+        return OutputFormat.JSON if whole else OutputFormat.JSONL
+
+    def _warnings(self) -> tuple[str, ...]:
+        if not self._malformed:
+            return ()
+        if not self._accepted:
+            return ("malformed JSON: the output was read as text",)
+        return (f"malformed output: {counted(self._malformed, 'JSON line')} could not be read",)
 
     # --- lines -------------------------------------------------------------------------------
 
     def _lines(self, lines: bytes) -> None:
-        if self.dialect is None and not self._document and not _SPECIAL.search(lines):
+        if not self._settled and not self._document and not _SPECIAL.search(lines):
             self._emit_text(lines + b"\n")
             return
         for line in lines.split(b"\n"):
@@ -130,36 +153,34 @@ class Framer:
             self._emit_text(piece)
             return
         self._partial += piece
-        if len(self._partial) > _LONG and not self._may_be_json():
-            self._passing = True
-            self.malformed += self._worth_holding
-            self._emit_long(self._take_partial())
-
-    def _may_be_json(self) -> bool:
-        """Whether the long unfinished line is worth its memory."""
+        if len(self._partial) <= _LONG:
+            return
+        # A long unfinished line is worth its memory only while it may be JSON.
+        begins = not self._fenced and opens_document(self._partial[:_LONG].lstrip(BLANK))
+        most = MAX_LINE if begins else _LONG
         if self._document:
-            return len(self._partial) + len(self._document) <= MAX_DOCUMENT
-        if not self._worth_holding:
-            start = self._partial[: 2 * _LONG].lstrip(BLANK)
-            self._worth_holding = not self._fenced and opens_document(start)
-        return self._worth_holding and len(self._partial) <= MAX_LINE
+            most = MAX_DOCUMENT - len(self._document)
+        if len(self._partial) > most:
+            self._passing = True
+            self._malformed += begins
+            self._emit_text(self._take_partial())
 
     def _take_partial(self) -> bytearray:
-        line, self._partial, self._worth_holding = self._partial, bytearray(), False
+        line, self._partial = self._partial, bytearray()
         return line
 
     def _known_event(self, line: Bytes) -> bool:
         """The short way for the usual line: one event of a dialect that is known."""
-        dialect = self.dialect
-        if dialect is None or not line.startswith(b'{"'):
+        if not self._settled or not line.startswith(b'{"'):
             return False
+        dialect = self.dialect
         if line.startswith(dialect.glanceable) and dialect.glance(line):
             return True
         try:
             value = msgspec.json.decode(line)
         except DAMAGES:
             return False  # the long way repairs it, or counts it
-        self.accepted += 1
+        self._accepted += 1
         dialect.see(value)
         return True
 
@@ -170,28 +191,19 @@ class Framer:
         body = line.lstrip(BLANK)
         if not self._fenced and opens_document(body):
             self._candidate(line, body, end)
-        elif not self.accepted:
+        elif not self._accepted:
             self._fenced ^= body.startswith(_FENCES)
             self._emit_text(line + end)
 
     def _emit_text(self, data: Bytes) -> None:
-        if not self.accepted:
+        if not self._accepted:
             self._plain = self._plain or not data.isspace()
-            self._keep_text(data)
+            self._take_text(data)
 
-    def _emit_long(self, data: Bytes) -> None:
+    def _take_text(self, data: Bytes) -> None:
         for start in range(0, len(data), _SLICE):
-            self._emit_text(data[start : start + _SLICE])
-
-    def _keep_text(self, data: Bytes) -> None:
-        self._waiting += data
-        if len(self._waiting) > _SLICE:
-            self._hand_on_text()
-
-    def _hand_on_text(self) -> None:
-        if self._waiting and not self.accepted:
-            self._text(self._waiting)
-        self._waiting = bytearray()
+            if text := self._decoder.decode(data[start : start + _SLICE]):
+                self._words.add(text)
 
     # --- documents ---------------------------------------------------------------------------
 
@@ -199,7 +211,7 @@ class Framer:
         try:
             value = decode(body)
         except Unreadable as problem:
-            if problem.truncated and not self.accepted:
+            if problem.truncated and not self._accepted:
                 self._document += line + end
                 self._closing = b"}" if body.startswith(b"{") else b"]"
                 self._attempts = 0
@@ -210,26 +222,37 @@ class Framer:
         self._offer_or_keep(value, line + end)
 
     def _note_malformed(self, start: Bytes) -> None:
-        self.malformed += 1
+        self._malformed += 1
         looks_ours = not self._plain and _OURS.search(start[:_LONG])
-        self.broken = self.broken or bool(looks_ours)
+        self._broken = self._broken or bool(looks_ours)
 
     def _offer_or_keep(self, value: object, data: Bytes) -> None:
-        if not self._offer(value) and not self.accepted:
+        if not self._offer(value) and not self._accepted:
             self._foreign += 1
-            self._keep_text(data)
+            self._take_text(data)
 
     def _offer(self, value: object) -> bool:
-        """Hand a document, or those of an array, to the reader; True if it knew one."""
-        if self._plain and not self.accepted and _is_anyones(value):
+        """Take a document, or those of an array, as events; False where nobody knows one."""
+        if self._plain and not self._accepted and _is_anyones(value):
             return False
         if isinstance(value, dict):
             known = int(self._accept(value))
         else:
             known = sum(self._accept(item) for item in documents_of(value))
             self._array = self._array or known > 0
-        self.accepted += known
+        self._accepted += known
         return known > 0
+
+    def _accept(self, document: Document) -> bool:
+        if not self._settled:
+            known = next((each for each in self._dialects if each.knows(document)), None)
+            if known is None:
+                return False
+            if known is not type(self.dialect):
+                self.dialect = known()
+            self._settled = True
+        self.dialect.see(document)
+        return True
 
     def _continue_document(self, line: Bytes, end: bytes) -> None:
         """A further line of a document that was opened but not yet closed."""
@@ -262,7 +285,7 @@ class Framer:
         self._note_malformed(document)
         saved = [self._salvage(match[0]) for match in _OBJECT_LINE.finditer(document)]
         if not any(saved):
-            self._emit_long(document)
+            self._emit_text(document)
 
     def _salvage(self, line: Bytes) -> bool:
         try:
@@ -284,69 +307,3 @@ def _is_event(line: Bytes) -> bool:
     except Unreadable:
         return False
     return isinstance(value, dict) and "type" in value
-
-
-class Reader:
-    """Reads one start of an agent in pieces: the output of any of the given dialects, or text."""
-
-    def __init__(self, dialects: Sequence[type[Dialect]], fallback: Dialect) -> None:
-        self._dialects = dialects
-        self.dialect = fallback  # tells while it reads what is known so far
-        self._words = OwnWords()  # the text as one message, where no document ever comes
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._framer = Framer(self._accept, self._take_text)
-
-    def feed(self, chunk: bytes) -> Sequence[AgentEvent]:
-        """Take the next bytes, cut anywhere; returns the visible steps they contained."""
-        if not self._dialects:  # what shows of mere text is its last line
-            lines = self._take_text(chunk)[-_SHOWN:].split("\n")
-            shown = one_line(next((line for line in reversed(lines) if line.strip()), ""))
-            return [AgentEvent(kind="text", summary=shown)] if shown else []
-        self._framer.feed(chunk)
-        steps, self.dialect.steps = self.dialect.steps, []
-        return steps
-
-    def finish(
-        self, *, exit_code: int | None, stderr: str = "", now: datetime | None = None
-    ) -> Response:
-        self._framer.finish()
-        end = End(exit_code, stderr, now)
-        wire = Wire(self._format(), self._warnings(), self._framer.broken)
-        if self._framer.accepted:
-            return self.dialect.response(end, wire)
-        if rest := self._decoder.decode(b"", final=True):
-            self._words.add(rest)
-        if self._words.chars:
-            self._words.last_is_final()
-        return self.dialect.plain_response(self._words, end, wire)
-
-    def _accept(self, document: Document) -> bool:
-        if self._framer.dialect is None:
-            known = next((each for each in self._dialects if each.knows(document)), None)
-            if known is None:
-                return False
-            if known is not type(self.dialect):
-                self.dialect = known()
-            self._framer.dialect = self.dialect
-        self.dialect.see(document)
-        return True
-
-    def _take_text(self, data: Bytes) -> str:
-        text = self._decoder.decode(data)
-        if text:
-            self._words.add(text)
-        return text
-
-    def _format(self) -> OutputFormat:
-        shape = self._framer.format
-        if shape is OutputFormat.JSON and self._framer.accepted and not self.dialect.result_seen:
-            return OutputFormat.JSONL  # the first line of a stream, not a whole answer
-        return shape
-
-    def _warnings(self) -> tuple[str, ...]:
-        count = self._framer.malformed
-        if not count:
-            return ()
-        if not self._framer.accepted:
-            return ("malformed JSON: the output was read as text",)
-        return (f"malformed output: {counted(count, 'JSON line')} could not be read",)
