@@ -28,54 +28,47 @@ Steps = Generator[Work[Any], Any, _T]
 
 
 def aside(work: Work[_T]) -> Steps[_T]:
-    """Have a long piece of work done, whichever way."""
-    result: _T = yield work
-    return result
+    """Have a long piece of work done, whichever way; what it raises is raised here."""
+    outcome: Callable[[], _T] = yield work
+    return outcome()
 
 
 def in_turn(steps: Steps[_T]) -> _T:
     """Take the steps one after the other, right here."""
-    go_on = partial(next, steps)
-    while True:
-        try:
-            work = go_on()
-        except StopIteration as end:
-            result: _T = end.value
-            return result
-        try:
-            go_on = partial(steps.send, work(lambda: False))
-        except Exception as error:  # noqa: BLE001 - for the step that asked for it
-            go_on = partial(steps.throw, error)
+    try:
+        work = next(steps)
+        while True:
+            work = steps.send(partial(work, lambda: False))
+    except StopIteration as end:
+        result: _T = end.value
+        return result
 
 
 async def beside(steps: Steps[_T]) -> _T:
     """Take the steps, the long ones in a thread, so that everybody else is heard meanwhile."""
-    go_on = partial(next, steps)
-    while True:
-        try:
-            work = go_on()
-        except StopIteration as end:
-            result: _T = end.value
-            return result
-        try:
-            go_on = partial(steps.send, await _in_thread(work))
-        except Exception as error:  # noqa: BLE001 - for the step that asked for it
-            go_on = partial(steps.throw, error)
+    try:
+        work = next(steps)
+        while True:
+            work = steps.send(await _in_thread(work))
+    except StopIteration as end:
+        result: _T = end.value
+        return result
 
 
-async def _in_thread(work: Work[_T]) -> _T:
-    """Work that ends with the task that waits for it."""
+async def _in_thread(work: Work[_T]) -> Callable[[], _T]:
+    """The outcome of work that ends with the task that waits for it."""
     import asyncio
     import threading
 
     abandoned = threading.Event()
     running = asyncio.ensure_future(asyncio.to_thread(work, abandoned.is_set))
     try:
-        return await asyncio.shield(running)
+        await asyncio.wait([running])
     except asyncio.CancelledError:
         abandoned.set()
         await asyncio.wait([running])
         raise
+    return running.result
 
 
 class StopSignal:
