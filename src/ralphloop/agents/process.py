@@ -83,14 +83,15 @@ async def run_agent(
     `on_start` is told pid and start time at once, for the journal.  `file_probe` returns a value
     that changes when files of the work tree do; it is asked rarely, in a thread.
     """
-    began = time.monotonic()
+    began, box = time.monotonic(), launch.box
     adopting = rules.adopt_orphans and become_subreaper()
     strangers = children_now() if adopting else frozenset[int]()
     try:
-        child = _started(launch)
+        argv, env = launch.argv, launch.env
+        child = Child(*(box.start(argv, launch.cwd, env) if box else (argv, env)), cwd=launch.cwd)
     except (OSError, ValueError) as error:
         return _never_started(launch, reader, sink, error)
-    boxed = launch.box is not None
+    boxed = box is not None
     tree = ProcessTree(child.pid, launch.mark, strangers=strangers, adopting=adopting, boxed=boxed)
     run = _Run(launch, child, tree, reader, sink, rules, stop, on_event)
     try:
@@ -99,15 +100,8 @@ async def run_agent(
         return run.finished(time.monotonic() - began)
     finally:
         run.leave_nothing_behind()
-        if launch.box is not None:
-            launch.box.disarm()
-
-
-def _started(launch: Launch) -> Child:
-    if launch.box is None:
-        return Child(launch.argv, cwd=launch.cwd, env=launch.env)
-    argv, env = launch.box.start(launch.argv, launch.cwd, launch.env)
-    return Child(argv, cwd=launch.cwd, env=env)
+        if box:
+            box.disarm()
 
 
 def _never_started(launch: Launch, reader: Reader, sink: Transcript, error: Exception) -> Finished:
@@ -175,42 +169,42 @@ class _Run:
         """Until the agent exits or there is a reason to stop it."""
         exited = asyncio.create_task(self._child.exited())
         asked = asyncio.create_task(self._stop.wait())
-        attending = asyncio.create_task(self._attend(stall))
-        try:
-            await asyncio.wait({exited, asked, attending}, return_when=asyncio.FIRST_COMPLETED)
-            if attending.done():
-                attending.result()
-            elif asked.done() and not exited.done():
-                self._decide(Cause.REQUESTED, self._stop.reason)
-        finally:
-            await _cancel(exited, asked, attending)
-
-    async def _attend(self, stall: StallWatch) -> None:
-        """Look at the agent again and again; returns when it should be stopped."""
         house_s = _COLLECT_S if self._tree.adopting else _SAMPLE_S
-        next_look = 0.0
-        while self._cause is Cause.NONE:
-            await asyncio.sleep(min(self.clocks.tick_s, house_s))
-            self._raise_reading_errors()
-            now = time.monotonic()
-            self.clocks.tick(now, time.time())
-            if now >= next_look:
-                next_look = now + house_s
-                self._tree.keep_house()
-            # Counted from its last visible step: background work may start a second turn.
-            quiet = now - self._last_step
-            if hint := self._reader.dialect.fatal_hint:
-                self._decide(Cause.FATAL, hint)
-            elif self._reader.dialect.result_seen and quiet >= self._rules.after_result_grace_s:
-                self._decide(Cause.RESULT, "it had given its result and did not exit")
-            elif self.clocks.out_of_time:
-                limit = format_duration(self._rules.wall_s)
-                self._decide(Cause.WALL_CLOCK, f"still running after {limit}")
-            elif words := self._rules.is_over():
-                self._decide(Cause.OUT_OF_TIME, words)
-            elif await stall.is_stalled(now):
-                limit = format_duration(self._rules.stall_s)
-                self._decide(Cause.STALLED, f"no output, no work, no file change for {limit}")
+        pause, next_look, first = min(self.clocks.tick_s, house_s), 0.0, asyncio.FIRST_COMPLETED
+        try:
+            while self._cause is Cause.NONE:
+                await asyncio.wait({exited, asked}, timeout=pause, return_when=first)
+                if exited.done():
+                    return
+                if asked.done():
+                    self._decide(Cause.REQUESTED, self._stop.reason)
+                    return
+                self._raise_reading_errors()
+                now = time.monotonic()
+                self.clocks.tick(now, time.time())
+                if now >= next_look:
+                    next_look = now + house_s
+                    self._tree.keep_house()
+                await self._look(stall, now)
+        finally:
+            await _cancel(exited, asked)
+
+    async def _look(self, stall: StallWatch, now: float) -> None:
+        """Decide whether it should be stopped."""
+        # Counted from its last visible step: background work may start a second turn.
+        quiet = now - self._last_step
+        if hint := self._reader.dialect.fatal_hint:
+            self._decide(Cause.FATAL, hint)
+        elif self._reader.dialect.result_seen and quiet >= self._rules.after_result_grace_s:
+            self._decide(Cause.RESULT, "it had given its result and did not exit")
+        elif self.clocks.out_of_time:
+            limit = format_duration(self._rules.wall_s)
+            self._decide(Cause.WALL_CLOCK, f"still running after {limit}")
+        elif words := self._rules.is_over():
+            self._decide(Cause.OUT_OF_TIME, words)
+        elif await stall.is_stalled(now):
+            limit = format_duration(self._rules.stall_s)
+            self._decide(Cause.STALLED, f"no output, no work, no file change for {limit}")
 
     def _decide(self, cause: Cause, words: str) -> None:
         self._cause, self._words = cause, words

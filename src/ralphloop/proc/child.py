@@ -27,7 +27,7 @@ _POLL_S = 0.02
 class Child:
     """A process in a session and process group of its own."""
 
-    def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], *, cwd: Path) -> None:
         pipe = subprocess.PIPE
         self._popen = spawn(argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe)
         self._fds = {
