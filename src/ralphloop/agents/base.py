@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
 from ralphloop.config.model import AgentSection
 from ralphloop.core.iteration import Result
@@ -102,23 +102,10 @@ class Inquiry(NamedTuple):
 class Agent(Protocol):
     """How one kind of agent is started and asked about itself."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def keys(self) -> Collection[str]:
-        """Variables by which its work may be billed."""
-        ...
-
-    @property
-    def login(self) -> str:
-        """What to do where its login was refused; empty where nobody knows."""
-        ...
-
-    @property
-    def resumes(self) -> bool:
-        """A conversation that has ended can be gone on with."""
-        ...
+    name: str
+    keys: Collection[str] = ()  # variables by which its work may be billed
+    login: str = ""  # what to do where its login was refused; empty where nobody knows
+    resumes: bool = False  # a conversation that has ended can be gone on with
 
     def launch(self, request: AgentRequest) -> Launch:
         """The process to start; raises `AgentUnavailable` where the configuration forbids it."""
@@ -140,7 +127,8 @@ def load_agent(name: str, *, directories: Sequence[Path] = ()) -> Agent:
     """The agent of this name: one of ours, or a TOML file in one of the directories."""
     if place := AGENTS.get(name):
         module, _, attribute = place.partition(":")
-        return cast("Agent", getattr(import_module(module), attribute))
+        ours: Agent = getattr(import_module(module), attribute)
+        return ours
     from ralphloop.agents.declared import declared_names, load_declared
 
     if (declared := load_declared(name, directories)) is not None:

@@ -129,18 +129,10 @@ def _flags(request: AgentRequest) -> Iterator[tuple[str, ...]]:
     yield "--permission-prompts", "none"
 
 
-class _AuthStatus(msgspec.Struct):
-    loggedIn: bool | None = None  # noqa: N815 its name, not ours
-
-
 def _is_logged_out(program: str, env: Mapping[str, str]) -> bool:
     """What `claude auth status` says; False where it cannot be understood."""
     answer = ask([program, "auth", "status"], env)
-    try:
-        status = msgspec.json.decode(answer.stdout, type=_AuthStatus) if answer else None
-    except msgspec.DecodeError:
-        return False
-    return status is not None and status.loggedIn is False
+    return bool(answer and re.search(rb'"loggedIn"\s*:\s*false\b', answer.stdout))
 
 
 def _settings_for(config: AgentSection, *, reads: bool) -> dict[str, object]:

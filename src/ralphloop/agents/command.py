@@ -14,7 +14,7 @@ documentation run on it.  For it `agent.command` names the script (see `ralphloo
 
 from pathlib import Path
 
-from ralphloop.agents.base import AgentRequest, Inquiry, Launch
+from ralphloop.agents.base import Agent, AgentRequest, Inquiry, Launch
 from ralphloop.agents.environment import (
     API_KEYS,
     agent_environment,
@@ -31,11 +31,9 @@ _EXAMPLE = 'set it in ralph.toml, for example: command = ["./my-agent", "--quiet
 _FIX = 'name the script in ralph.toml: command = ["night.yaml"]'
 
 
-class CommandAgent:
+class CommandAgent(Agent):
     name = "command"
     keys = API_KEYS
-    login = ""
-    resumes = False
 
     def launch(self, request: AgentRequest) -> Launch:
         config = request.config
@@ -55,11 +53,8 @@ class CommandAgent:
         return []
 
 
-class ScriptedAgent:
-    name = "scripted"
-    keys = ()
-    login = ""
-    resumes = False  # a script foresees every start
+class ScriptedAgent(Agent):
+    name = "scripted"  # it resumes nothing: a script foresees every start
 
     def launch(self, request: AgentRequest) -> Launch:
         path = _script_path(request.config, request.cwd)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.base import AgentRequest, Inquiry, Launch
+from ralphloop.agents.base import Agent, AgentRequest, Inquiry, Launch
 from ralphloop.agents.environment import (
     agent_environment,
     ask,
@@ -90,7 +90,7 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     login: Login | None = None
 
 
-class DeclaredAgent:
+class DeclaredAgent(Agent):
     def __init__(self, declaration: Declaration) -> None:
         self.it = declaration
         self.name = declaration.name

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -304,7 +304,7 @@ class _Session:
     """The agent that is there already: the session whose hooks we are."""
 
     name = "claude"
-    keys = ()
+    keys: Collection[str] = ()
     login = ""
     resumes = False
 
