@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralphloop.agents.base import Finished, Launch
+from ralphloop.agents.base import Launch
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
+from ralphloop.core.iteration import Result
 from ralphloop.core.model import AgentEvent
 from ralphloop.proc.process_table import MARK_VARIABLE, find_process, mark_on, process_table
 from ralphloop.proc.steps import StopSignal
@@ -60,7 +61,7 @@ class Stage:
         reader: str = "text",
         meanwhile: Callable[[StopSignal], None] | None = None,
         file_probe: Callable[[], object] | None = None,
-    ) -> Finished:
+    ) -> Result:
         """Run it to its end and check that no process of it is left."""
         finished = asyncio.run(
             self._run(
@@ -79,7 +80,7 @@ class Stage:
         rules: Rules,
         meanwhile: Callable[[StopSignal], None] | None,
         file_probe: Callable[[], object] | None,
-    ) -> Finished:
+    ) -> Result:
         stop = StopSignal()
         if meanwhile is not None:
             asyncio.get_running_loop().call_soon(meanwhile, stop)

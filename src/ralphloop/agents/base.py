@@ -3,19 +3,17 @@
 An agent is chosen by name.  `AGENTS` maps the names to the place of their adapter, so that only
 the one in use is imported; agents that differ in nothing but flags are TOML files (see
 `ralphloop.agents.declared`).  Adapters start nothing themselves: `launch` returns a value,
-`ralphloop.agents.process` runs it, and a `Finished` is what became of it.
+`ralphloop.agents.process` runs it, and a `Result` is what became of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ralphloop.config.model import AgentSection
-from ralphloop.core.iteration import Result
 from ralphloop.core.model import Value
 from ralphloop.errors import Finding, InputError
 from ralphloop.proc.sandbox import Box
@@ -70,23 +68,6 @@ class Launch(NamedTuple):
     reader: str  # name of the reader for its output
     mark: str
     box: Box | None = None
-
-
-class Cause(StrEnum):
-    NONE = "none"  # it ended by itself
-    WALL_CLOCK = "wall_clock"
-    STALLED = "stalled"
-    REQUESTED = "requested"
-    RESULT = "result"  # it had said its result and did not go
-    FATAL = "fatal"
-    OUT_OF_TIME = "out_of_time"  # of the run
-
-
-class Finished(Result, kw_only=True):
-    """One start over and done with: what a decision needs to know, and what its watcher saw."""
-
-    cause: Cause = Cause.NONE
-    output_bytes: int = 0
 
 
 class Inquiry(NamedTuple):

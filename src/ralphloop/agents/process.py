@@ -17,14 +17,16 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 
 import msgspec
 
-from ralphloop.agents.base import Cause, Finished, Launch
+from ralphloop.agents.base import Launch
 from ralphloop.agents.deltas import Joiner
 from ralphloop.agents.environment import local_time
 from ralphloop.agents.transcript import Transcript
+from ralphloop.core.iteration import Result
 from ralphloop.core.model import AgentEvent, Outcome, ProcessEnd
 from ralphloop.proc.child import Child, Clocks, FileProbe, StallWatch
 from ralphloop.proc.process_table import Proc, name_of
@@ -54,6 +56,16 @@ _LEFTOVER_FIRST_S = 1.0
 _MOST_NAMES = 20
 
 
+class Cause(Enum):
+    NONE = auto()  # it ended by itself
+    WALL_CLOCK = auto()
+    STALLED = auto()
+    REQUESTED = auto()
+    RESULT = auto()  # it had said its result and did not go
+    FATAL = auto()
+    OUT_OF_TIME = auto()  # of the run
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
     """How long the agent may do what; zero switches a clock off."""
@@ -77,7 +89,7 @@ async def run_agent(
     on_event: Callable[[AgentEvent], None] = lambda _: None,
     on_start: Callable[[int, float], None] = lambda _pid, _started: None,
     file_probe: FileProbe | None = None,
-) -> Finished:
+) -> Result:
     """Run an agent to its end, whatever that is; nothing of it is left when this returns.
 
     `on_start` is told pid and start time at once, for the journal.  `file_probe` returns a value
@@ -104,14 +116,14 @@ async def run_agent(
             box.disarm()
 
 
-def _never_started(launch: Launch, reader: Reader, sink: Transcript, error: Exception) -> Finished:
+def _never_started(launch: Launch, reader: Reader, sink: Transcript, error: Exception) -> Result:
     """An agent that could not be started is an outcome, not an exception: the loop counts them."""
     words = f"cannot start {launch.argv[0]}: {error}"
     sink.err(f"{words}\n".encode("utf-8", "replace"))
     end = ProcessEnd(exit_code=127 if isinstance(error, FileNotFoundError) else 126)
     response = reader.finish(exit_code=end.exit_code, stderr=words)
     response = msgspec.structs.replace(response, outcome=Outcome.STARTUP_ERROR, reason=words)
-    return Finished(end=end, response=response, stderr_tail=words)
+    return Result(end=end, response=response, stderr_tail=words)
 
 
 class _Run:
@@ -261,7 +273,7 @@ class _Run:
         self._child.close()
         self._tree.close()
 
-    def finished(self, duration_s: float) -> Finished:
+    def finished(self, duration_s: float) -> Result:
         code = self._child.exit_code
         end = ProcessEnd(
             exit_code=code if self._launch.box is None else exit_code_of(code),
@@ -278,14 +290,12 @@ class _Run:
             response = msgspec.structs.replace(response, warnings=warnings)
         if self._cause is Cause.FATAL:
             response = msgspec.structs.replace(response, outcome=Outcome.FATAL, reason=self._words)
-        return Finished(
+        return Result(
             end=end,
             response=response,
-            cause=self._cause,
             stopped_because=self._words,
             leftovers=self._leftovers,
             stderr_tail=stderr,
-            output_bytes=self._output_bytes,
         )
 
     # --- output ---

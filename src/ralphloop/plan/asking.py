@@ -16,11 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from ralphloop.agents.base import AgentRequest, Finished
+from ralphloop.agents.base import AgentRequest
 from ralphloop.agents.models import as_recorded
 from ralphloop.agents.prices import priced
 from ralphloop.agents.process import Rules, run_agent
 from ralphloop.agents.transcript import Transcript
+from ralphloop.core.iteration import Result
 from ralphloop.core.model import Outcome, Response, Usage
 from ralphloop.core.story_after import accounted
 from ralphloop.core.story_state import StoryState
@@ -83,7 +84,7 @@ class Asker:
         self._said = f"# Your answer before\n\n{answer[:_LONGEST_ANSWER]}"
         return answer
 
-    async def _started(self, prompt: str, resume: str) -> Finished:
+    async def _started(self, prompt: str, resume: str) -> Result:
         left = self._max_cost - self.usage.dollars if self._max_cost else None
         wall = self._max_time - self.seconds
         if wall <= 0 or (left is not None and left <= 0):
@@ -119,7 +120,7 @@ class Asker:
                 on_event=lambda it: self._tell(it.summary) if it.kind == "tool" else None,
             )
 
-    def _booked(self, finished: Finished) -> Response:
+    def _booked(self, finished: Result) -> Response:
         """What it says, once its time and its money are counted."""
         response = as_recorded(finished.response, self.member.config, self._setup.options.env)
         if response.usage.total_tokens:

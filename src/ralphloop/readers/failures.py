@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ralphloop.core.model import Outcome
 from ralphloop.core.policy import JUST_PAST_S
-from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.lazy_regex import LazyRegex, any_case
 from ralphloop.text.plain import clean, one_line
 
 
@@ -56,57 +56,47 @@ _SENTENCES: dict[Outcome, tuple[str, ...]] = {
     Outcome.TRANSIENT: (r"Request timed out",),
 }
 _COMPILED = tuple(
-    (LazyRegex("|".join(sentences), re.IGNORECASE), outcome)
-    for outcome, sentences in _SENTENCES.items()
+    (any_case("|".join(sentences)), outcome) for outcome, sentences in _SENTENCES.items()
 )
-_LIMIT_START = LazyRegex(
+_LIMIT_START = any_case(
     r"You['’]ve (?:hit|reached) your |You['’]re out of (?:extra )?usage"
-    r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits",
-    re.IGNORECASE,
+    r"|Your org(?:anization)? is out of usage|.{1,80} requires usage credits"
 )
-_API_ERROR = LazyRegex(r"API Error(?::| \() ?.*", re.IGNORECASE)
-_STATUS = LazyRegex(
-    r"API Error:? (?:[A-Za-z ]{0,40}\()?(\d{3})\b|\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE
-)
+_API_ERROR = any_case(r"API Error(?::| \() ?.*")
+_STATUS = any_case(r"API Error:? (?:[A-Za-z ]{0,40}\()?(\d{3})\b|\bstatus(?: code)?:? (\d{3})\b")
 
-_USAGE_LIMIT = LazyRegex(
+_USAGE_LIMIT = any_case(
     r"(?:hit|reached) your (?:[\w-]+ ){0,2}usage limit|usage limit (?:has been )?reached"
-    r"|usage_limit_reached|\bdaily (?:quota|limit)|(?:\bper[- ]|requestsper)day|quota will reset",
-    re.IGNORECASE,
+    r"|usage_limit_reached|\bdaily (?:quota|limit)|(?:\bper[- ]|requestsper)day|quota will reset"
 )
-_OWN_LIMIT = LazyRegex(
+_OWN_LIMIT = any_case(
     r"context window|context[ _]length|maximum context|prompt is too long"
     r"|maximum number of tokens|too many tokens|output token maximum|max session turns"
-    r"|(?:request|payload|entity|content)[ _]too[ _]large|\bstatus:? 413\b",
-    re.IGNORECASE,
+    r"|(?:request|payload|entity|content)[ _]too[ _]large|\bstatus:? 413\b"
 )
-_BILLING = LazyRegex(
+_BILLING = any_case(
     r"insufficient[ _](?:quota|credits|balance)|exceeded your current quota|quota exceeded\. check"
     r"|credit balance|\bplan, upgrade to|payment required|billing details"
-    r"|billing_(?:hard_limit|not_active)",
-    re.IGNORECASE,
+    r"|billing_(?:hard_limit|not_active)"
 )
-_AUTH = LazyRegex(
+_AUTH = any_case(
     r"\b40[13]\b|unauthori[sz]ed|unauthenticated|forbidden|not logged in|authenticat"
     r"|(?:incorrect|invalid|missing|no|bad) api[ _]?key|missing environment variable"
     r"|api[ _]?key (?:not valid|is invalid|expired)|token (?:has )?expired"
-    r"|(?:log|sign) ?in again|set an auth method",
-    re.IGNORECASE,
+    r"|(?:log|sign) ?in again|set an auth method"
 )
-_MODEL = LazyRegex(
+_MODEL = any_case(
     r"(?:unknown|unsupported|unrecogni[sz]ed|no such|not a valid|invalid) model\b"
     r"|model_not_found|modelnotfound|llm provider not provided|no endpoints found for"
     r"|\bmodel (?:identifier|id|name)\b.{0,80}\b(?:invalid|not valid|unknown|isn't supported)"
     r"|\bmodel\b.{0,80}(?:not (?:found|exist|supported|valid)|end of (?:its )?life)"
-    r"|\bmodel\b.{0,80}(?<!currently )(?<!temporarily )not available(?! right| at the| yet| now)",
-    re.IGNORECASE,
+    r"|\bmodel\b.{0,80}(?<!currently )(?<!temporarily )not available(?! right| at the| yet| now)"
 )
-_PASSING = LazyRegex(
+_PASSING = any_case(
     r"\b(?:408|429|5\d\d)\b|too many requests|rate.?limit|overloaded|high demand|at capacity"
     r"|disconnected|connect|stream error|network|timed? ?out|terminated|fetch failed|socket|econn"
     r"|enotfound|eai_again|temporar|server error|internal error|unavailable|try again"
-    r"|resource has been exhausted",
-    re.IGNORECASE,
+    r"|resource has been exhausted"
 )
 
 # Key, money, permission, model; and a request that is too large, as one that is too long.
@@ -160,21 +150,19 @@ def failure_verdict(message: str, status: int | None = None) -> Verdict:
     return Verdict(outcome, one_line(message, 1_000) or f"HTTP {status}")
 
 
-_EPOCH = re.compile(r"\|\s*(?P<epoch>\d{9,13})\b")
+_EPOCH = any_case(r"\|\s*(?P<epoch>\d{9,13})\b")
 _LEAD = r"\b(?:resets?|(?:try|retry) again|available again)(?: (?:at|on))? "
 _TIME = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]\.?m\b)?"
 _ZONE = r"(?:[^()\n]{0,20}\((?P<zone>[A-Za-z][A-Za-z0-9_+/-]{1,40})\))?"
-_DATED = re.compile(
+_DATED = any_case(
     rf"{_LEAD}(?P<month>[a-z]{{3}})[a-z]{{0,6}}\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
-    rf"(?:,? (?P<year>20\d\d)\b)?(?:(?:,| at|, at)? {_TIME})?{_ZONE}",
-    re.IGNORECASE,
+    rf"(?:,? (?P<year>20\d\d)\b)?(?:(?:,| at|, at)? {_TIME})?{_ZONE}"
 )
-_TODAY = re.compile(rf"{_LEAD}{_TIME}{_ZONE}", re.IGNORECASE)
-_SPAN = re.compile(
-    r"\b(?:resets?|again|retry) (?:in|after) (?P<span>(?:\d{1,4} ?[a-z]{1,7}[ ,]{0,2}){1,4})",
-    re.IGNORECASE,
+_TODAY = any_case(rf"{_LEAD}{_TIME}{_ZONE}")
+_SPAN = any_case(
+    r"\b(?:resets?|again|retry) (?:in|after) (?P<span>(?:\d{1,4} ?[a-z]{1,7}[ ,]{0,2}){1,4})"
 )
-_PART = re.compile(r"(\d{1,4}) ?([dhms])", re.IGNORECASE)
+_PART = any_case(r"(\d{1,4}) ?([dhms])")
 JUST_PAST = timedelta(seconds=JUST_PAST_S)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -216,8 +204,8 @@ def _from_span(sentence: str, now: datetime) -> int | None:
     match = _SPAN.search(sentence)
     if match is None:
         return None
-    parts = _PART.findall(match["span"])
-    seconds = sum(int(number) * _SECONDS[unit.lower()] for number, unit in parts)
+    parts = _PART.finditer(match["span"])
+    seconds = sum(int(part[1]) * _SECONDS[part[2].lower()] for part in parts)
     return int(now.timestamp()) + seconds if seconds else None
 
 

@@ -29,7 +29,7 @@ from enum import IntEnum
 from itertools import islice
 from typing import NamedTuple
 
-from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.lazy_regex import LazyRegex, any_case
 from ralphloop.text.lines import Kind, Line, scan
 from ralphloop.text.plain import clean
 
@@ -63,7 +63,7 @@ def _any(*patterns: str, flags: int = 0) -> LazyRegex:
 
 def _words(*patterns: str) -> LazyRegex:
     """Any of these as whole words, in any case."""
-    return LazyRegex(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
+    return any_case(rf"\b(?:{'|'.join(patterns)})\b")
 
 
 # --- shapes ------------------------------------------------------------------------------------
@@ -164,12 +164,11 @@ _OTHERS = _any(
     r"(?:\w+=(?:\"[^\"]*\"|[^\"\s]\S*)\s+)*level=(?:error|fatal|critical|panic)\b.*\b(?:msg"
     r"|message|err)=|\{.{0,300}\"level\"\s?:\s?\"(?:error|fatal|critical)\"",
 )
-_PROGRAM_SAYS = LazyRegex(
+_PROGRAM_SAYS = any_case(
     rf"{_NOT_A_PROGRAM}(?P<program>(?:(?:dial|listen|lookup|exec|read"
     r"|write) (?:\w+ )?)?[\w./:@+\[\]-]{1,80}): (?!warning\b)(?:.{0,300}: )?(?:(?:\d{3} "
     rf")?{_SYSTEM_SAYS}(?:: .{{0,200}}| while .{{0,200}}|[.!]?)$|(?:(?<=\]: )\w+ )?(?:unable to"
-    r"|could not|cannot|can't|failed to) \w+ \S)",
-    re.IGNORECASE,
+    r"|could not|cannot|can't|failed to) \w+ \S)"
 )
 _COMPLAINT = LazyRegex(
     r"(?i:(?:\W*\w+\W+){0,3}?(?:(?:un)?expected|un(?:known|defined|declared|resolved|terminated"

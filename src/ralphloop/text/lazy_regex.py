@@ -30,3 +30,7 @@ class LazyRegex:
         method = getattr(re.compile(self._source, self._flags), name)
         setattr(self, name, method)
         return method
+
+
+def any_case(source: str) -> LazyRegex:
+    return LazyRegex(source, re.IGNORECASE)

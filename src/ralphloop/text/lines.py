@@ -17,26 +17,24 @@ Every pattern is anchored or bounded, so the cost is linear in the text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
-from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.lazy_regex import LazyRegex, any_case
 from ralphloop.text.plain import clean
 
 _MAX_MARKER = 400  # a longer line is neither marker nor fence
 _MAX_BLOCK = 400  # lines; a longer "block" is a lost marker
 
 _FENCE = LazyRegex(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?P<run>`{3,}|~{3,})(?P<info>.{0,400})")
-_BLOCK_BEGIN = LazyRegex(r"[-—*_#` \t]*RALPH[_ ]STATUS[-—*_#`: \t]*", re.IGNORECASE)
-_BLOCK_END = LazyRegex(r"[-—*_#` \t]*END[_ ]RALPH[_ ]STATUS[-—*_#`: \t]*", re.IGNORECASE)
-_BLOCK_FIELD = LazyRegex(
+_BLOCK_BEGIN = any_case(r"[-—*_#` \t]*RALPH[_ ]STATUS[-—*_#`: \t]*")
+_BLOCK_END = any_case(r"[-—*_#` \t]*END[_ ]RALPH[_ ]STATUS[-—*_#`: \t]*")
+_BLOCK_FIELD = any_case(
     r"[ \t]*(?:[-*•][ \t]+|\d{1,2}[.)][ \t]+)?[*_`\"']{0,3}(?:STATUS"
     r"|TASKS[_ -]COMPLETED[_ -]THIS[_ -]LOOP|FILES[_ -]MODIFIED|TESTS[_ -]STATUS|WORK[_ -]TYPE"
-    r"|EXIT[_ -]SIGNAL|RECOMMENDATION)[*_`\"']{0,3}[ \t]*:",
-    re.IGNORECASE,
+    r"|EXIT[_ -]SIGNAL|RECOMMENDATION)[*_`\"']{0,3}[ \t]*:"
 )
 _QUOTE = LazyRegex(r"[ \t]*>[> \t]*")
 _DIFF_START = LazyRegex(r"diff --git |@@ -\d")
@@ -44,7 +42,7 @@ _DIFF_LINE = LazyRegex(r"[ +\-@\\]|index |new file|deleted file|similarity|renam
 _COMMENT = LazyRegex(r"<!--[^\n]*?-->")
 
 EXHIBIT = "…"  # stands for something that is shown
-STORY = LazyRegex(r"\b[a-z][a-z0-9]{0,9}-\d{1,6}\b", re.IGNORECASE)
+STORY = any_case(r"\b[a-z][a-z0-9]{0,9}-\d{1,6}\b")
 _MAX_LINE, _MAX_LINES = 4_000, 200  # read of a paragraph, from its end
 
 _SHOWN_LINE = LazyRegex(
@@ -57,12 +55,11 @@ _SHOWN_LINE = LazyRegex(
 _ITEM = LazyRegex(r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+(?=\S)|[ \t]*\[[ xX]\]")
 _OPEN_BOX = LazyRegex(r"[ \t]*(?:[-*•][ \t]+)?\[ ?\]")
 _HEADING = LazyRegex(r" {0,3}#{1,6}[ \t]+")
-_WISH = LazyRegex(
+_WISH = any_case(
     r"next|remain|to-?do|criteri|requirement|definition|plan\b|goal|missing|open|left|expect"
-    r"|example",
-    re.IGNORECASE,
+    r"|example"
 )
-_LABEL = LazyRegex(r"\W*(?:summary|results?|status|verdict|conclusion|in short)\W*", re.IGNORECASE)
+_LABEL = any_case(r"\W*(?:summary|results?|status|verdict|conclusion|in short)\W*")
 _CODE_SPAN = LazyRegex(r"(?<!`)`++([^`\n]{1,400})`++")
 _SENTENCE_END = LazyRegex(r"(?<!\be\.g)(?<!\bi\.e)[.!?]{1,9}[)\]\"'”’*_]{0,4}(?=\s|$)")
 _WRAPPED = 50  # a line at least this long may have been wrapped in mid-sentence

@@ -29,7 +29,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ralphloop.text.lazy_regex import LazyRegex
+from ralphloop.text.lazy_regex import LazyRegex, any_case
 from ralphloop.text.lines import Fence
 from ralphloop.text.plain import clean
 
@@ -102,7 +102,7 @@ _COMMENT = LazyRegex(r"[ \t]#.*$")
 _WRAPPING = "*_`\"'“”‘’ \t"
 _SIGNS = LazyRegex(r"^[^\w|/<({\[]+")  # "✅ COMPLETE"
 _INTEGER = LazyRegex(r"\d+")
-_ALTERNATIVES = LazyRegex(r"[A-Z_]+\s*[|/]\s*[A-Z_]+", re.IGNORECASE)
+_ALTERNATIVES = any_case(r"[A-Z_]+\s*[|/]\s*[A-Z_]+")
 
 _EVENT = LazyRegex(  # a marker, or a fence
     r"^ {0,3}(?:(?P<run>`{3,}|~{3,})(?P<info>[^\n]{0,400})|(?:[*_]{1,3} ?)?(?:---"
@@ -110,16 +110,14 @@ _EVENT = LazyRegex(  # a marker, or a fence
     re.IGNORECASE | re.MULTILINE,
 )
 _PROMISE = r"[ \t]*<promise>[^<\n]*</promise>[ \t]*"
-_TITLE = LazyRegex(
+_TITLE = any_case(
     r"[ \t]{0,3}(?:#{1,6}[ \t]*[-—*_`]{0,3}RALPH[_ ]STATUS[-—*_`]{0,3}:?"
     r"|[*_]{0,3}RALPH[_ ]STATUS[*_]{0,3}:[*_]{0,3}|[*_]{2,3}RALPH[_ ]STATUS[*_]{2,3})[ \t]*#*"
-    r"[ \t]*",
-    re.IGNORECASE,
+    r"[ \t]*"
 )
-_TRAILER = LazyRegex(
+_TRAILER = any_case(
     rf"\s*| {{0,3}}(?:`{{3,}}|~{{3,}})\s*|{_PROMISE}|[-—*_#` \t]*END[_ ]RALPH[_ ]STATUS"
-    r"[-—*_#`: \t]*|[ \t]*<!--[^\n]*-->[ \t]*",
-    re.IGNORECASE,
+    r"[-—*_#`: \t]*|[ \t]*<!--[^\n]*-->[ \t]*"
 )
 
 
