@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.errors import ExitCode, RepositoryError, UsageError
 from ralphloop.proc.run import ourselves, run_in_front
@@ -91,9 +92,7 @@ def make_repository(place: Path, files: Mapping[str, str]) -> None:
     if place.exists() and any(place.iterdir()):
         raise UsageError(f"{place} is not empty", "Name a new directory.")
     for name, text in {**files, ".gitignore": _IGNORED}.items():
-        path = place / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_atomic(place / name, text.encode(), parents=True)
     for command in (
         ("init", "--quiet", "--initial-branch=main"),
         ("config", "user.name", "Ralph"),

@@ -216,8 +216,7 @@ class PlanDesk:
         result = result._replace(draft=self._tried(result.draft))
         text, place = result.spec
         if text:
-            (self.root / "specs").mkdir(exist_ok=True)
-            write_atomic(self.root / place, text.encode(), within=self.root)
+            write_atomic(self.root / place, text.encode(), within=self.root, parents=True)
         entries, about = result.draft.entries, {"project": self.root.name, **result.about}
         room, anew = self.setup.project.directory, bool(self.replace)
         kept = put(entries) if put else write(self.shelf, entries, room, replace=anew, **about)

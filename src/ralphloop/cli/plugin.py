@@ -15,8 +15,8 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from ralphloop import __version__
 from ralphloop.atomic import write_atomic
 from ralphloop.cli import output
 from ralphloop.core import readable
-from ralphloop.errors import AgentUnavailable, RalphError, RepositoryError, UsageError
+from ralphloop.errors import AgentUnavailable, RalphError, UsageError
 from ralphloop.hook.answer import Answer, refused
 from ralphloop.hook.entry import EVENTS, read_input, write_answer
 from ralphloop.journal.holder import read_holder
@@ -101,9 +101,8 @@ def _short_commands(place: Path) -> list[Path]:
         if short.exists() and not is_short_command(file.stem):
             taken.append(short)
             continue
-        with _writing(short.parent, "CLAUDE_CONFIG_DIR"):
-            data = file.read_bytes() + b"\n" + _WRITTEN_BY_US + b"\n"
-            write_atomic(short, data, parents=True)
+        data = file.read_bytes() + b"\n" + _WRITTEN_BY_US + b"\n"
+        write_atomic(short, data, parents=True)
     return taken
 
 
@@ -128,7 +127,7 @@ def _tell_claude(*steps: list[str], may_be_gone: bool = False) -> None:
 def _made() -> Path:
     """The plugin with this installation's own command in its hooks; made anew each time."""
     place = _place()
-    with _writing(place, "XDG_DATA_HOME"), as_file(files("ralphloop.plugin")) as source:
+    with as_file(files("ralphloop.plugin")) as source:
         for file in sorted(source.rglob("*")):
             if file.is_file() and file.suffix in (".json", ".md"):
                 name = file.relative_to(source)
@@ -140,18 +139,6 @@ def _place() -> Path:
     base = Path(os.environ.get("XDG_DATA_HOME", ""))
     home = base if base.is_absolute() else Path.home() / ".local" / "share"
     return home / "ralph" / "claude-plugin"
-
-
-@contextmanager
-def _writing(place: Path, variable: str) -> Iterator[None]:
-    """Say what to do where we may not write."""
-    try:
-        yield
-    except OSError as error:
-        raise RepositoryError(
-            f"cannot write to {place}: {error.strerror or error}",
-            f"Make the directory writable, or set {variable}.",
-        ) from None
 
 
 def _own(name: Path, content: bytes) -> bytes:

@@ -400,7 +400,6 @@ def _written(project: Project, text: str, argv: list[str]) -> Path:
         "passes": False,
     }
     path = project.root / ERRANDS / f"DO-{name}.json"
-    path.parent.mkdir(exist_ok=True)
     data = msgspec.json.format(msgspec.json.encode({"userStories": [story]}))
-    write_atomic(path, data + b"\n", within=project.directory)
+    write_atomic(path, data + b"\n", within=project.directory, parents=True)
     return path
