@@ -121,14 +121,16 @@ def wrapped(text: str, *, indent: int = 0) -> list[str]:
 
 
 def key(prompt: str, known: str, *, err: bool = False) -> str:
-    """One of these keys, waited for; Ctrl+C, Ctrl+D and the end of input are `q`."""
+    """One of these keys, waited for; the end of input is `q`."""
     import click
 
     click.echo(prompt, err=err, nl=False)
     pressed = " "
     while pressed not in known:
-        pressed = click.getchar().lower() or "q"
-        pressed = "q" if pressed in "\x03\x04" else pressed
+        try:
+            pressed = click.getchar().lower() or "q"
+        except EOFError:
+            pressed = "q"
     click.echo(pressed, err=err)
     return pressed
 
