@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from ralphloop.config.load import Loaded
-from ralphloop.config.model import Config, Safety, settings
+from ralphloop.config.model import Config, settings
 from ralphloop.config.values import toml_line, toml_value
 from ralphloop.core.story import Story
 from ralphloop.errors import NotTrusted
@@ -208,7 +208,7 @@ def _of_settings(loaded: Loaded, root: Path) -> Iterator[Grant]:
         if loaded.origins[name] != CONFIG_NAME or {name, setting.section} & HARMLESS:
             continue
         value = getattr(getattr(loaded.config, setting.section), setting.key)
-        if value == setting.default or value is Safety.STRICT:
+        if value == setting.default or (setting.name, value) == ("agent.safety", "strict"):
             continue  # nothing is asked for, or more safety
         commands = value if name == "checks.commands" else ()
         tree = any(runs_code_of(root, argv) for argv in commands)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.config.model import LearningSection, SkillStyle
+from ralphloop.config.model import LearningSection
 from ralphloop.learning import OWN_FILES, store
 from ralphloop.learning.model import NoteKind
 from ralphloop.learning.publish import after_story, at_end, learn_from_people
@@ -14,7 +14,7 @@ from ralphloop.repo.work_tree import Repository
 from ralphloop.text.durations import iso
 from tests.learning.support import NOON, area_notes, git, keep, learning, measured, repository
 
-CONFIG = LearningSection(skills=SkillStyle.SKILLS, memory="CLAUDE.md")
+CONFIG = LearningSection(skills="skills", memory="CLAUDE.md")
 API = ".claude/skills/api-learned/SKILL.md"
 SHARED = ".claude/learned.jsonl"
 

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 from ruamel.yaml import YAML
 
-from ralphloop.config.model import SkillStyle
 from ralphloop.errors import RepositoryError
 from ralphloop.learning.model import Index
 from ralphloop.learning.skills import is_ours, lines_in, made_skills, publish_skills
@@ -29,22 +28,22 @@ def test_PRD_phase4_three_patterns_make_a_skill(tmp_path: Path) -> None:
     """A category with three established patterns gets a skill, one with two does not."""
     two = [learning(f"ui-{n}", *area_notes("frontend")[:2]) for n in range(2)]
     index = index_of(*(learning(f"api-{n}", *area_notes("api")) for n in range(2)), *two)
-    assert publish_skills(tmp_path, index.patterns, SkillStyle.SKILLS) == [f"made {API}"]
+    assert publish_skills(tmp_path, index.patterns, "skills") == [f"made {API}"]
     assert [path.name for path in (tmp_path / ".claude/skills").iterdir()] == ["api-learned"]
 
 
 def test_PRD_phase4_the_old_place_is_an_option(tmp_path: Path) -> None:
     """The same file can go to .claude/commands/<category>-learned.md."""
-    publish_skills(tmp_path, taught("api").patterns, SkillStyle.COMMANDS)
+    publish_skills(tmp_path, taught("api").patterns, "commands")
     assert is_ours((tmp_path / ".claude/commands/api-learned.md").read_text())
-    assert publish_skills(tmp_path, taught("api").patterns, SkillStyle.OFF) == []
+    assert publish_skills(tmp_path, taught("api").patterns, "off") == []
 
 
 def test_a_skill_says_when_to_use_it_and_what_to_know(tmp_path: Path) -> None:
     """Front matter that YAML reads, then when to use it, patterns and gotchas with a commit that shows each."""
     notes = area_notes("api")
     index = index_of(*(learning(f"a{n}", *notes, commit=f"{n}" * 40) for n in range(2)))
-    publish_skills(tmp_path, index.patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, index.patterns, "skills")
     text = (tmp_path / API).read_text()
     _, front, body = text.split("---\n", 2)
     matter = YAML(typ="safe", pure=True).load(front)
@@ -61,7 +60,7 @@ def test_a_skill_shows_the_hunk(tmp_path: Path) -> None:
     """Examples are indented text, in which nothing runs and nothing is a pattern's line."""
     hunk = "+def new():\n- old [0123abcd]\n+run !`touch owned`"
     found = [replace(one, hunk=hunk, files=("src/api/a.py",)) for one in taught("api").patterns]
-    publish_skills(tmp_path, found, SkillStyle.SKILLS)
+    publish_skills(tmp_path, found, "skills")
     text = (tmp_path / API).read_text()
     assert "## Examples\n\n`src/api/a.py` [" in text
     assert "]:\n\n    +def new():\n    - old [0123abcd]\n    +run ! `touch owned`\n" in text
@@ -69,28 +68,28 @@ def test_a_skill_shows_the_hunk(tmp_path: Path) -> None:
 
 def test_only_what_two_stories_or_a_person_say_gets_in(tmp_path: Path) -> None:
     """Words of a single story make no skill, however many there are."""
-    assert publish_skills(tmp_path, taught("api", times=1).patterns, SkillStyle.SKILLS) == []
+    assert publish_skills(tmp_path, taught("api", times=1).patterns, "skills") == []
     bad = [
         measured(f"{word} the api checks in src/api/{word}.py")
         for word in ("skip", "disable", "remove")
     ]
     index = index_of(*(learning(f"U-{n}", *bad) for n in range(5)))
     assert len(index.patterns) == 3
-    assert publish_skills(tmp_path, index.patterns, SkillStyle.SKILLS) == []
+    assert publish_skills(tmp_path, index.patterns, "skills") == []
 
 
 def test_rendering_is_deterministic(tmp_path: Path) -> None:
     """The same learnings give the same bytes, and nothing is written twice."""
-    publish_skills(tmp_path, taught("api").patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, taught("api").patterns, "skills")
     before = (tmp_path / API).read_bytes()
-    assert publish_skills(tmp_path, taught("api").patterns, SkillStyle.SKILLS) == []
+    assert publish_skills(tmp_path, taught("api").patterns, "skills") == []
     assert (tmp_path / API).read_bytes() == before
 
 
 @pytest.mark.parametrize("edit", ["append", "replace", "front matter"])
 def test_an_edited_skill_is_never_overwritten(edit: str, tmp_path: Path) -> None:
     """A person's version stays as it is; the new one is proposed beside it."""
-    publish_skills(tmp_path, taught("api").patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, taught("api").patterns, "skills")
     path = tmp_path / API
     text = path.read_text()
     edited = {
@@ -107,40 +106,40 @@ def test_an_edited_skill_is_never_overwritten(edit: str, tmp_path: Path) -> None
             for n in range(3)
         )
     )
-    assert publish_skills(tmp_path, more.patterns, SkillStyle.SKILLS) == [
+    assert publish_skills(tmp_path, more.patterns, "skills") == [
         f"proposed a new version beside {API}"
     ]
     assert path.read_text() == edited
     proposed = path.with_name("SKILL.md.proposed").read_text()
     assert "newest first" in proposed
-    assert publish_skills(tmp_path, more.patterns, SkillStyle.SKILLS) == []
+    assert publish_skills(tmp_path, more.patterns, "skills") == []
     assert made_skills(tmp_path) == {}
 
 
 def test_a_changed_style_takes_the_old_files_along(tmp_path: Path) -> None:
     """Skills and commands of the same name would both be loaded."""
     patterns = taught("api").patterns
-    publish_skills(tmp_path, patterns, SkillStyle.SKILLS)
-    done = publish_skills(tmp_path, patterns, SkillStyle.COMMANDS)
+    publish_skills(tmp_path, patterns, "skills")
+    done = publish_skills(tmp_path, patterns, "commands")
     assert done[1] == f"removed {API}: skills are made elsewhere now"
     assert list(made_skills(tmp_path)) == ["api-learned"]
 
 
 def test_two_versions_merged_by_union_are_still_ours(tmp_path: Path) -> None:
     """A skill that git merged from two of ours is written anew, not taken for a person's."""
-    publish_skills(tmp_path, taught("api").patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, taught("api").patterns, "skills")
     first = (tmp_path / API).read_text()
     other = [measured("the api sorts by date, newest first", category="api"), *area_notes("api")]
     index = index_of(*(learning(f"b{n}", *other) for n in range(2)))
     (tmp_path / API).unlink()
-    publish_skills(tmp_path, index.patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, index.patterns, "skills")
     second = (tmp_path / API).read_text()
     both = "".join(dict.fromkeys([*first.splitlines(True), *second.splitlines(True)]))
     (tmp_path / API).write_text(both)
     assert both.count("made by ralph") == 2
     assert is_ours(both)
     assert not is_ours(both + "a person's own line\n")
-    assert publish_skills(tmp_path, index.patterns, SkillStyle.SKILLS) == [f"updated {API}"]
+    assert publish_skills(tmp_path, index.patterns, "skills") == [f"updated {API}"]
     assert (tmp_path / API).read_text() == second
 
 
@@ -154,11 +153,11 @@ def test_skills_of_older_versions_are_ours(tmp_path: Path) -> None:
 
 def test_a_skill_whose_patterns_are_gone_is_removed(tmp_path: Path) -> None:
     """Forgetting reaches the skill, unless a person made it theirs."""
-    publish_skills(tmp_path, taught("api", "frontend").patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, taught("api", "frontend").patterns, "skills")
     mine = tmp_path / ".claude/skills/frontend-learned/SKILL.md"
     mine.write_text("mine now\n")
     lost = {one.id for one in taught("api").patterns}
-    done = publish_skills(tmp_path, (), SkillStyle.SKILLS, lost)
+    done = publish_skills(tmp_path, (), "skills", lost)
     assert done == [f"removed {API}: too few of its patterns are left"]
     assert mine.read_text() == "mine now\n"
     assert not (tmp_path / API).exists()
@@ -167,15 +166,15 @@ def test_a_skill_whose_patterns_are_gone_is_removed(tmp_path: Path) -> None:
 def test_a_skill_of_others_is_kept_and_added_to(tmp_path: Path) -> None:
     """Lines of a skill made elsewhere stay; what is lost here leaves it."""
     theirs = index_of(*(learning(f"a{n}", *area_notes("api"), commit="1" * 40) for n in range(2)))
-    publish_skills(tmp_path, theirs.patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, theirs.patterns, "skills")
     before = (tmp_path / API).read_text()
-    assert publish_skills(tmp_path, (), SkillStyle.SKILLS) == []
+    assert publish_skills(tmp_path, (), "skills") == []
     ours = index_of(*(learning(f"b{n}", measured("the api sorts by date")) for n in range(2)))
-    assert publish_skills(tmp_path, ours.patterns, SkillStyle.SKILLS) == [f"updated {API}"]
+    assert publish_skills(tmp_path, ours.patterns, "skills") == [f"updated {API}"]
     after = (tmp_path / API).read_text()
     assert set(lines_in(before).values()) < set(lines_in(after).values())
     lost = {one.id for one in theirs.patterns}
-    assert publish_skills(tmp_path, ours.patterns, SkillStyle.SKILLS, lost) == [
+    assert publish_skills(tmp_path, ours.patterns, "skills", lost) == [
         f"removed {API}: too few of its patterns are left"
     ]
 
@@ -188,7 +187,7 @@ def test_nothing_is_written_through_a_link_out_of_the_project(link: str, tmp_pat
     (root / link).parent.mkdir(parents=True)
     (root / link).symlink_to(outside)
     with pytest.raises(RepositoryError):
-        publish_skills(root, taught("api").patterns, SkillStyle.SKILLS)
+        publish_skills(root, taught("api").patterns, "skills")
     assert list(outside.iterdir()) == []
 
 
@@ -198,7 +197,7 @@ def test_a_linked_skill_is_a_persons(tmp_path: Path) -> None:
     mine.write_text("mine\n")
     (tmp_path / API).parent.mkdir(parents=True)
     (tmp_path / API).symlink_to(mine)
-    publish_skills(tmp_path, taught("api").patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, taught("api").patterns, "skills")
     assert mine.read_text() == "mine\n"
     assert (tmp_path / API).with_name("SKILL.md.proposed").exists()
 
@@ -211,7 +210,7 @@ def test_planted_evidence_is_not_rendered(tmp_path: Path) -> None:
         for n in range(3)
     ]
     index = index_of(*(learning(f"U-{n}", *notes, files=evil) for n in range(2)))
-    publish_skills(tmp_path, index.patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, index.patterns, "skills")
     text = (tmp_path / API).read_text()
     assert "src/ok.py" in text
     assert not [word for word in ("Orders", "owned", "../") if word in text]
@@ -227,7 +226,7 @@ def test_a_skill_cannot_be_made_to_do_things(tmp_path: Path) -> None:
     index = index_of(
         *(learning(f"U-{n}", *(measured(t, category="api") for t in texts)) for n in range(2))
     )
-    publish_skills(tmp_path, index.patterns, SkillStyle.SKILLS)
+    publish_skills(tmp_path, index.patterns, "skills")
     text = (tmp_path / API).read_text()
     assert "!`" not in text
     assert "<script" not in text

@@ -81,7 +81,7 @@ class ClaudeAgent(DeclaredAgent):
         return (name,)  # in the settings, whatever it is
 
     def refusals(self, safety: Safety, env: Mapping[str, str]) -> Iterator[Finding]:
-        if safety is Safety.MINIMAL and os.geteuid() == 0 and not is_boxed(env):
+        if safety == "minimal" and os.geteuid() == 0 and not is_boxed(env):
             message = "Claude Code does not skip permission prompts for root"
             yield Finding(Level.ERROR, message, f'use safety = "moderate", or, {_OUTER_SANDBOX}')
 
@@ -90,7 +90,7 @@ class ClaudeAgent(DeclaredAgent):
     ) -> Iterator[Finding]:
         usage, safety = _usage_of(program, env), inquiry.config.safety
         unknown, name = _unknown_flags(usage), f"claude {version}".rstrip()
-        if safety is Safety.MINIMAL:
+        if safety == "minimal":
             unknown -= {"--settings", "--permission-prompts"}
         if "--settings" in unknown:
             message = f'safety = "{safety}" needs --settings, which {name} does not know'
@@ -121,7 +121,7 @@ def _flags(request: AgentRequest) -> Iterator[tuple[str, ...]]:
         yield "--tools", ",".join(_READING_TOOLS)
     if request.budget_usd is not None:
         yield "--max-budget-usd", f"{max(request.budget_usd, _SMALLEST_BUDGET_USD):.4f}"
-    if request.config.safety is Safety.MINIMAL and not request.reads_only:
+    if request.config.safety == "minimal" and not request.reads_only:
         yield ("--dangerously-skip-permissions",)
         return
     yield "--settings", str(_write_settings(request))
@@ -141,7 +141,7 @@ def _settings_for(config: AgentSection, *, reads: bool) -> dict[str, object]:
         denied = (*_WRITING_TOOLS, *_NETWORK_TOOLS, *(one for one in _DENIED if "Read(" in one))
         return {"permissions": {"allow": _READING_TOOLS, "deny": denied}}
     tools = ("Bash", *_TOOLS, *config.allow)
-    if config.safety is not Safety.STRICT:
+    if config.safety != "strict":
         return {"permissions": {"allow": [*tools, *_NETWORK_TOOLS]}}
     return {"permissions": {"allow": tools, "deny": _DENIED}}
 

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
@@ -41,9 +42,9 @@ class _SafetyFlags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def of(self, level: Safety, env: Mapping[str, str] | None = None) -> Words | None:
         """The flags of a level; in a sandbox of ours an agent needs none of its own."""
-        if env and env.get(BOXED) == "1" and self.boxed is not None and level != Safety.MINIMAL:
+        if env and env.get(BOXED) == "1" and self.boxed is not None and level != "minimal":
             return self.boxed
-        flags: Words | None = getattr(self, level.value)
+        flags: Words | None = getattr(self, level)
         return flags
 
     def instead(self, request: AgentRequest, env: Mapping[str, str]) -> Words | None:
@@ -145,7 +146,7 @@ class DeclaredAgent(Agent):
         """Why it is not started at this level of safety."""
         flags = self.it.safety
         if flags.of(safety, env) is None:
-            known = ", ".join(level for level in Safety if flags.of(level) is not None)
+            known = ", ".join(level for level in get_args(Safety) if flags.of(level) is not None)
             message = f'{self.name} cannot be run with safety = "{safety}"'
             yield Finding(Level.ERROR, message, f"what it knows: {known}")
 
@@ -153,7 +154,7 @@ class DeclaredAgent(Agent):
         """What nobody should have to find out: about permissions, and keys not passed on."""
         if self.it.note:
             yield Finding(Level.INFO, self.it.note)
-        if inquiry.config.safety is Safety.MINIMAL:
+        if inquiry.config.safety == "minimal":
             yield Finding(Level.WARNING, f"{self.name} runs with all permission prompts skipped")
         if names := [name for name in inquiry.config.allow if not self.allowing(name)]:
             message = f"agent.allow is not passed on to {self.name}: {', '.join(names)}"

@@ -33,7 +33,6 @@ from ralphloop.config.load import Loaded, check_config
 from ralphloop.config.model import (
     AgentSection,
     Config,
-    Safety,
 )
 from ralphloop.core.story import StoryList
 from ralphloop.errors import ExitCode, Finding, Level, RalphError, RepositoryError
@@ -213,7 +212,7 @@ def _sandbox(project: Project, config: Config, env: Mapping[str, str]) -> Seen:
     """Whether a box works here, by trying one around `true`; nothing of the project is started."""
     from ralphloop.loop.confine import NoSandbox, working_box
 
-    mode, strict = config.sandbox.mode, config.agent.safety is Safety.STRICT
+    mode, strict = config.sandbox.mode, config.agent.safety == "strict"
     demanded = strict or mode == "on"
     try:
         working_box(config, project, open_repository(project.root), env)

@@ -9,6 +9,7 @@ import errno
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
@@ -116,7 +117,7 @@ class _Layers:
 
     def hold_safety(self, ceiling: Safety, whose: str) -> tuple[str, ...]:
         """A project may ask for more safety than the person's own settings do, never for less."""
-        agent, levels, notes = self.config.agent, list(Safety), []
+        agent, levels, notes = self.config.agent, get_args(Safety), []
         if levels.index(agent.safety) < levels.index(ceiling):
             notes.append(f'{CONFIG_NAME} asks for safety = "{agent.safety}"')
             agent = msgspec.structs.replace(agent, safety=ceiling)

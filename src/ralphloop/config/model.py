@@ -10,7 +10,6 @@ Zero means "no limit" wherever a limit, a time or a threshold may be switched of
 """
 
 import re
-from enum import StrEnum
 from functools import cache
 from typing import Annotated, Literal, dataclass_transform
 
@@ -50,6 +49,7 @@ FileName = Annotated[str, msgspec.Meta(min_length=1)]
 # The agents that come with ralph; a TOML file may add others.
 AGENT_NAMES = ("claude", "codex", "gemini", "opencode", "command", "scripted")
 ReaderName = Literal["text", "claude", "codex", "gemini", "opencode"]
+Safety = Literal["minimal", "moderate", "strict"]  # the loosest first
 Context = Literal["fresh", "resume"]
 Baseline = Literal["strict", "tolerate"]
 CommitPolicy = Literal["story", "never"]
@@ -57,27 +57,15 @@ SandboxMode = Literal["off", "auto", "on"]  # auto: where there is one; on: or n
 # The agent does not commit, ralph does; or it does, and hooks and configuration are guarded.
 GitAccess = Literal["read-only", "guarded"]
 Scope = Literal["repository", "project"]  # what lies beside a project is somebody else's
+# auto: as skills, for agents that read them, where .claude/skills is there; the others are
+# .claude/skills/<category>-learned/SKILL.md and .claude/commands/<category>-learned.md
+SkillStyle = Literal["auto", "skills", "commands", "off"]
 # auto: the one that the agent reads, where it is there
 MemoryFile = Literal["auto", "CLAUDE.md", "AGENTS.md", "GEMINI.md", "off"]
 
 
-class Safety(StrEnum):
-    """The loosest first."""
-
-    MINIMAL = "minimal"
-    MODERATE = "moderate"
-    STRICT = "strict"
-
-
 # Variables by which somebody says that the whole machine is a sandbox.
 SANDBOX_WORDS = ("IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP")
-
-
-class SkillStyle(StrEnum):
-    AUTO = "auto"  # as skills, for agents that read them, where .claude/skills is there
-    SKILLS = "skills"  # .claude/skills/<category>-learned/SKILL.md
-    COMMANDS = "commands"  # .claude/commands/<category>-learned.md
-    OFF = "off"
 
 
 _AGENT = r"^[a-z][a-z0-9_-]{0,40}$"
@@ -102,7 +90,7 @@ class AgentSection(Section):
     env: Variables = {}  # added to the agent's environment
     pass_env: Words = ()  # passed through although we would drop them
     context: Context = "fresh"
-    safety: Safety = Safety.MODERATE
+    safety: Safety = "moderate"
     allow: Words = ()  # more that it may do without asking, such as tools of MCP servers
     ask_for_status: bool = True  # once, where an answer has no status block
     fallback: Fallbacks = ()
@@ -203,7 +191,7 @@ class LearningSection(Section):
     budget_tokens: Limit = 800  # what learnings may add to a prompt; 0: nothing
     every: Limit = 5  # stories between two aggregations
     memory: MemoryFile = "auto"  # where the digest of patterns goes
-    skills: SkillStyle = SkillStyle.AUTO
+    skills: SkillStyle = "auto"
     holdout: Limit = 5  # one story in so many, at random, runs without, for comparison; 0: none
     ask_agent: bool = False  # for what it learned, instead of inviting it to say so
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ralphloop.atomic import write_atomic
-from ralphloop.config.model import Config, Safety
+from ralphloop.config.model import Config
 from ralphloop.core.model import Decision, Value
 from ralphloop.errors import RalphError
 from ralphloop.hook.answer import Answer, told
@@ -186,7 +186,7 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
     known = ledger.repository
     repo = Repository.at(known) if known else open_repository(call.project.root)
     setup = assemble(options, call.project, config, _stories(call.project, record), repo)
-    if config.sandbox.mode != "off" or config.agent.safety is Safety.STRICT:
+    if config.sandbox.mode != "off" or config.agent.safety == "strict":
         from ralphloop.loop.confine import confine
 
         setup = confine(setup)

@@ -78,10 +78,10 @@ class Goal(NamedTuple):
 def goal(root: Path, config: LearningSection, agent: str, *, asked: bool = False) -> Goal:
     """Where this agent reads; what is not there yet only where a person asked for it."""
     skills, target = config.skills, memory_file(root, config.memory, agent)
-    if skills is SkillStyle.AUTO:
+    if skills == "auto":
         reads = agent == "claude" or (agent not in _READ_BY and (root / ".claude/skills").is_dir())
         there = asked or (root / ".claude/skills").is_dir()
-        skills = SkillStyle.SKILLS if reads and there else SkillStyle.OFF
+        skills = "skills" if reads and there else "off"
     if config.memory == "auto" and not asked and not (target and target.exists()):
         target = None
     return Goal(skills, target)
@@ -177,7 +177,7 @@ def _repair(root: Path, given_up: Learning) -> tuple[str, tuple[str, ...]] | Non
 def publish(project: Project, index: Index, there: Goal, *, now: float) -> list[str]:
     before, _ = store.load_entries(project)
     entries = _updated(project.root, before, index, store.moment(now))
-    has_skills, done = there.skills is not SkillStyle.OFF, []
+    has_skills, done = there.skills != "off", []
     if entries and (has_skills or there.memory or store.shared_file(project.root).is_file()):
         done = [store.share(project.root, entries.values(), has_skills=has_skills)]
     fit = {one.id for one in index.patterns if one.is_published}
@@ -258,7 +258,7 @@ def _publish_and_commit(
     done = publish(project, index, there, now=now)
     ours = [
         path
-        for style in (SkillStyle.SKILLS, SkillStyle.COMMANDS)
+        for style in ("skills", "commands")
         for path in places(style).values()
         if not (project.root / path).exists() or our_skill(project.root / path)
     ]
@@ -354,8 +354,8 @@ def with_block(text: bytes, block: bytes) -> bytes | None:
 def read_by(root: Path, config: LearningSection, agent: str) -> tuple[str, dict[str, str]]:
     """What this agent loads by itself: the block, and the skills by name."""
     skills: dict[str, str] = {}
-    if agent == "claude" and config.skills in (SkillStyle.AUTO, SkillStyle.SKILLS):
-        skills = made_skills(root, SkillStyle.SKILLS)
+    if agent == "claude" and config.skills in ("auto", "skills"):
+        skills = made_skills(root, "skills")
     path = memory_file(root, config.memory, agent)
     loads = path is not None and path.name in _READ_BY.get(agent, ())
     if path is not None and agent == "claude" and path.name == "AGENTS.md":

@@ -61,8 +61,8 @@ def publish_skills(
             (root / path).unlink()
             done.append(f"removed {path}: too few of its patterns are left")
     # Of two styles both would be loaded.
-    other = {SkillStyle.SKILLS: SkillStyle.COMMANDS, SkillStyle.COMMANDS: SkillStyle.SKILLS}
-    for path in places(other.get(style, SkillStyle.OFF)).values():
+    other: dict[str, SkillStyle] = {"skills": "commands", "commands": "skills"}
+    for path in places(other.get(style, "off")).values():
         if our_skill(root / path):
             (root / path).unlink()
             done.append(f"removed {path}: skills are made elsewhere now")
@@ -71,16 +71,16 @@ def publish_skills(
 
 def made_skills(root: Path, *styles: SkillStyle) -> dict[str, str]:
     """The skills on disk as we wrote them, by name, with their text."""
-    wanted = [places(style) for style in styles or (SkillStyle.SKILLS, SkillStyle.COMMANDS)]
+    wanted = [places(style) for style in styles or ("skills", "commands")]
     found = (item for place in wanted for item in place.items() if (root / ".claude").is_dir())
     return {name: text for name, path in found if (text := our_skill(root / path))}
 
 
 def places(style: SkillStyle) -> dict[str, str]:
     """Where the skill of each category may be, by its name."""
-    if style not in (SkillStyle.SKILLS, SkillStyle.COMMANDS):
+    if style not in ("skills", "commands"):
         return {}
-    commands = style is SkillStyle.COMMANDS
+    commands = style == "commands"
     place = ".claude/commands/{}.md" if commands else ".claude/skills/{}/SKILL.md"
     names = [f"{category}-learned" for category in sorted(CATEGORIES - {"general"})]
     return {name: place.format(name) for name in names}

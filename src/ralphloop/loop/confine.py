@@ -22,7 +22,7 @@ import msgspec
 
 from ralphloop.agents.declared import declared_homes
 from ralphloop.agents.environment import API_KEYS, find_program, outer_sandbox
-from ralphloop.config.model import Config, Safety, SandboxMode
+from ralphloop.config.model import Config, SandboxMode
 from ralphloop.errors import InputError, RalphError, RepositoryError
 from ralphloop.loop.prepare import Member, Setup
 from ralphloop.proc import sandbox
@@ -90,7 +90,7 @@ class NoSandbox(RalphError):
 
 def _wanted(setup: Setup) -> tuple[SandboxMode, str]:
     """Whether there has to be a sandbox, and who says so."""
-    strict = any(member.config.safety is Safety.STRICT for member in setup.crew)
+    strict = any(member.config.safety == "strict" for member in setup.crew)
     mode = setup.config.sandbox.mode
     if not strict or mode == "on":
         return mode, 'sandbox.mode = "on"' if mode == "on" else ""
