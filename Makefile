@@ -110,8 +110,8 @@ mutants: $(READY) ## Which small changes of what decides and counts money does n
 
 .PHONY: torture
 
-torture: $(READY) ## Kill the supervisor at every pass of every point and 200 times at random (half an hour)
-	RALPH_TEST_EXEC=1 TORTURE_KILLS=200 $(BIN)/python -m pytest tests/loop/test_kill_anywhere.py -n auto
+torture: $(READY) ## Kill the supervisor at every pass of every point and 200 times at random, in the checkout and in lanes (an hour)
+	RALPH_TEST_EXEC=1 TORTURE_KILLS=200 $(BIN)/python -m pytest tests/loop/test_kill_anywhere.py tests/lanes/test_kill_lanes.py -n auto
 
 .PHONY: dist
 

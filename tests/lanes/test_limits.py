@@ -133,6 +133,35 @@ if not (STATE / "on").exists(): time.sleep(60)
     assert sorted(box.subjects()) == ["a: Do a", "b: Do b", "start"]
 
 
+def test_a_lane_can_be_named_instead_of_its_story(tmp_path: Path) -> None:
+    """A note is for its story alone, another is set aside; a lane without a story is refused."""
+    agent = (
+        """
+if START == 1: say(STORY); until("go", 60); status(); sys.exit()
+"""
+        + HONEST
+    )
+    box = yard(tmp_path, agent, stories=stories_of("a", "b"), limits="max_iterations = 3")
+    process = box.start("--lanes", "2")
+    wait(box, "a", "b")
+    assert box.ralph("note", "--lane", "1", "mind the gap").code == 0
+    skipped = box.ralph("skip", "--lane", "2")
+    assert "b is set aside" in skipped.out, skipped.text
+    refused = box.ralph("skip", "--lane", "3")
+    assert (refused.code, "lane 3 holds no story" in refused.err) == (64, True)
+    assert box.ralph("skip", "a", "--lane", "1").code == 64
+    assert box.ralph("skip").code == 64
+    words = {"COMP_WORDS": "ralph skip --lane ", "COMP_CWORD": "3"}
+    shown = box.ralph(env={"_RALPH_COMPLETE": "bash_complete", **words}).out
+    assert shown.split() == ["plain,1", "plain,2"]
+    (box.state / "go").write_text("")
+    process.communicate(timeout=60)
+    assert box.passes()["a"]
+    assert "mind the gap" in (box.state / "prompt-a-2").read_text()
+    later = box.state / "prompt-b-2"
+    assert not later.exists() or "mind the gap" not in later.read_text()
+
+
 def wait(box: Sandbox, *names: str) -> None:
     """Until agents have said so."""
     until = time.monotonic() + 60

@@ -5,12 +5,15 @@ processes.  Whoever asks waits a moment for the answer and goes: the wish stays.
 until the run has ended.  The circuit outlives runs: without one it is reset in the journal.
 """
 
+from __future__ import annotations
+
 import os
 import shlex
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,8 +25,9 @@ from ralphloop.core import breaker
 from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy
+from ralphloop.core.run_state import LaneNote
 from ralphloop.core.story_state import Standing
-from ralphloop.errors import JournalError, LockedError, UsageError
+from ralphloop.errors import JournalError, LockedError, RalphError, UsageError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
 from ralphloop.journal.lock import live_holder
@@ -38,6 +42,9 @@ from ralphloop.text.durations import elapsed, format_duration
 from ralphloop.text.plain import against, counted
 from ralphloop.ui.steering import ask, settled
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _PATIENCE_S = 5.0
 _STEP_S = 0.1
 _RECOVERS = "`ralph run --continue` recovers it."
@@ -46,31 +53,66 @@ _VERBS = {"answer": "take your answer", "note": "take a note", "budget": "raise 
 _SHOWN = 10
 
 
-def _wish(kind: str, words: str, *takes: click.Argument) -> click.Command:
+def _lanes_now(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The lanes that hold a story, for the shell."""
+    from click.shell_completion import CompletionItem
+
+    try:
+        book = look(find_project(), now=time.time()).book
+    except RalphError:
+        return []
+    held = {str(n): note.story for n, note in book.lanes.items()} if book else {}
+    return [CompletionItem(n, help=held[n]) for n in held if held[n] and n.startswith(typed)]
+
+
+_LANE = click.Option(
+    ["--lane"],
+    type=COUNT,
+    shell_complete=_lanes_now,
+    help="The story that this lane holds (`ralph lanes`).",
+)
+
+
+def _held_by(lane: int) -> str:
+    """The story of a lane."""
+    book = look(find_project(), now=time.time()).book
+    if book is None or not (story := book.lanes.get(lane, LaneNote()).story):
+        raise UsageError(f"lane {lane} holds no story", "`ralph lanes` shows what each one does.")
+    return story
+
+
+def _wish(kind: str, words: str, *takes: click.Parameter) -> click.Command:
     """A command that asks just that of the run."""
 
-    def asks(story: str = "", text: tuple[str, ...] = ()) -> None:
-        _ask(kind, Wish(story=story, text=" ".join(text)))
+    def asks(story: str | None = "", text: tuple[str, ...] = (), lane: int | None = None) -> None:
+        if lane is not None and story:
+            raise UsageError("a story and a lane were named", "Name one of them.")
+        named = _held_by(lane) if lane is not None else story
+        if named is None:
+            raise UsageError("no story was named", f"ralph {kind} STORY, or ralph {kind} --lane N")
+        _ask(kind, Wish(story=named, text=" ".join(text)))
 
     return click.Command(kind, callback=asks, params=[*takes], help=words)
 
 
 note = _wish(
     "note",
-    "Add a note to the prompts to come, such as: use the v2 API.",
+    "Add a note to the prompts to come, such as: use the v2 API; --lane: to one story's.",
     click.Argument(["text"], nargs=-1, required=True),
+    _LANE,
 )
 pause = _wish("pause", "Let the run pause once the current iteration has ended.")
 resume = _wish("resume", "Let a paused run go on.")
 _OPENS = "Open a story again that was set aside or waits for a person."
-skip = _wish("skip", "Set a story aside for now.", click.Argument(["story"]))
+skip = _wish("skip", "Set a story aside for now.", click.Argument(["story"], required=False), _LANE)
 retry = _wish("retry", _OPENS, click.Argument(["story"]))
 
 
 @click.command()
 @click.argument("story", required=False)
 @click.argument("text", nargs=-1)
-def answer(story: str | None, text: tuple[str, ...]) -> None:
+@click.option("--lane", type=COUNT, shell_complete=_lanes_now, help=_LANE.help)
+def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> None:
     """Answer what a story waits for; without words an editor opens, without a story all are shown.
 
     The story is open again, its next prompt has your words, and nothing that was tried before
@@ -79,7 +121,10 @@ def answer(story: str | None, text: tuple[str, ...]) -> None:
     \b
     ralph answer                          what waits for you
     ralph answer US-010 "Use the v2 API"  whether a run goes on or not
+    ralph answer --lane 2 "Use the v2 API"
     """
+    if lane is not None:
+        story, text = _held_by(lane), (*filter(None, [story]), *text)
     waiting = questions(look(find_project(), now=time.time()))
     if story is None:
         for name, question in waiting.items():
@@ -129,7 +174,7 @@ def _ask(kind: str, wish: Wish) -> None:
 def asked(project: Project, kind: str, wish: Wish) -> str:
     """Ask, wait a moment for the answer, and return what there is to say."""
     holder = running(project)
-    if holder is None and kind in _BETWEEN:
+    if holder is None and kind in _BETWEEN and not (kind == "note" and wish.story):
         from ralphloop.loop.between import ask_between_runs
 
         answered = ask_between_runs(project, kind, wish)

@@ -98,11 +98,18 @@ class Desk(Value, kw_only=True):
 
     extra: Extra = Extra()
     notes: tuple[str, ...] = ()
+    own: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # notes for one story
     paused: str = ""
 
-    def noted(self, text: str) -> Self:
-        notes = tuple(dict.fromkeys((*self.notes, text)))[-_MAX_NOTES:]
-        return msgspec.structs.replace(self, notes=notes)
+    def noted(self, text: str, story: str = "") -> Self:
+        """With a note for the prompts to come, of one story or of all."""
+        before = self.own.get(story, ()) if story else self.notes
+        notes = tuple(dict.fromkeys((*before, text)))[-_MAX_NOTES:]
+        told = {"own": {**self.own, story: notes}} if story else {"notes": notes}
+        return msgspec.structs.replace(self, **told)
+
+    def notes_for(self, story: str) -> tuple[str, ...]:
+        return (*self.notes, *self.own.get(story, ()))
 
 
 class Session(msgspec.Struct):

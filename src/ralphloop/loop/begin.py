@@ -186,7 +186,7 @@ def brief(
 ) -> Prompt:
     """The prompt for the next start: the story, its history and the run's memory."""
     state = session.story(story.id if story else None)
-    spec, text, notes = None, "", session.desk.notes
+    spec, text, notes = None, "", session.desk.notes_for(story.id if story else "")
     try:
         if story and (spec := spec_of(story, setup)) is not None:
             with open_regular(spec) as file:

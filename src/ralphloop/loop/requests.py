@@ -81,7 +81,7 @@ def _answered(runner: Runner, kind: str, wish: Wish) -> str:
             return "the circuit is CLOSED"
     change, answer = wished(runner.session, runner.story, kind, wish, runner.clock())
     if isinstance(change, str):
-        runner.add_note(change)
+        runner.add_note(change, wish.story)
     elif isinstance(change, Extra):
         runner.change_desk(msgspec.structs.replace(runner.session.desk, extra=change))
     else:
@@ -103,7 +103,9 @@ def wished(session: Session, find: Find, kind: str, wish: Wish, now: float) -> W
         case "note":
             if not (text := one_line(wish.text, 1_000)):
                 raise Refused("the note was empty")
-            return text, "it goes into the next prompt"
+            if wish.story and find(wish.story) is None:
+                raise Refused(f"there is no story {one_line(wish.story, 60)!r}")
+            return text, f"it goes into the next prompt{wish.story and ' of '}{wish.story}"
         case "budget":
             return _raised(session.desk.extra, wish)
     raise Refused(f"unknown request {kind!r}")

@@ -265,9 +265,9 @@ class Runner(msgspec.Struct, kw_only=True):
         """What a person changed of the run itself, here and in the journal."""
         change_desk(self.journal, self.session, desk)
 
-    def add_note(self, text: str) -> None:
+    def add_note(self, text: str, story: str = "") -> None:
         """Something for the prompts to come, once."""
-        self.change_desk(self.session.desk.noted(text))
+        self.change_desk(self.session.desk.noted(text, story))
 
     def tell_circuit(self, before: BreakerState) -> None:
         """Tell what changed since the circuit was `before`: every change is an event."""
