@@ -138,8 +138,6 @@ def examine(project: Project, env: Mapping[str, str]) -> Iterator[Seen]:
 
 def _another_ralph(env: Mapping[str, str]) -> str:
     """The `ralph` that a shell would start, where that is not this one; others use the name too."""
-    import shutil
-
     found, own = shutil.which("ralph", path=env.get("PATH")), Path(sys.prefix, "bin").resolve()
     is_ours = found is None or Path(found).resolve().parent == own
     if is_ours or b"ralphloop" in Path(found or os.devnull).read_bytes()[:_SCRIPT_BYTES]:

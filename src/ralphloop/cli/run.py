@@ -117,9 +117,9 @@ def run(
     Stories come from SPECS_DIR (prd.json, then tasks.yaml), --prd, or stories.prd in ralph.toml.
     """
     if cb_status:
-        from ralphloop.cli.steering import show_circuit
+        from ralphloop.cli import steering
 
-        show_circuit(as_json=as_json)
+        click.get_current_context().invoke(steering.status, as_json=as_json)
         return ExitCode.COMPLETE
     options = options_of(wanted, start=Path.cwd())
     if options.reset_circuit:

@@ -267,11 +267,6 @@ def circuit() -> None:
 @json_option("The published object.")
 def status(as_json: bool) -> None:
     """Print the circuit's state, its counts and why it is so.  Always exits 0."""
-    show_circuit(as_json=as_json)
-
-
-def show_circuit(*, as_json: bool) -> None:
-    """Print the circuit of the project around the current directory."""
     project, now = find_project(), time.time()
     policy, state = _policy(project), look(project, now=now).circuit
     output.show(_shown(state, policy, now), circuit_view(state, policy), as_json=as_json)
@@ -280,17 +275,16 @@ def show_circuit(*, as_json: bool) -> None:
 @circuit.command()
 def reset() -> None:
     """Close the circuit and set its counts to zero."""
-    output.emit_lines([_reset(find_project(), time.time())])
-
-
-def _reset(project: Project, now: float) -> str:
-    """Reset in the journal, or ask the run that holds it; returns what was done."""
+    project, now = find_project(), time.time()
     if not project.journal.exists():
-        return "The circuit is CLOSED; there was nothing to reset."
+        output.emit_lines(["The circuit is CLOSED; there was nothing to reset."])
+        return
     claim(project.directory)
     holder = live_holder(project.directory, now)
     if holder is not None and ask(project, holder.run, "reset_circuit", Wish(), now):
-        return f"Run {holder.run} is going on; it was asked to reset its circuit."
+        words = f"Run {holder.run} is going on; it was asked to reset its circuit."
+        output.emit_lines([words])
+        return
     with Journal.open(project.journal, check=False) as journal:
         try:
             before = load_circuit(journal)
@@ -300,7 +294,8 @@ def _reset(project: Project, now: float) -> str:
         save_circuit(journal, state)
     view = circuit_view(state, _policy(project))
     publish(project.root / CIRCUIT_VIEW, view, root=project.root)
-    return f"The circuit was {before.circuit}; it is CLOSED now, both counts are zero."
+    words = f"The circuit was {before.circuit}; it is CLOSED now, both counts are zero."
+    output.emit_lines([words])
 
 
 def _policy(project: Project) -> Policy:
