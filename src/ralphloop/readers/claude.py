@@ -38,7 +38,6 @@ from ralphloop.readers.values import (
     short_text_of,
     status_code_of,
     text_at,
-    text_of,
     texts_at,
 )
 from ralphloop.text.plain import one_line
@@ -88,7 +87,9 @@ class Claude(Dialect):
             return isinstance(document.get("message"), dict)
         if kind == "system":
             return "subtype" in document
-        return text_of(kind) in _TYPES or ("session_id" in document and "uuid" in document)
+        return text_at(document, "type") in _TYPES or (
+            "session_id" in document and "uuid" in document
+        )
 
     @property
     def usage(self) -> Usage:
@@ -313,7 +314,7 @@ class Claude(Dialect):
             self.words.finish_with(text)
         else:
             self.words.finish_with_foreign(text)
-        self.step("result", text_of(text) or text_at(document, "subtype"), ok=good)
+        self.step("result", text_at(document, "result") or text_at(document, "subtype"), ok=good)
 
 
 def _is_error(result: Document) -> bool:
@@ -331,4 +332,4 @@ def _windows(*told: Document) -> Iterator[Window]:
 
 def _plugin_error(problem: Document) -> str:
     plugin, message = text_at(problem, "plugin"), text_at(problem, "message")
-    return one_line(f"{plugin}: {message or text_of(problem.get('type'))}")
+    return one_line(f"{plugin}: {message or text_at(problem, 'type')}")

@@ -20,7 +20,6 @@ from ralphloop.readers.values import (
     short_text_of,
     status_code_of,
     text_at,
-    text_of,
 )
 from ralphloop.text.plain import clean, one_line
 
@@ -75,7 +74,7 @@ class Gemini(Dialect):
             "tool_result": "tool_id",
             "error": "severity",
             "result": "status",
-        }.get(text_of(kind))
+        }.get(text_at(document, "type"))
         return needed is not None and needed in document and "subtype" not in document
 
     def see(self, document: Document) -> None:

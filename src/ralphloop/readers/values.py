@@ -18,10 +18,6 @@ _MOST = 10**15  # more tokens or seconds than anyone will ever see
 _MOST_USED = 2.0
 
 
-def text_of(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def short_text_of(value: object) -> str | None:
     """An id or a name, bounded; None where there is none."""
     return value[:_LONGEST_NAME] if isinstance(value, str) and value else None
