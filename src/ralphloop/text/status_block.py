@@ -25,6 +25,7 @@ EXIT_SIGNAL is true only when it says exactly that.  Which block of a message co
 import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import takewhile
 from typing import TypeVar
 
 import msgspec
@@ -126,9 +127,28 @@ def find_block(text: str) -> StatusBlock | None:
     if text.isascii() and "\x1b" not in text and "ralph" not in text.lower():
         return None  # every form names it; invisible characters may hide the name
     text = clean(text)
-    found = _Found()
+    whole: StatusBlock | None = None
+    unclosed: StatusBlock | None = None
+    fenced, fenced_end = whole, 0  # counts if nothing follows
+    for body, end, fence, truncated in _bodies(text):
+        block = _read_block(body, truncated=truncated)
+        if block is None or (fence and fence.is_diff):
+            continue
+        if fence:
+            fenced, fenced_end = block, end
+        elif truncated:
+            unclosed = block
+        else:
+            whole = block
+    if fenced and all(map(_TRAILER.fullmatch, text[fenced_end:].split("\n"))):
+        whole = fenced
+    return _titled_block(text[-MAX_BLOCK:]) or whole or unclosed
+
+
+def _bodies(text: str) -> Iterator[tuple[str, int, Fence | None, bool]]:
+    """What follows each begin marker: its end, the fence around it, whether it is cut off."""
     fence: Fence | None = None
-    begin: int | None = None  # where the body of the open block begins
+    begin: int | None = None
     for event in _EVENT.finditer(text):
         if event["run"]:
             opened = None if fence else Fence.opened_by(event["run"], event["info"])
@@ -136,45 +156,24 @@ def find_block(text: str) -> StatusBlock | None:
             if not (opened or closed):
                 continue
             if begin is not None:
-                found.take(text[begin : event.start()], fence, event.start(), truncated=True)
+                yield text[begin : event.start()], event.start(), fence, True
             fence, begin = opened, None
         elif not event["end"]:
             begin = event.end()
         elif begin is not None:
-            found.take(text[begin : event.start()], fence, event.end())
+            yield text[begin : event.start()], event.end(), fence, False
             begin = None
     if begin is not None:
-        found.take(text[begin:], fence, len(text), truncated=True)
-    if found.fenced and all(map(_TRAILER.fullmatch, text[found.fenced_end :].split("\n"))):
-        found.whole = found.fenced
-    return _titled_block(text[-MAX_BLOCK:]) or found.whole or found.unclosed
+        yield text[begin:], len(text), fence, True
 
 
-class _Found:
-    """The last block of each kind."""
-
-    def __init__(self) -> None:
-        self.whole: StatusBlock | None = None
-        self.unclosed: StatusBlock | None = None
-        self.fenced: StatusBlock | None = None  # counts if nothing follows
-        self.fenced_end = 0
-
-    def take(self, body: str, fence: Fence | None, end: int, *, truncated: bool = False) -> None:
-        """Keep a block; one that was cut off is read up to the first line that is no field."""
-        lines = body.split("\n") if len(body) <= MAX_BLOCK else []
-        if truncated:
-            readable = [not line.strip() or _read_field(line) is not None for line in lines]
-            lines = lines[: [*readable, False].index(False)]
-        fields = _read_fields(lines)
-        if not fields or _is_echo(fields) or (fence and fence.is_diff):
-            return
-        block = _to_block(fields, truncated=truncated)
-        if fence:
-            self.fenced, self.fenced_end = block, end
-        elif truncated:
-            self.unclosed = block
-        else:
-            self.whole = block
+def _read_block(body: str, *, truncated: bool) -> StatusBlock | None:
+    """The block; one that was cut off is read up to the first line that is no field."""
+    lines = body.split("\n") if len(body) <= MAX_BLOCK else []
+    if truncated:
+        lines = list(takewhile(lambda line: not line.strip() or _read_field(line), lines))
+    fields = _read_fields(lines)
+    return _to_block(fields, truncated=truncated) if fields and not _is_echo(fields) else None
 
 
 def _titled_block(tail: str) -> StatusBlock | None:
