@@ -163,10 +163,9 @@ def test_a_slow_channel_never_holds_up_the_run() -> None:
 def test_secrets_are_taken_out_before_anything_is_sent() -> None:
     """Words of an agent may hold a key."""
     channel = Recorder()
-    with Notifier(
-        NotifySection(), secrets=["hunter2-hunter2"], channels=[channel.send]
-    ) as notifier:
-        notifier.on_event(ended("error", "the password is hunter2-hunter2"))
+    notifier = Notifier(NotifySection(), secrets=["hunter2-hunter2"], channels=[channel.send])
+    notifier.on_event(ended("error", "the password is hunter2-hunter2"))
+    notifier.close()
     assert "hunter2-hunter2" not in channel.messages[0].text
 
 

@@ -10,6 +10,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -279,7 +280,7 @@ async def _foreground(setup: Setup, *, verbosity: int, as_json: bool) -> int:
             screen.show(event)
 
     with (
-        notifier,
+        closing(notifier),
         screen,
         signals_to(stop, setup.project.log, output.note) as codes,
         kept_awake(wanted=setup.config.session.keep_awake),

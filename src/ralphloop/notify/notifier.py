@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 import msgspec
 
@@ -71,12 +70,6 @@ class Notifier:
             if self._thread.is_alive():
                 self._note("notification: the last one was not sent in time")
         return tuple(self._problems)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _send_all(self) -> None:
         while (message := self._queue.get()) is not None:
