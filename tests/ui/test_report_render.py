@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ralphloop.journal.journal import Journal
 from ralphloop.ui.report.render import as_html, as_markdown, code, escaped
-from ralphloop.ui.report.values import Cost, Passed, Report, Series, Span
+from ralphloop.ui.report.values import Passed, Report, Series, Span, UsedBy
 from tests.ui.report_nights import (
     EVENING,
     HOSTILE,
@@ -247,7 +247,9 @@ def test_a_code_span_holds_any_text(text: str) -> None:
 
 MOMENTS = st.floats(-1e5, 1e5).map(lambda seconds: EVENING + seconds)
 COSTS = st.lists(
-    st.builds(Cost, st.text(max_size=40), cost_usd=st.floats(0, 1e9), tokens=st.integers(0, 2**53)),
+    st.builds(
+        UsedBy, st.text(max_size=40), cost_usd=st.floats(0, 1e9), tokens=st.integers(0, 2**53)
+    ),
     max_size=8,
 ).map(tuple)
 SPANS = st.lists(
@@ -261,10 +263,10 @@ SPANS = st.lists(
 
 @given(costs=COSTS, spans=SPANS, times=st.lists(MOMENTS, max_size=8))
 @example(
-    costs=(Cost("", cost_usd=5e-324),), spans=(Span("CLOSED", "", EVENING, EVENING),), times=[]
+    costs=(UsedBy("", cost_usd=5e-324),), spans=(Span("CLOSED", "", EVENING, EVENING),), times=[]
 )
 def test_whatever_the_numbers_the_pictures_stay_in_their_frame(
-    costs: tuple[Cost, ...], spans: tuple[Span, ...], times: list[float]
+    costs: tuple[UsedBy, ...], spans: tuple[Span, ...], times: list[float]
 ) -> None:
     """Huge and tiny costs, clocks set back, moments outside of the run: nothing leaves its frame."""
     passed = tuple(Passed(at, n, f"US-{n}", "checked") for n, at in enumerate(times, 1))

@@ -21,7 +21,6 @@ from ralphloop.text.plain import agreeing, counted
 from ralphloop.ui.report.tally import Account, Tally
 from ralphloop.ui.report.values import (
     MOST_SPANS,
-    Cost,
     Group,
     NextStep,
     Report,
@@ -32,6 +31,7 @@ from ralphloop.ui.report.values import (
     StoryLine,
     Teller,
     Used,
+    UsedBy,
 )
 
 MOST_DECISIONS = 60
@@ -260,7 +260,7 @@ def _spending(night: Night, passes: int) -> Spending:
     )
 
 
-def _rungs(night: Night, tally: Tally) -> Iterator[Cost]:
+def _rungs(night: Night, tally: Tally) -> Iterator[UsedBy]:
     """Who passed what for how much, from below; one agent alone needs no telling."""
     agent = night.config.agent
     ladder = [f"{name} {model}".rstrip() for name, model in agent.rungs()]

@@ -20,7 +20,7 @@ from ralphloop.night.own_commits import OwnCommits
 from ralphloop.night.values import ended_words
 from ralphloop.text.plain import clean
 from ralphloop.text.status_block import Status
-from ralphloop.ui.report.values import Cost, NearMiss, Passed, ReportNote, Span, Teller, Used
+from ralphloop.ui.report.values import NearMiss, Passed, ReportNote, Span, Teller, Used, UsedBy
 
 _MOST_EXAMPLES = 5
 _MOST_TAMPERING = 20
@@ -62,7 +62,7 @@ class Tally:
     own: OwnCommits
     stories: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
     rungs: dict[str, Used] = field(default_factory=lambda: defaultdict(Used))
-    spent: list[Cost] = field(default_factory=list)
+    spent: list[UsedBy] = field(default_factory=list)
     checking_s: float = 0.0
     passes: list[Passed] = field(default_factory=list)
     moves: list[Transition] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Tally:
 
     def _spend(self, it: IterationRecord) -> None:
         story = self.stories[it.story or ""]
-        cost = Cost(
+        cost = UsedBy(
             str(it.n),
             iterations=1,
             passed=int(it.record.verdict.passed),

@@ -46,12 +46,12 @@ class Used(Fact, kw_only=True):
         names = Used.__struct_fields__
         return Used(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
-    def of(self, name: str) -> "Cost":
+    def of(self, name: str) -> "UsedBy":
         """The same, called so."""
-        return Cost(name, **{field: getattr(self, field) for field in Used.__struct_fields__})
+        return UsedBy(name, **{field: getattr(self, field) for field in Used.__struct_fields__})
 
 
-class Cost(Used):
+class UsedBy(Used):
     """What an iteration (or neighbouring ones), a story, or an agent with its model has used."""
 
     name: str
@@ -146,9 +146,9 @@ class Series(Fact):
     """The numbers behind the pictures."""
 
     passed: tuple[Passed, ...]
-    iterations: tuple[Cost, ...]
-    stories: tuple[Cost, ...]  # the dearest
-    other_stories: Cost | None  # all others together
+    iterations: tuple[UsedBy, ...]
+    stories: tuple[UsedBy, ...]  # the dearest
+    other_stories: UsedBy | None  # all others together
     circuit: tuple[Span, ...]
     circuit_changes: int
     waits: tuple[Span, ...]
@@ -173,7 +173,7 @@ class Report(Fact):
     groups: tuple[Group, ...]
     next_steps: tuple[NextStep, ...]
     spending: Spending
-    rungs: tuple[Cost, ...]  # of the ladder, or several agents that worked
+    rungs: tuple[UsedBy, ...]  # of the ladder, or several agents that worked
     times: dict[str, float]  # where the night went: working_s, checking_s, waiting_s …
     decisions: tuple[ReportNote, ...]
     decisions_left_out: int
