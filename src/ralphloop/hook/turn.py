@@ -1,7 +1,7 @@
 """The loop of a session, taken up by a hook for one turn and put down again.
 
-Everything a turn needs is in the journal.  The story file as it was when the iteration began lies
-beside its prompt, so that marks an agent set can be put back and a file it broke can be restored.
+Everything a turn needs is in the journal, with the story file as it was when the iteration began:
+marks that an agent set are put back, and a file it broke is restored.
 
 The session waits for checks, so they get eight minutes and no more (Claude Code ends a hook after
 ten).  Checks that took longer once are not run at all; what they would have proven stays a claim.
@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from ralphloop.atomic import write_atomic
 from ralphloop.config.model import Config
 from ralphloop.core.model import Decision, Value
 from ralphloop.errors import RalphError
@@ -35,7 +34,7 @@ from ralphloop.proc.steps import StopSignal, in_turn
 from ralphloop.project import Project
 from ralphloop.repo.work_tree import Places, Repository
 from ralphloop.room import claim, own_opener
-from ralphloop.stories.source import StoryFile, load
+from ralphloop.stories.source import load
 
 LEASE_S = 6 * 3600.0  # longer than a usage limit takes to reset
 _LONGEST_LOG = 1 << 20
@@ -66,7 +65,8 @@ class Ledger(Value, kw_only=True):
     waited_for: tuple[str, ...] = ()  # background tasks we let finish once
     transcript: str = ""  # where the session writes what it says
     transcript_read: int = 0  # bytes of the session's transcript that were counted
-    settings: dict[str, bytes] | None = None  # the files that say how it works, before the turn
+    listed: bytes = b""  # the story file before the turn
+    settings: dict[str, bytes] | None = None  # the files that say how it works, then
     stashes: frozenset[str] | None = None  # what was stashed then
     slow_checks: bool = False  # they take longer than a hook may
     repository: Places | None = None  # found once: a run stays where it is
@@ -98,24 +98,24 @@ class Turn(msgspec.Struct):
 
     def begun(self, cut: IterationRecord) -> Begun:
         """The same as it was begun, with the settings and stories as they were."""
-        self.runner.settings, self.runner.stashes = self.ledger.settings, self.ledger.stashes
-        known = self.runner.setup.stories
+        ledger, known = self.ledger, self.runner.setup.stories
         begun = begun_again(self.runner, cut, known.list if known else None)
-        if (copy := self._copy) is not None and copy.exists():
-            begun = msgspec.structs.replace(begun, list_bytes=copy.read_bytes())
-        return begun
+        return msgspec.structs.replace(
+            begun,
+            list_bytes=ledger.listed or begun.list_bytes,
+            settings=ledger.settings,
+            stashes=ledger.stashes,
+        )
 
     def begin(self) -> Begun | Decision:
-        """Begin the next iteration, and keep the story file as it is now."""
+        """Begin the next iteration, and keep what an agent may break as it is now."""
         chosen = choose_next(self.runner)
         if isinstance(chosen, Decision):
             return chosen
         in_turn(saw_verify(self.runner, chosen[0]))
         begun = begin(self.runner, *chosen)
-        self.note(settings=self.runner.settings, stashes=self.runner.stashes)
-        if (copy := self._copy) is not None:
-            room = self.runner.setup.project.directory
-            write_atomic(copy, begun.list_bytes, within=room, durable=False)
+        self.note(listed=begun.list_bytes, settings=begun.settings, stashes=begun.stashes)
+        self.save()
         return begun
 
     def end(self, decision: Decision) -> None:
@@ -123,15 +123,9 @@ class Turn(msgspec.Struct):
         from ralphloop.loop.ending import end_run
         from ralphloop.ui.report import write_report
 
-        end_run(self.runner, decision, lambda _: None)
+        end_run(self.runner, decision)
         write_report(self.runner.setup.project, self.runner.run)
         self.over = True
-
-    @property
-    def _copy(self) -> Path | None:
-        """The story file as it was when the iteration began."""
-        known, project = self.runner.setup.stories, self.runner.setup.project
-        return _copy_of(known.path, project, self.runner.run) if known else None
 
 
 @contextmanager
@@ -183,9 +177,11 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
         env=os.environ,
     )
     config = msgspec.convert(record.config, Config)
-    known = ledger.repository
+    known, stories = ledger.repository, None
     repo = Repository.at(known) if known else open_repository(call.project.root)
-    setup = assemble(options, call.project, config, _stories(call.project, record), repo)
+    if record.prd_path:  # with the list as it was when the iteration began
+        stories = load(call.project.root / record.prd_path, data=ledger.listed or None)
+    setup = assemble(options, call.project, config, stories, repo)
     if config.sandbox.mode != "off" or config.agent.safety == "strict":
         from ralphloop.loop.confine import confine
 
@@ -201,19 +197,6 @@ def taken_up(call: Call, journal: Journal, record: RunRecord) -> Turn:
     )
     restored(journal, setup.repo, runner.measure, call.project)
     return Turn(runner, ledger)
-
-
-def _stories(project: Project, record: RunRecord) -> StoryFile | None:
-    """The story file, with its list as it was when the iteration began."""
-    if not record.prd_path:
-        return None
-    path = project.root / record.prd_path
-    copy = _copy_of(path, project, record.id)
-    return StoryFile(path, load(copy).list) if copy.exists() else load(path)
-
-
-def _copy_of(path: Path, project: Project, run: str) -> Path:
-    return project.transcripts / run / f"stories{path.suffix}"
 
 
 def handle(event: str, given: dict[str, object], directory: Path, holder: Holder) -> Answer | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -48,7 +47,7 @@ from ralphloop.loop.ending import EndedRun
 from ralphloop.loop.open import carried, held, open_runner
 from ralphloop.loop.prepare import Setup
 from ralphloop.loop.recovery import recover, recover_iteration
-from ralphloop.loop.runner import Runner, Sink, measure_of, restored
+from ralphloop.loop.runner import Runner, Sink, Tell, measure_of, restored
 from ralphloop.proc.steps import Steps, StopSignal, aside, beside
 from ralphloop.repo.git import printable
 from ralphloop.repo.snapshot import Snapshotter
@@ -56,7 +55,6 @@ from ralphloop.repo.work_tree import Repository, contains, has_again
 from ralphloop.text.plain import some
 
 _MERGE_S = 600.0
-Tell = Callable[[str], None]
 
 
 def wanted(setup: Setup) -> bool:
@@ -78,7 +76,7 @@ async def run_in_lanes(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell
         hold = partial(RunLock.of_tree, run=run, now=time.time())
         locks.enter_context(hold(yard.landing.root))
         yard.hold = lambda place: locks.enter_context(hold(place.root))
-        ended = await carried(yard.runner, lock, partial(_worked, yard), tell)
+        ended = await carried(yard.runner, lock, partial(_worked, yard))
         bring_home(yard, ended.told.decision, tell)
         return ended
 

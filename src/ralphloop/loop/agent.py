@@ -12,6 +12,7 @@ iteration, but a start of the agent for the hour, and its money is the start's.
 import hashlib
 import os
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,11 +61,8 @@ async def run_agent(runner: Runner, begun: Begun) -> Result:
         resume=resume or None,
         budget_usd=left,
     )
-    rules = Rules(
-        wall_s=limits.iteration_timeout,
-        stall_s=limits.stall_timeout,
-        is_over=_TimeIsUp(runner).words,
-    )
+    wall, stall = limits.iteration_timeout, limits.stall_timeout
+    rules = Rules(wall_s=wall, stall_s=stall, is_over=_time_is_up(runner))
     result = await _run(runner, begun, request, rules, begun.transcript)
     resumes = begun.member.agent.resumes and bool(result.response.session_id)
     can_be_asked = resumes and not runner.stop.requested and runner.free_at() is None
@@ -109,23 +107,22 @@ async def _run(
     return msgspec.structs.replace(finished, response=response)
 
 
-class _TimeIsUp:
-    """Whether the run's time is over; git is given a moment to end a commit that it is at."""
+def _time_is_up(runner: Runner) -> Callable[[], str]:
+    """Says which time of the run is over, and why; git is given a moment to end a commit."""
+    repo, since = runner.setup.repo, 0.0
 
-    def __init__(self, runner: Runner) -> None:
-        self._runner, self._since = runner, 0.0
-
-    def words(self) -> str:
-        """Which time is over, and why; empty while it is not."""
-        runner, now, over = self._runner, self._runner.clock(), None
+    def words() -> str:
+        nonlocal since
+        now, over = runner.clock(), None
         with suppress(RalphError):  # the loop meets it too, and says so
             over = reached(runner.limits.of_time, runner.totals(), now)
         if over is None:
             return ""
-        self._since = self._since or now
-        repo = runner.setup.repo
+        since = since or now
         is_busy = repo is not None and (repo.git_dir / "index.lock").exists()
-        return "" if is_busy and 0 <= now - self._since < _COMMIT_S else over.reasons[0]
+        return "" if is_busy and 0 <= now - since < _COMMIT_S else over.reasons[0]
+
+    return words
 
 
 def _with_way_out(begun: Begun, request: AgentRequest, response: Response) -> Response:

@@ -15,7 +15,7 @@ from ralphloop.errors import InputError
 from ralphloop.journal.records import IterationRecord
 from ralphloop.journal.views import PROGRESS_VIEW, progress_tail
 from ralphloop.loop.prepare import GONE, Member, Setup, at_work, back_at, spec_of, team
-from ralphloop.loop.repair import read_settings
+from ralphloop.loop.repair import Settings, read_settings
 from ralphloop.loop.runner import Runner
 from ralphloop.project import relative
 from ralphloop.prompts import DEFAULT_BUDGET, SHORT_BUDGET, Parts, Prompt, build_prompt
@@ -39,6 +39,8 @@ class Begun(Value, kw_only=True):
     prompt: Prompt
     transcript: Path
     list_bytes: bytes  # the story file, to be put back should an agent break it
+    settings: Settings | None = None  # the files that say how the run works; None: not known
+    stashes: frozenset[str] | None = None  # what was stashed; None: not known
     carried: Carried = Carried()  # what the prompt brings of earlier learning
 
     @property
@@ -60,22 +62,26 @@ class Begun(Value, kw_only=True):
 
 def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Begun:
     """Write the iteration ahead: from here on a crash leaves a trace of it."""
-    session, now, root = runner.session, runner.clock(), runner.setup.project.root
+    session, now = runner.session, runner.clock()
     number = session.number + 1
     crew = team(runner.setup.crew, session.story(story.id if story else None).failed)
     member = at_work(crew, session.quota, now) or crew[0]
     _tell_agent(runner, crew[0], member)
     state = _state_before(runner, story.id if story else None, member)
-    before = runner.tree()
-    runner.settings = read_settings(root)
-    runner.stashes = frozenset(runner.setup.repo.stashes()) if runner.setup.repo else None
+    before, settings = runner.tree(), read_settings(runner.setup.project.root)
+    stashes = frozenset(runner.setup.repo.stashes()) if runner.setup.repo else None
     carried = carried_for(runner.setup, story, member)
     prompt = brief(runner.setup, session, story, stories, learned=carried.text)
     folder = runner.setup.project.transcripts / runner.run
     folder.mkdir(parents=True, exist_ok=True)
     prompt_path = folder / f"{number}.prompt.md"
+    written = prompt.text.encode("utf-8", "replace")
+    if not runner.setup.options.session:  # which reads it; else it is for people, and a story
+        from ralphloop.redaction import redact_bytes  # may hold a secret
+
+        written = redact_bytes(written)
     with new_file(prompt_path) as file:
-        file.write(_kept(runner, prompt.text.encode("utf-8", "replace")))
+        file.write(written)
     started = runner.made(
         IterationStarted(
             story=story.id if story else None,
@@ -116,6 +122,8 @@ def begin(runner: Runner, story: Story | None, stories: StoryList | None) -> Beg
         prompt=prompt,
         transcript=folder / f"{number}.log",
         list_bytes=runner.read[0] if runner.read else b"",
+        settings=settings,
+        stashes=stashes,
         carried=carried,
     )
 
@@ -165,15 +173,6 @@ def carried_for(setup: Setup, story: Story | None, member: Member) -> Carried:
     from ralphloop.learning.select import carry
 
     return carry(setup.project, story, config=config, agent=member.name)
-
-
-def _kept(runner: Runner, prompt: bytes) -> bytes:
-    """The copy of a prompt, for people: a story may hold a secret; a session reads it itself."""
-    if runner.setup.options.session:
-        return prompt
-    from ralphloop.redaction import redact_bytes
-
-    return redact_bytes(prompt)
 
 
 def brief(

@@ -35,9 +35,8 @@ from ralphloop.journal.views import PROGRESS_VIEW, add_progress
 from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.own_files import never_committed, project_prefix
-from ralphloop.repo.preflight import no_room
 from ralphloop.repo.snapshot import Snapshot
-from ralphloop.repo.work_tree import contains
+from ralphloop.repo.work_tree import Repository, contains
 from ralphloop.stories.source import load
 from ralphloop.text.plain import some
 
@@ -132,7 +131,7 @@ def second_chance(runner: Runner, story: str) -> SecondChance:
 
 
 def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
-    from ralphloop.repo.commit import CommitStatus, PathsPolicy, commit_story, find_commit
+    from ralphloop.repo.commit import find_commit
 
     repo = runner.setup.repo
     if repo is None:
@@ -140,10 +139,17 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
     if found := find_commit(repo, run=runner.run, iteration=number):
         if differs := _difference(runner, effect, found, effect.tree):
             runner.intervene(Committed(story=effect.story, differs=differs))
-        land(runner)
+    elif failure := (yield from _committed(runner, repo, number, effect)):
+        yield from _reopen(runner, number, effect.story, failure)
         return
-    prefix = project_prefix(repo.root, runner.setup.project.root)
-    own = never_committed(prefix, within=repo.scope)
+    land(runner)
+
+
+def _committed(runner: Runner, repo: Repository, number: int, effect: CommitStory) -> Steps[str]:
+    """Commit the story; why that came to nothing, in words."""
+    from ralphloop.repo.commit import CommitStatus, PathsPolicy, commit_story
+
+    own = never_committed(project_prefix(repo.root, runner.setup.project.root), within=repo.scope)
     work = partial(
         commit_story,
         repo,
@@ -156,11 +162,7 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
     )
     result = yield from aside(lambda _: work())  # hooks may take minutes
     if result.status is CommitStatus.REFUSED:
-        if runner.setup.lands_on and (full := no_room(repo.root, said=result.feedback)):
-            raise RepositoryError(full, "Make room, then: ralph run --continue")
-        said = f"the commit was refused: {result.feedback}"
-        yield from _reopen(runner, number, effect.story, said)
-        return
+        return f"the commit was refused: {result.feedback}"
     # Where a hook rewrote files, what it left is checked now.
     checked = runner.measure.tree().tree if result.rewritten else effect.tree
     runner.intervene(
@@ -172,14 +174,10 @@ def _commit(runner: Runner, number: int, effect: CommitStory) -> Steps[None]:
         )
     )
     if not result.rewritten:
-        land(runner)
-        return
+        return ""
     results = yield from runner.run_checks(runner.session.frozen.checks, to_the_end=True)
-    if failure := failure_text(results, MAX_FAILURE_CHARS):
-        said = f"a commit hook changed files; then:\n{failure}"
-        yield from _reopen(runner, number, effect.story, said)
-    else:
-        land(runner)
+    failure = failure_text(results, MAX_FAILURE_CHARS)
+    return f"a commit hook changed files; then:\n{failure}" if failure else ""
 
 
 def land(runner: Runner) -> None:

@@ -1,6 +1,5 @@
 """The end of a run: write it down, tell whoever asked to be told, say what to do next."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -40,10 +39,10 @@ class EndedRun(NamedTuple):
     told: RunFinished
 
 
-def end_run(runner: Runner, decision: Decision, tell: Callable[[str], None] | None) -> EndedRun:
-    """Publish what was learned where it can be told, write down how it ended, tell everybody."""
-    if tell is not None and not runner.stop.requested and runner.session.number:
-        _publish_learned(runner, tell)
+def end_run(runner: Runner, decision: Decision, *, publish: bool = True) -> EndedRun:
+    """Publish what was learned, write down how it ended, tell everybody."""
+    if publish and not runner.stop.requested and runner.session.number:
+        _publish_learned(runner)
         land(runner)
     runner.settle()
     complete = decision.word is ExitDecision.PROJECT_COMPLETE
@@ -79,7 +78,7 @@ def end_run(runner: Runner, decision: Decision, tell: Callable[[str], None] | No
     return EndedRun(runner.run, told)
 
 
-def _publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
+def _publish_learned(runner: Runner) -> None:
     """Skills and the managed block, in a commit of their own, when a run ended by itself."""
     from ralphloop.learning.publish import at_end
 
@@ -93,7 +92,7 @@ def _publish_learned(runner: Runner, tell: Callable[[str], None]) -> None:
         now=runner.clock(),
         on_branch=not runner.setup.lands_on,
     ):
-        tell(line)
+        runner.tell(line)
 
 
 def after_run(setup: Setup, ended: EndedRun) -> str:

@@ -124,7 +124,7 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
     number, before = begun.number, begun.before
     put_back_own_files(runner)
     elsewhere = back_on_the_branch(runner, number, before, begun.list_bytes)
-    meddled = put_back_settings(runner, number)
+    meddled = put_back_settings(runner, number, begun.settings)
     listed = read_back(runner, begun.stories, begun.list_bytes, begun.state.asked)
     runner.seen = None
     after = runner.tree()
@@ -136,7 +136,8 @@ def _measured(runner: Runner, begun: Begun) -> Measured:
     remarks, runner.remarks = runner.remarks, ()
     changed = runner.measure.diff(before, after)
     commits = runner.measure.commits(before.head, after.head)
-    said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished, stashed(runner))
+    hidden = stashed(runner, begun.stashes)
+    said = (*listed.findings, *meddled, *remarks, *lost.values(), unfinished, hidden)
     evidence = Evidence(
         files_changed=changed.count,
         commits=commits.count,

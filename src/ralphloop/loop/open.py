@@ -22,20 +22,12 @@ from ralphloop.core.policy import named
 from ralphloop.core.run_state import Session, first_state
 from ralphloop.core.story_state import load_states
 from ralphloop.core.totals import spent_words
-from ralphloop.errors import (
-    CircuitOpen,
-    RalphError,
-)
+from ralphloop.errors import CircuitOpen, RalphError
 from ralphloop.journal.journal import Journal, new_run_id
 from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.records import RunRecord
-from ralphloop.journal.session import (
-    NOTES_KEY,
-    load_circuit,
-    load_session,
-    save_part,
-)
+from ralphloop.journal.session import NOTES_KEY, load_circuit, load_session, save_part
 from ralphloop.journal.views import PROGRESS_VIEW, archive_progress
 from ralphloop.loop.confine import confine
 from ralphloop.loop.effects import take_back
@@ -45,7 +37,7 @@ from ralphloop.loop.prepare import Setup
 from ralphloop.loop.readiness import PreflightReport, look_at_agents, preflight
 from ralphloop.loop.repair import put_back_own_files
 from ralphloop.loop.requests import handle_requests
-from ralphloop.loop.runner import Patience, Runner, Sink, measure_of, nobody, restored
+from ralphloop.loop.runner import Patience, Runner, Sink, Tell, measure_of, nobody, restored
 from ralphloop.proc.process_table import started_at
 from ralphloop.proc.steps import Steps, StopSignal, beside
 from ralphloop.repo.private_git import make_directory
@@ -56,19 +48,15 @@ _A_PERSON_WENT_ON = (ExitDecision.BLOCKED, ExitDecision.ERROR, ExitDecision.TEST
 _ATTENTION_S = 1.0
 
 
-async def run_session(
-    setup: Setup, *, stop: StopSignal, sink: Sink, tell: Callable[[str], None]
-) -> EndedRun:
+async def run_session(setup: Setup, *, stop: StopSignal, sink: Sink, tell: Tell) -> EndedRun:
     """Hold the project, begin or continue, loop, and end it properly."""
     with held(setup, tell) as (ready, journal, lock, run):
         opening = open_runner(ready, journal, run, stop=stop, sink=sink, tell=tell)
-        return await carried(await beside(opening), lock, run_loop, tell)
+        return await carried(await beside(opening), lock, run_loop)
 
 
 @contextmanager
-def held(
-    setup: Setup, tell: Callable[[str], None]
-) -> Iterator[tuple[Setup, Journal, RunLock, str]]:
+def held(setup: Setup, tell: Tell) -> Iterator[tuple[Setup, Journal, RunLock, str]]:
     """The project for one run: its confined setup, its journal, its lock and the run's name."""
     directory, now = setup.project.directory, time.time()
     setup.insist_on_trust()
@@ -93,10 +81,7 @@ def held(
 
 
 async def carried(
-    runner: Runner,
-    lock: RunLock,
-    loop: Callable[[Runner], Awaitable[Decision]],
-    tell: Callable[[str], None],
+    runner: Runner, lock: RunLock, loop: Callable[[Runner], Awaitable[Decision]]
 ) -> EndedRun:
     """Carry an open run to its end, and answer what is asked of it meanwhile."""
     import asyncio
@@ -107,11 +92,12 @@ async def carried(
         decision = await loop(runner)
         decision = unless_taken_away(decision, runner.story_list(), runner.session.stories)
     except RalphError as error:
-        end_run(runner, Decision(word=ExitDecision.ERROR, reasons=(error.message,)), None)
+        failed = Decision(word=ExitDecision.ERROR, reasons=(error.message,))
+        end_run(runner, failed, publish=False)
         raise
     finally:
         attending.cancel()
-    ended = end_run(runner, decision, tell)
+    ended = end_run(runner, decision)
     runner.measure.close()
     return ended
 
@@ -144,7 +130,7 @@ def open_runner(
     *,
     stop: StopSignal,
     sink: Sink = nobody,
-    tell: Callable[[str], None],
+    tell: Tell,
     patience: Patience | None = None,
 ) -> Steps[Runner]:
     """Recover what a crash left, then continue or begin."""
@@ -161,6 +147,7 @@ def open_runner(
             measure=measure,
             stop=stop,
             sink=sink,
+            tell=tell,
             patience=patience,
         )
 
@@ -177,7 +164,7 @@ def open_runner(
             tell(f"Recovered: {done}.")
     goes_on = stop.requested or (setup.options.resume and candidate and not candidate.expired)
     if old is not None and candidate is not None and goes_on:
-        return _continued(old, candidate.run, tell)  # a stop asked for meanwhile ends it as it was
+        return _continued(old, candidate.run)  # a stop asked for meanwhile ends it as it was
     _refuse_if_open(journal, setup, now)
     if setup.options.resume:
         age = "it is older than 24 hours" if candidate else "there is none to continue"
@@ -189,7 +176,7 @@ def open_runner(
             f" kept. `ralph run --continue` would also have kept what it used:"
             f" {counted(used.iterations, 'iteration')}, ${used.cost_usd:.2f}."
         )
-    return (yield from _begun(made(Session(run=run)), old, tell))
+    return (yield from _begun(made(Session(run=run)), old))
 
 
 def _refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:
@@ -202,7 +189,7 @@ def _refuse_if_open(journal: Journal, setup: Setup, now: float) -> None:
         raise CircuitOpen(f"the circuit is OPEN: {circuit.reason}", advice)
 
 
-def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -> Runner:
+def _continued(runner: Runner, record: RunRecord) -> Runner:
     """Go on where the journal left off; said in one sentence."""
     now, report = runner.clock(), PreflightReport()
     look_at_agents(runner, report)  # a login may be gone, or another agent chosen since
@@ -215,9 +202,9 @@ def _continued(runner: Runner, record: RunRecord, tell: Callable[[str], None]) -
     )
     if record.decision in _A_PERSON_WENT_ON and not _has_something_to_do(runner):
         runner.intervene(Reopened(waiting_only=True))
-    _ready(runner, report, tell)
+    _ready(runner, report)
     totals = runner.totals()  # what was recovered just now is part of it
-    tell(
+    runner.tell(
         f"Continuing run {record.id} from {format_duration(now - record.last_activity)} ago:"
         f" {counted(totals.iterations, 'iteration')},"
         f" {spent_words(totals.cost_usd, totals.unpriced)},"
@@ -233,7 +220,7 @@ def _has_something_to_do(runner: Runner) -> bool:
     return stories is not None and choose(stories, runner.session.stories) is not None
 
 
-def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> Steps[Runner]:
+def _begun(runner: Runner, old: Runner | None) -> Steps[Runner]:
     """A new session; story states are taken over, blocked stories are tried again."""
     setup, session, journal = runner.setup, runner.session, runner.journal
     latest = None if setup.is_errand else journal.latest_run()
@@ -264,16 +251,14 @@ def _begun(runner: Runner, old: Runner | None, tell: Callable[[str], None]) -> S
     )
     journal.put_stories(runner.run, session.stories)
     save_part(journal, session, session.state)
-    _put_progress_away(runner, latest, tell)
+    _put_progress_away(runner, latest)
     runner.intervene(Reopened())
-    _ready(runner, report, tell)
+    _ready(runner, report)
     _started(runner, continued=False)
     return runner
 
 
-def _put_progress_away(
-    runner: Runner, latest: RunRecord | None, tell: Callable[[str], None]
-) -> None:
+def _put_progress_away(runner: Runner, latest: RunRecord | None) -> None:
     """A new branch, or a list of other stories, is another feature: it begins its own progress."""
     stories, project = runner.story_list(), runner.setup.project
     if stories is None or runner.setup.is_errand or runner.setup.lands_on:
@@ -283,17 +268,15 @@ def _put_progress_away(
     tasks = () if is_new else [f"{story.id}: {story.title}" for story in stories.stories]
     path, archive = project.root / PROGRESS_VIEW, project.directory / "archive"
     if said := archive_progress(path, tasks, archive, now=runner.clock()):
-        tell(said)
+        runner.tell(said)
 
 
-def _ready(runner: Runner, report: PreflightReport, tell: Callable[[str], None]) -> None:
+def _ready(runner: Runner, report: PreflightReport) -> None:
     """Say what is to be minded, open again what nothing upholds, reset the circuit if asked."""
-    for line in runner.setup.handed:
-        tell(line)
-    for line in report.warnings:
-        tell(f"warning: {line}")
+    for line in (*runner.setup.handed, *(f"warning: {line}" for line in report.warnings)):
+        runner.tell(line)
     for story, reason in take_back(runner, agent_ran=False).items():
-        tell(f"{story} is open again: {reason}.")
+        runner.tell(f"{story} is open again: {reason}.")
     for note in runner.journal.meta(NOTES_KEY) or ():
         runner.add_note(note)
     runner.journal.set_meta(NOTES_KEY, [])

@@ -130,9 +130,9 @@ def lost_heads(
     return still if state.lost and not still else {**still, old: words}
 
 
-def stashed(runner: Runner) -> str:
+def stashed(runner: Runner, before: frozenset[str] | None) -> str:
     """Work that is in no file now, because it was stashed while the agent ran; in words."""
-    repo, before = runner.setup.repo, runner.stashes
+    repo = runner.setup.repo
     found = repo.stashes() if repo is not None and before is not None else {}
     new = [one_line(words, 80) for commit, words in found.items() if commit not in (before or ())]
     if not new or list(found)[-1] in (before or ()):
@@ -192,9 +192,9 @@ def read_settings(root: Path) -> Settings:
     return found
 
 
-def put_back_settings(runner: Runner, number: int) -> tuple[str, ...]:
+def put_back_settings(runner: Runner, number: int, before: Settings | None) -> tuple[str, ...]:
     """Put back what changed since the agent started; what it was, in words."""
-    before, root = runner.settings, runner.setup.project.root
+    root = runner.setup.project.root
     now = read_settings(root) if before is not None else {}
     if before is None or now == before:
         return ()

@@ -59,7 +59,10 @@ _NOT_RUN = CheckResult(
 Sink = Callable[[LoopEvent], None]  # whoever wants to see events; it must not raise
 
 
-def nobody(_: LoopEvent) -> None:
+Tell = Callable[[str], None]  # words for whoever started the run
+
+
+def nobody(_: object) -> None:
     """Nobody looks."""
 
 
@@ -104,6 +107,7 @@ class Runner(msgspec.Struct, kw_only=True):
     stop: StopSignal
     clock: Callable[[], float] = time.time
     sink: Sink = nobody
+    tell: Tell = nobody
     last_beat: float = 0.0
     unsettled: int | None = None  # the iteration whose effects are done, but not yet made sure of
     seen: tuple[float, Snapshot] | None = None  # the work tree; None: something ran since
@@ -111,8 +115,6 @@ class Runner(msgspec.Struct, kw_only=True):
     read: tuple[bytes, StoryList] | None = None  # the story file as it was read last
     patience: Patience | None = None  # where a session waits for the turn to end
     lock: RunLock | None = None  # None: a session's turn holds the project
-    settings: dict[str, bytes] | None = None  # the files that say how it works, before the agent
-    stashes: frozenset[str] | None = None  # before the agent; None: not known
     owed_usd: float = 0.0  # what an agent cost whose checks are still to be run
     stands_in: tuple[str, str] = ("", "")  # the agent that is away, and who works instead
     held_for: str = ""  # what the run is held for, said once
