@@ -28,7 +28,7 @@ def _moments(names: Iterable[str], *moments: str) -> tuple[str, ...]:
     return tuple(f"{name}.{moment}" for name in names for moment in moments)
 
 
-_WRITES = [f"journal.{name}" for name in _found(r'\.write\("(\w+)"', "journal/*.py")]
+_WRITES = [f"journal.{name}" for name in _found(r'\.(?:write|_put)\("(\w+)"', "journal/*.py")]
 
 ATOMIC_POINTS = tuple(_found(r'kill_point\("([a-z_.]+)"\)', "atomic.py"))
 JOURNAL_POINTS = (
