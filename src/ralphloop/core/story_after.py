@@ -37,6 +37,7 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
     """The story after a start; `now` holds what a person asked of it while the agent ran."""
     evidence, analysis, verdict = one.evidence, one.analysis, one.verdict
     state, passed, said = _worked_on(now, one), one.passed, one.result.response.reason
+    before = one.start.state
     if analysis.refused:
         return _refused(state, said)
     if analysis.says_nothing:
@@ -63,7 +64,7 @@ def story_after(now: StoryState, one: Weighed) -> StoryState:
         refusals=0,
         unclaimed=unclaimed,
         trail=one.trail,
-        challenged=(*now.challenged, *one.findings)[-_KEPT_CHALLENGES:],
+        challenged=(*before.challenged, *one.findings)[-_KEPT_CHALLENGES:],
         reason="; ".join(verdict.reasons),
         test_row=0 if saturated else row,
         saturated=saturated,
@@ -118,22 +119,29 @@ def failure_text(checks: tuple[CheckResult, ...], limit: int) -> str:
 
 
 def _worked_on(now: StoryState, one: Weighed) -> StoryState:
-    """With what the start used; of a conversation only what the start went on with."""
+    """The state the start found, with what it used and what a person asked of the story since."""
     before, result, had = one.start.state, one.result, now.share
     checking = sum(check.duration_s for check in one.evidence.checks or ())
     not_started = one.analysis.outcome is Outcome.STARTUP_ERROR
     return replace(
-        now,
-        iterations=now.iterations + (not one.analysis.refused),
+        before,
+        standing=now.standing,
+        reason=now.reason,
+        attempts=now.attempts,
+        second_chance=now.second_chance,
+        test_row=now.test_row,
+        saturated=now.saturated,
+        answers=now.answers,
+        iterations=before.iterations + (not one.analysis.refused),
         share=Share(
             iterations=had.iterations + one.counts,
             cost_usd=had.cost_usd + one.used.dollars,
             active_s=had.active_s + result.end.duration_s + checking,
         ),
-        start_tree=now.start_tree or one.start.tree,
-        start_head=now.start_head or one.start.head,
-        cost_usd=now.cost_usd + one.used.dollars,
-        unpriced=now.unpriced + is_unpriced(result.response),
+        start_tree=before.start_tree or one.start.tree,
+        start_head=before.start_head or one.start.head,
+        cost_usd=before.cost_usd + one.used.dollars,
+        unpriced=before.unpriced + is_unpriced(result.response),
         # A conversation that could not be found is forgotten.
         session_id="" if not_started else result.response.session_id or before.session_id,
         session_agent=one.start.agent,
