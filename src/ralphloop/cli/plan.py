@@ -134,7 +134,7 @@ def plan(
     if issues or labels:
         text = issues_as_text(Git(setup.project.root), issues, labels, repo=repo)
         source = PlanText(text, is_strangers=True)
-    if (split or wanted["replace"]) and look(setup.project, now=time.time()).is_working:
+    if (split or wanted["replace"]) and look(setup.project, now=time.time()).working:
         # What vanishes from the list while an agent works is taken for its doing.
         raise UsageError(
             "an agent is at work on this list", "`ralph pause`, and wait until it ends."

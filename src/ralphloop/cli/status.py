@@ -64,7 +64,7 @@ def show_status(*, as_json: bool = False) -> None:
 
 
 def _lines(night: Night) -> Iterator[str]:
-    pausing = night.state is State.PAUSED and night.is_working
+    pausing = night.state is State.PAUSED and night.working
     label = "pausing" if pausing else str(night.state)
     yield from output.row(label, _headline(night), "bold", _COLOURS[night.state])
     yield from _current(night)
@@ -94,7 +94,7 @@ def _headline(night: Night) -> str:
         age = format_duration(elapsed(run.started_at, night.now))
         wait, waits = night.wait, ""
         if night.state is State.PAUSED:
-            after = " after this iteration" if night.is_working else ""
+            after = " after this iteration" if night.working else ""
             waits = f": {night.session.desk.paused or (wait.reason if wait else '')}{after}"
         elif night.state is State.WAITING and wait:
             until = f"{format_duration(night.wait_s)}, at {clock_time(wait.until, night.now)}"
@@ -107,9 +107,7 @@ def _headline(night: Night) -> str:
 
 
 def _current(night: Night) -> Iterator[str]:
-    if not night.is_live:
-        return
-    for current in night.flying or filter(None, (night.current,)):
+    for current in night.working:
         lane = night.book.lane_of(current.story) if night.book else 0
         age = format_duration(elapsed(current.started_at, night.now))
         attempt = f", attempt {current.attempt}" if current.attempt > 1 else ""

@@ -26,7 +26,6 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.model import Circuit
 from ralphloop.core.policy import Policy
 from ralphloop.core.run_state import LaneNote
-from ralphloop.core.story_state import Standing
 from ralphloop.errors import JournalError, LockedError, RalphError, UsageError
 from ralphloop.journal.holder import Holder
 from ralphloop.journal.journal import Journal
@@ -138,11 +137,7 @@ def answer(story: str | None, text: tuple[str, ...], lane: int | None) -> None:
 
 def questions(night: Night) -> dict[str, str]:
     """The stories that wait for a person, each with what it asks."""
-    return {
-        seen.story.id: seen.state.reason
-        for seen in night.counted
-        if seen.standing is Standing.BLOCKED
-    }
+    return {seen.story.id: seen.state.reason for seen in night.asking}
 
 
 def _edited(story: str, question: str) -> str:

@@ -151,10 +151,20 @@ class Night:
         return max(0.0, self.wait.until - self.now) if self.wait else 0.0
 
     @property
-    def is_working(self) -> bool:
-        """An agent runs now."""
-        newest = self.newest
-        return self.is_live and bool(self.flying or (newest and newest.finished_at is None))
+    def working(self) -> tuple[IterationRecord, ...]:
+        """The iterations that go on now; in lanes there may be several."""
+        begun = tuple(each for each in self.iterations if each.finished_at is None)
+        return (self.flying or begun) if self.is_live else ()
+
+    @property
+    def asking(self) -> tuple[StoryLook, ...]:
+        """The stories that wait for a person."""
+        return tuple(look for look in self.counted if look.standing is Standing.BLOCKED)
+
+    @property
+    def asked(self) -> str:
+        """What a person asked of the run and nobody answered yet, in words."""
+        return ", ".join(dict.fromkeys(one_line(request.kind, 20) for request in self.pending))
 
     @property
     def is_paused(self) -> bool:
@@ -312,12 +322,11 @@ class Advice(NamedTuple):
 
 def next_steps(night: Night) -> Iterator[Advice]:
     """What a person can do now, what waits for them first; the same on every screen."""
-    asking = [look for look in night.counted if look.standing is Standing.BLOCKED]
-    for look in asking[:_MOST_ASKED]:
+    for look in night.asking[:_MOST_ASKED]:
         name = look.story.id
         words = f"Answer {name}: {one_line(look.state.reason, 300) or 'no reason was given'}"
         yield Advice("answer", words, f'ralph answer {shlex.quote(name)} "…"', name)
-    if more := asking[_MOST_ASKED:]:
+    if more := night.asking[_MOST_ASKED:]:
         yield Advice(
             "look", f"{counted(len(more), 'more story', 'waits')} for you:", "ralph answer"
         )

@@ -293,7 +293,7 @@ class Monitor(App[None]):
         before = self.value
         self.value = screen = Screen(self._facts, self._clock(), self._zone)
         self._header.show(tuple(screen.header(self._header.content_size.width)))
-        self._panels["now"].set_class(not self._facts.night.is_working, "-idle")
+        self._panels["now"].set_class(not self._facts.night.working, "-idle")
         if before is None or before.facts.trouble != self._facts.trouble:
             self._choose_layout()
         for name, panel in self._panels.items():

@@ -161,8 +161,7 @@ class Source:
 def story_rows(night: Night) -> tuple[StoryRow, ...]:
     """The stories of the list, then those only the journal remembers."""
     passed = {look.story.id for look in night.stories if look.story.passes}
-    open_ones = (one for one in night.iterations if one.finished_at is None)  # lanes have several
-    current = {one.story or "" for one in open_ones if night.is_live}
+    current = {one.story or "" for one in night.working}
     return tuple(
         StoryRow(
             one_line(look.story.id, 60),

@@ -121,8 +121,7 @@ class Screen:
             done = f"{run.totals.iterations} of {most}" if most else str(run.totals.iterations)
             noun = counted(most or run.totals.iterations, "iteration").partition(" ")[2]
             left.append((f"  {done} {noun}", Tone.PLAIN))
-        asked = ", ".join(dict.fromkeys(one_line(request.kind, 20) for request in night.pending))
-        left.append((f"  asked: {asked}" if asked else "", Tone.WARN))
+        left.append((f"  asked: {night.asked}" if night.asked else "", Tone.WARN))
         yield paint.beside(tuple(left), line(right), width)
         yield paint.beside(tuple(self._progress()), tuple(self._money()), width)
         if state.reason:
@@ -188,7 +187,7 @@ class Screen:
         for lane in night.lanes:
             tone = Tone.BUSY if lane.iteration else Tone.QUIET
             yield line((f"{lane.number}│ ", Tone.QUIET), (lane.words(self.at), tone))
-        if newest is None or not night.is_working:
+        if newest is None or not night.working:
             yield from self._instead()
             return
         title = next((row.title for row in facts.stories if row.id == newest.story), "")
@@ -235,7 +234,7 @@ class Screen:
     def actions(self) -> Iterator[Line]:
         """What the agent did last, with the results, newest last."""
         marks = {UNSET: ("· ", Tone.PLAIN), True: ("✓ ", Tone.GOOD), False: ("✗ ", Tone.BAD)}
-        for action in self.facts.actions if self.night.is_working else ():
+        for action in self.facts.actions if self.night.working else ():
             said, words = action.kind == "text", (action.summary, Tone.PLAIN)
             words = (f"“{action.summary}”", Tone.QUIET) if said else words
             yield (marks[action.ok], words)

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from jinja2 import FileSystemLoader, StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import cost_words, money
 from ralphloop.night.values import State, StoryLook, ended_words, next_steps
 from ralphloop.redaction import redact
@@ -100,18 +99,15 @@ class Painter:
         """What the parts tell, cut to what can be looked at."""
         night = facts.night
         steps = () if night.is_live else next_steps(night)
-        waiting = [one for one in night.counted if one.standing is Standing.BLOCKED]
         return {
             "night": night,
             "facts": facts,
             "state": Screen(facts, at).state,
             "wait": night.wait if night.state is State.WAITING else None,
-            "asked": ", ".join(dict.fromkeys(one.kind for one in night.pending)),
-            "waiting": [self._question(one) for one in waiting[:_MOST_ASKED]],
-            "waiting_count": len(waiting),
+            "waiting": [self._question(one) for one in night.asking[:_MOST_ASKED]],
+            "waiting_count": len(night.asking),
             "review": [row for row in facts.stories if row.mark == paint.REVIEW][:_MOST_ASKED],
             "steps": [one for one in steps if one.kind not in ("answer", "review")],
-            "working": [it for it in night.iterations if it.finished_at is None and night.is_live],
             "lanes": {one.iteration: one for one in night.lanes},
             "log": facts.log[-_LOG_LINES:],
             "stories": sorted(facts.stories, key=_turn)[:ROWS],
