@@ -76,14 +76,23 @@ def _answer(event: str) -> None:
         if (found := _ours(event, lease, _text(given.get("session_id")))) is not None:
             import gc
 
-            # So short a process needs no garbage collector, and no backports for msgspec.
-            gc.disable()
-            sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
+            gc.disable()  # so short a process needs no garbage collector
+            _load_msgspec()
             from ralphloop.hook.turn import handle
 
             write_answer(handle(event, given, *found))
             sys.stderr.flush()
             os._exit(0)  # tidying up a process that ends anyway would cost a tenth of the turn
+
+
+def _load_msgspec() -> None:
+    """Without backports, and without the module that `uuid` asks for the name of the system."""
+    platform = type(sys)("platform")
+    vars(platform)["system"] = lambda: os.uname().sysname
+    sys.modules.update({"typing_extensions": None, "platform": platform})  # type: ignore[dict-item]
+    import msgspec  # noqa: F401
+
+    del sys.modules["platform"]  # whoever needs more of it gets the real one
 
 
 def _ours(event: str, lease: str, session: str) -> tuple[Path, Holder] | None:
