@@ -140,12 +140,11 @@ def test_random_kills(tmp_path: Path, seed: int) -> None:
     box, chance = night(tmp_path), random.Random(seed)
     words: tuple[str, ...] = ("--lanes", "2")
     for _ in range(10):
-        process = box.start(*words)
-        try:
-            process.wait(chance.uniform(0.05, 3))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        with box.start(*words) as process:
+            try:
+                process.communicate(timeout=chance.uniform(0.05, 3))
+            except subprocess.TimeoutExpired:
+                process.kill()
         time.sleep(0.01)
         if process.returncode == 0:
             break
