@@ -337,7 +337,7 @@ def _states(output: bytes) -> _Staged:
 def _changed_since_staging(repo: Repository, ours: _Staged) -> bool:
     """True where a hook rewrote one of our files after it was staged."""
     args = ("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty")
-    return any(os.fsdecode(path) in ours for path in repo.git.run(*args).split(b"\0"))
+    return any(path in ours for path in repo.git.names(*args))
 
 
 # --- running `git commit` --------------------------------------------------------------------

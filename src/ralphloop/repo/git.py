@@ -150,6 +150,10 @@ class Git:
         named = filter(None, map(self._env.get, ("GIT_TRACE2_EVENT", "GIT_INDEX_FILE")))
         return sorted({str(Path(path).parent.resolve()) for path in named})
 
+    def names(self, *args: str, stdin: bytes = b"", ok: Collection[int] = (0,)) -> list[str]:
+        """The paths that a command prints, each with a NUL behind it."""
+        return [os.fsdecode(it) for it in self.run(*args, stdin=stdin, ok=ok).split(b"\0") if it]
+
     def line(self, *args: str, ok: Collection[int] = (0,)) -> str:
         return os.fsdecode(self.run(*args, ok=ok)).removesuffix("\n")
 

@@ -35,9 +35,8 @@ def hidden(repo: Repository, changed: Iterable[str]) -> list[str]:
     specs = [f":(top,literal){path}" for _, path in zip(range(_MOST_ASKED), changed, strict=False)]
     if not specs:
         return []
-    listed = repo.git.attempt("ls-files", "-v", "-z", "--", *specs).stdout.split(b"\0")
-    flagged = (line for line in listed if line[:1].islower() or line[:1] == b"S")
-    return [printable(os.fsdecode(line[2:])) for line in flagged]
+    listed = repo.git.names("ls-files", "-v", "-z", "--", *specs)
+    return [printable(it[2:]) for it in listed if it[0].islower() or it[0] == "S"]
 
 
 def differing(
@@ -59,13 +58,13 @@ def differing(
     theirs = since | {change.path for change in measure.changes(began, checked)}
     new = nul_ended(os.fsencode(it.path) for it in found if it.before is None)
     args = ("check-ignore", "--no-index", "-z", "--stdin")
-    forced = repo.git.attempt(*args, stdin=new).stdout.split(b"\0")
+    forced = repo.git.names(*args, stdin=new, ok=(0, 1)) if new else ()
     return [
         printable(it.path)
         for it in found
         if it.path in theirs
         and (it.path in since or _blob(repo, it.path) != it.after)
-        and os.fsencode(it.path) not in forced
+        and it.path not in forced
     ]
 
 
@@ -89,9 +88,8 @@ def ignored_since(
 ) -> list[str]:
     """Sources that git ignores and that were written in that time; what is built is left out."""
     args = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    listed = repo.git.attempt(*args, *repo.only).stdout.split(b"\0")
     found: list[str] = []
-    for path in _files(repo.root, [os.fsdecode(name) for name in listed if name]):
+    for path in _files(repo.root, repo.git.names(*args, *repo.only)):
         try:
             written = (repo.root / path).stat().st_mtime
         except OSError:

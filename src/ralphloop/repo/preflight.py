@@ -136,8 +136,8 @@ def _filters(repo: Repository) -> Iterator[Finding]:
 def _used_filters(repo: Repository) -> set[str]:
     """The filters that attributes of this repository name."""
     args = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    listed = repo.git.run(*args, "--", ":(top,glob)**/.gitattributes").split(b"\0")
-    files = [repo.root / os.fsdecode(path) for path in listed if path]
+    listed = repo.git.names(*args, "--", ":(top,glob)**/.gitattributes")
+    files = [repo.root / path for path in listed]
     words: set[str] = set()
     for file in (*files, repo.common_dir / "info" / "attributes"):
         with suppress(OSError):
@@ -174,9 +174,9 @@ def _committing(repo: Repository, story_files: Collection[str]) -> Iterator[Find
         message = f"the {name} hook is not executable, so git leaves it out"
         yield Finding(Level.WARNING, message, f"chmod +x {directory / name}", "hooks")
     names = nul_ended(map(os.fsencode, story_files))
-    ignored = repo.git.attempt("check-ignore", "-z", "--stdin", stdin=names) if names else None
-    for path in ignored.stdout.split(b"\0")[:-1] if ignored else ():
-        message = f"{printable(os.fsdecode(path))} is ignored by git: its marks are not committed"
+    asked = ("check-ignore", "-z", "--stdin")
+    for path in repo.git.names(*asked, stdin=names, ok=(0, 1)) if names else ():
+        message = f"{printable(path)} is ignored by git: its marks are not committed"
         yield Finding(Level.INFO, message, code="ignored")
 
 

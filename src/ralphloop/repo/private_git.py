@@ -167,26 +167,17 @@ class PrivateIndex:
         return frozenset(path for path in self.git().run(*args).split(b"\0") if path)
 
     def tree_of(self, commit: str | None) -> str:
-        """The tree of a commit without our own files, which this index then holds."""
-        self.git().run("read-tree", commit or "--empty")
-        self._drop_own_files()
-        return self.write_tree()
+        """The tree of a commit without our own files."""
+        if commit is None:
+            return self.with_files("", {})
+        paths = self.git().names("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+        ours = {os.fsencode(path): None for path in paths if path in self._own}
+        return self.with_files(self.git().line("rev-parse", f"{commit}^{{tree}}"), ours)
 
-    def write_tree(self, instead: dict[bytes, str] | None = None) -> str:
-        """The tree of what the index holds, with some paths replaced by given blobs."""
-        if not instead:
-            return self.git().line("write-tree", "--missing-ok")
-        copy = self.path.with_name(f"{self.path.name}.placeholders")
-        if self.path.exists():
-            _copy(self.path, copy)
-        git = self._made(copy)
-        lines = [b"100644 %s\t%s" % (name.encode(), path) for path, name in instead.items()]
-        git.run("update-index", "-z", "--add", "--replace", "--index-info", stdin=nul_ended(lines))
-        tree = git.line("write-tree", "--missing-ok")
-        copy.unlink(missing_ok=True)
-        return tree
+    def write_tree(self) -> str:
+        return self.git().line("write-tree", "--missing-ok")
 
-    def with_plain(self, tree: str, changed: Mapping[bytes, tuple[bytes, bytes] | None]) -> str:
+    def with_files(self, tree: str, changed: Mapping[bytes, tuple[bytes, bytes] | None]) -> str:
         """A tree with other files at some paths, or none; the index stays as it is."""
         kind = self._repo.object_format
         leaves = {
@@ -261,21 +252,17 @@ class PrivateIndex:
     def git(self) -> Git:
         """Git that reads the user's objects and writes only ours."""
         if self._git is None:
-            self._git = self._made(self.path)
+            self._git = self._repo.git.confined(None).adapted(
+                config=(*_CONFIG, *self._filters),
+                env={
+                    "GIT_INDEX_FILE": str(self.path),
+                    # Refreshing ours is welcome, but `git status` would refresh submodules' too.
+                    "GIT_OPTIONAL_LOCKS": "0" if self._has_submodules else "1",
+                    "GIT_NO_LAZY_FETCH": "1",
+                    **object_variables(self._store, self._repo.objects),
+                },
+            )
         return self._git
-
-    def _made(self, index: Path) -> Git:
-        # Refreshing our own index is welcome, but `git status` would refresh the submodules' too.
-        locks = "0" if self._has_submodules else "1"
-        return self._repo.git.confined(None).adapted(
-            config=(*_CONFIG, *self._filters),
-            env={
-                "GIT_INDEX_FILE": str(index),
-                "GIT_OPTIONAL_LOCKS": locks,
-                "GIT_NO_LAZY_FETCH": "1",
-                **object_variables(self._store, self._repo.objects),
-            },
-        )
 
     def _premises(self) -> _Stamps:
         """What, when changed, makes the index's idea of ignored or absent paths wrong."""

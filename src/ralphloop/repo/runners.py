@@ -21,14 +21,15 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
 from ralphloop.core.model import Value
 from ralphloop.repo.git import printable
-from ralphloop.repo.scripts import SHELLS, bare, commands, is_shell, makefile, needed, script_names
 from ralphloop.stacks.detect import parsed
 from ralphloop.text.test_paths import is_test_path
 
@@ -130,7 +131,7 @@ def find_runner(argv: Sequence[str], root: Path) -> FoundRunner | None:
     """The one runner that a check calls; None where there is none, or more than one."""
     if any("{report}" in word for word in argv):
         return FoundRunner(runner=_ANY, argv=tuple(argv), first=len(argv), callable=False)
-    found = list(_Search(partial(_on_disk, root)).calls(tuple(argv), {}, (), 0))
+    found = list(_Search(partial(_on_disk, root)).calls(tuple(argv)))
     return found[0] if len(found) == 1 else None
 
 
@@ -138,7 +139,7 @@ def changed_scripts(argv: Sequence[str], old: Read, new: Read) -> Iterator[str]:
     """What was done to the files that decide what a command does, in words."""
     before, now = _Search(old), _Search(new)
     for search in (before, now):
-        list(search.calls(tuple(argv), {}, (), 0))
+        list(search.calls(tuple(argv)))
     for file, text in before.texts.items():
         is_part = file in _SHARED  # only some of its lines are meant
         if not text or text == (now.texts.get(file, "") if is_part else new(file)):
@@ -223,98 +224,86 @@ class _Search:
         self.texts: dict[str, str] = {}
 
     def calls(
-        self, argv: tuple[str, ...], env: Mapping[str, str], scripts: tuple[str, ...], depth: int
+        self,
+        argv: tuple[str, ...],
+        env: Mapping[str, str] = MappingProxyType({}),
+        scripts: tuple[str, ...] = (),
     ) -> Iterator[FoundRunner]:
-        """Every runner that a command calls."""
-        argv, env = bare(argv, env)
-        if not argv or depth > _DEEPEST:
+        """Every runner that a command calls, by itself or in scripts that it runs."""
+        argv, env = _bare(argv, env)
+        if not argv or len(scripts) > _DEEPEST:
             return
-        program, rest = PurePosixPath(argv[0]).name, argv[1:]
-        if (first := self._called(argv)) is not None:
+        if (first := _called(argv)) is not None:
             runner, start = first
-            yield FoundRunner(runner=runner, argv=argv, first=start, env=dict(env), scripts=scripts)
-        elif program in SHELLS and (text := self._shell(rest)):
-            yield from self.script(text[1], env, (*scripts, *text[0]), depth)
+            files = tuple(filter(None, scripts))
+            yield FoundRunner(runner=runner, argv=argv, first=start, env=dict(env), scripts=files)
+            return
+        for file, text in self._executed(argv):
+            moved = False
+            for command in _commands(text):
+                moved = moved or command[0] in ("cd", "pushd")
+                for found in self.calls(command, env, (*scripts, file)):
+                    yield msgspec.structs.replace(found, callable=found.callable and not moved)
+
+    def _executed(self, argv: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """The shell scripts that a command executes, each with the file it stands in, if any."""
+        program, rest = PurePosixPath(argv[0]).name, argv[1:]
+        if program in _SHELLS:
+            for word, value in zip_longest(rest, rest[1:]):
+                if not word.startswith("-"):
+                    yield word, self._read(word)
+                    return
+                if word.endswith("c") and not word.startswith("--") and value is not None:
+                    yield "", value
+                    return
         elif names := _package_scripts(program, rest):
             for name in names:
-                yield from self._package_script(name, env, scripts, depth)
+                yield from self._package_script(name)
         elif program in _MAKES:
-            yield from self._recipes(program, rest, env, scripts, depth)
-        elif path := _script(argv, program):
-            found, is_own = self._read(path), path == argv[0]
-            if is_own and is_shell(found):
-                yield from self.script(found, env, (*scripts, path), depth)
+            yield from self._recipes(program, rest)
+        elif (path := _script(argv, program)) and _is_shell(self._read(path)) and path == argv[0]:
+            yield path, self.texts[path.removeprefix("./")]
 
-    def script(
-        self, text: str, env: Mapping[str, str], scripts: tuple[str, ...], depth: int
-    ) -> Iterator[FoundRunner]:
-        """Every runner that the lines of a shell script call."""
-        moved = False
-        for command in commands(text):
-            moved = moved or command[0] in ("cd", "pushd")
-            for found in self.calls(command, env, scripts, depth + 1):
-                yield msgspec.structs.replace(found, callable=found.callable and not moved)
-
-    def _called(self, argv: tuple[str, ...]) -> tuple[KnownRunner, int] | None:
-        """The runner that this command is, perhaps behind programs that only start others."""
-        head = PurePosixPath(argv[0]).name
-        starts = head in _STARTERS or _PYTHON.fullmatch(head)
-        for at in range(min(len(argv), _MOST_WORDS) if starts else 1):
-            for runner in known_runners():
-                for call in runner.calls:
-                    if (after := _matches(call.split(), argv, at)) is not None:
-                        return runner, after
-        return None
-
-    def _shell(self, rest: tuple[str, ...]) -> tuple[tuple[str, ...], str] | None:
-        """The text a shell is given, and the file it stands in."""
-        for number, word in enumerate(rest):
-            if not word.startswith("-"):
-                return (word,), self._read(word)
-            if word.endswith("c") and not word.startswith("--") and number + 1 < len(rest):
-                return (), rest[number + 1]
-        return None
-
-    def _package_script(
-        self, name: str, env: Mapping[str, str], scripts: tuple[str, ...], depth: int
-    ) -> Iterator[FoundRunner]:
+    def _package_script(self, name: str) -> Iterator[tuple[str, str]]:
         texts = _at(parsed("package.json", self._look("package.json")), "scripts")
-        found = False
+        known = texts if isinstance(texts, Mapping) else {}
         for part in (f"pre{name}", name, f"post{name}"):
-            text = texts.get(part) if isinstance(texts, Mapping) else None
-            if isinstance(text, str):
-                found = found or part == name
-                self._note("package.json", text)
-                yield from self.script(text, env, (*scripts, "package.json"), depth)
-        if not found and name not in ("test", "t"):  # `yarn jest` is a program, not a script
-            yield from self.calls((name,), env, scripts, depth + 1)
+            if isinstance(text := known.get(part), str):
+                yield "package.json", self._noted("package.json", text)
+        if not isinstance(known.get(name), str) and name not in ("test", "t"):
+            yield "", shlex.quote(name)  # `yarn jest` is a program, not a script
 
-    def _recipes(
-        self,
-        program: str,
-        words: tuple[str, ...],
-        env: Mapping[str, str],
-        scripts: tuple[str, ...],
-        depth: int,
-    ) -> Iterator[FoundRunner]:
+    def _recipes(self, program: str, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         file = next((name for name in _MAKES[program] if self._look(name)), None)
         if file is None or any(word.startswith("-C") for word in words):
             return
-        recipes = makefile(self._look(file))
+        recipes = _makefile(self._look(file))
         wanted = [word for word in words if not word.startswith("-") and "=" not in word]
-        for recipe in needed(recipes, wanted or list(recipes)[:1]):
-            self._note(file, recipe)
-            lines = "\n".join(line.removeprefix("-") for line in recipe.splitlines())
-            yield from self.script(lines, env, (*scripts, file), depth)
+        for recipe in _needed(recipes, wanted or list(recipes)[:1]):
+            lines = self._noted(file, recipe).splitlines()
+            yield file, "\n".join(line.removeprefix("-") for line in lines)
 
     def _read(self, name: str) -> str:
         path = name.removeprefix("./")
         self.texts[path] = self._look(path)
         return self.texts[path]
 
-    def _note(self, file: str, text: str) -> None:
+    def _noted(self, file: str, text: str) -> str:
         """A part of a file that others share."""
         self.texts[file] = f"{self.texts.get(file, '')}{text}\n"
+        return text
+
+
+def _called(argv: tuple[str, ...]) -> tuple[KnownRunner, int] | None:
+    """The runner that this command is, perhaps behind programs that only start others."""
+    head = PurePosixPath(argv[0]).name
+    starts = head in _STARTERS or _PYTHON.fullmatch(head)
+    for at in range(min(len(argv), _MOST_WORDS) if starts else 1):
+        for runner in known_runners():
+            for call in runner.calls:
+                if (after := _matches(call.split(), argv, at)) is not None:
+                    return runner, after
+    return None
 
 
 def _script(argv: Sequence[str], program: str) -> str:
@@ -328,7 +317,7 @@ def _script(argv: Sequence[str], program: str) -> str:
 def _package_scripts(program: str, rest: Sequence[str]) -> Sequence[str]:
     if program in ("run-s", "run-p", "npm-run-all"):
         return rest
-    return script_names(rest) if program in _MANAGERS else ()
+    return _script_names(rest) if program in _MANAGERS else ()
 
 
 def _matches(call: Sequence[str], argv: Sequence[str], at: int) -> int | None:
@@ -339,3 +328,114 @@ def _matches(call: Sequence[str], argv: Sequence[str], at: int) -> int | None:
     if len(call) == 2 and call[1].startswith("-"):
         return at + 1 if call[1] in argv[at + 1 :] else None
     return at + len(call) if tuple(argv[at + 1 : at + len(call)]) == tuple(call[1:]) else None
+
+
+# --- scripts as text: which commands stand in them; what cannot be told is no command ---------
+
+_SHELLS = frozenset("sh bash dash zsh ash ksh . source".split())
+_LONGEST_LINE = 20_000
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
+_STEP_OVER = frozenset(
+    "env cross-env cross-env-shell exec command time nice nohup stdbuf if then do else !".split()
+)
+_ENDS = frozenset({"&&", "||", ";", "|", "&", ";;", "\n"})
+
+
+def _bare(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command without what stands before it, and the environment that was set there."""
+    given, at = dict(env), 0
+    while at < len(argv):
+        if found := _ASSIGNMENT.fullmatch(argv[at]):
+            given[found[1]] = found[2]
+        elif PurePosixPath(argv[at]).name not in _STEP_OVER:
+            break
+        at += 1
+    return argv[at:], given
+
+
+def _script_names(words: Sequence[str]) -> tuple[str, ...]:
+    """The script of package.json that a package manager is told to run."""
+    plain = [word for word in words if not word.startswith("-")]
+    if any(word.startswith(("-w", "--workspace", "--prefix", "-C", "--filter")) for word in words):
+        return ()  # somewhere else
+    if plain[:1] in (["run"], ["run-script"], ["exec"], ["x"]):
+        return tuple(plain[1:2])
+    return tuple("test" if word == "t" else word for word in plain[:1])
+
+
+def _is_shell(text: str) -> bool:
+    first = text.partition("\n")[0]
+    return first.startswith("#!") and any(
+        first.rstrip().endswith(shell) for shell in _SHELLS - {"."}
+    )
+
+
+def _commands(text: str) -> Iterator[tuple[str, ...]]:
+    """The commands in a shell script, as far as they can be told apart without a shell."""
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        words: list[str] = []
+        with suppress(ValueError):  # an open quote: the rest of the line is unknown
+            for word in lexer:
+                if word in _ENDS or set(word) <= set("()"):
+                    if words:
+                        yield tuple(words)
+                    words = []
+                else:
+                    words.append(word)
+            if words := _before_redirection(words):
+                yield tuple(words)
+
+
+def _before_redirection(words: list[str]) -> list[str]:
+    at = next((number for number, word in enumerate(words) if word[0] in "<>"), len(words))
+    return words[:at]
+
+
+_VARIABLE = re.compile(r"^(?:export )?(\w+)\s*(?::|\?|\+)?:?=\s*(.*)$")
+_RULE = re.compile(r"^([^\s:#=][^:#=]*?)(?:\s+[^:=]*)?:(?!=)([^#]*)")
+_USE = re.compile(r"\$\((\w+)\)|\$\{(\w+)\}|\{\{\s*(\w+)\s*\}\}")
+
+
+class _Recipe(NamedTuple):
+    needs: list[str]
+    lines: list[str]
+
+
+def _makefile(text: str) -> dict[str, _Recipe]:
+    """Targets with what they need and do."""
+    variables: dict[str, str] = {}
+    recipes: dict[str, _Recipe] = {}
+    current: list[str] = []
+    for line in text.replace("\\\n", " ").splitlines():
+        if line[:1] in ("\t", " ") and line.strip():
+            words = line.strip().lstrip("@-+ ")
+            ignored = "-" in line[: line.index(words)]  # whether it fails; how loud it is, is not
+            for name in current:
+                recipes[name].lines.append(f"{'-' * ignored}{words}")
+        elif found := _VARIABLE.match(line):
+            variables.setdefault(found[1], found[2].partition(" #")[0].strip())
+        elif (found := _RULE.match(line)) and not line.startswith("."):
+            current = found[1].split()
+            for name in current:
+                recipes.setdefault(name, _Recipe([], [])).needs.extend(found[2].split())
+
+    def value(used: re.Match[str]) -> str:
+        return variables.get(next(filter(None, used.groups())), "")
+
+    for recipe in recipes.values():
+        for _ in range(3):
+            recipe.lines[:] = [_USE.sub(value, line)[:_LONGEST_LINE] for line in recipe.lines]
+    return recipes
+
+
+def _needed(recipes: Mapping[str, _Recipe], wanted: Sequence[str]) -> Iterator[str]:
+    """The text of these recipes, and of those they need, each once."""
+    waiting, seen = list(wanted), set[str]()
+    while waiting:
+        name = waiting.pop(0)
+        if name not in seen and (recipe := recipes.get(name)):
+            seen.add(name)
+            waiting += recipe.needs
+            yield "\n".join(recipe.lines)

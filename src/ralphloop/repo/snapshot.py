@@ -99,9 +99,8 @@ class Snapshotter:
         left = self._index.take_up()
         self._indexed = left.tree if left else None  # tree of the private index as it stands
         self._head = left.head if left else None  # at the last look
-        self._finished: tuple[str, dict[bytes, bytes], str] | None = None
+        self._finished: tuple[str, sorting.Files, str] = ("", {}, "")
         self._differing = 0  # paths git listed at the last look
-        self._latest = ""  # tree of the last look
         self._trees: set[str] = set()  # measured by this process …
         self._unread: set[str] = set()  # … with a placeholder at these paths
 
@@ -177,11 +176,7 @@ class Snapshotter:
         """The same moment; where what we kept of it was deleted, the commit it stood on."""
         if self.git().attempt("cat-file", "-e", moment.tree).returncode == 0:
             return moment
-        scratch = private_git.PrivateIndex(self._repo, self._store, self.own)
-        try:
-            return msgspec.structs.replace(moment, tree=scratch.tree_of(moment.head))
-        finally:
-            scratch.discard()
+        return msgspec.structs.replace(moment, tree=self._index.tree_of(moment.head))
 
     def changes(self, before: str, after: str) -> list[Change]:
         """Every path in which two trees differ, however many there are."""
@@ -222,7 +217,7 @@ class Snapshotter:
     def prune(self, keep: Iterable[Snapshot | str]) -> None:
         """Keep the store small: only what the given snapshots need stays, once it has grown."""
         trees = [item if isinstance(item, str) else item.tree for item in keep]
-        ours = filter(None, (self._indexed, self._latest))
+        ours = filter(None, (self._indexed, self._finished[2]))
         private_git.prune(self.git(), self._store, (*trees, *ours))
 
     def _measure(self) -> Snapshot:
@@ -251,23 +246,16 @@ class Snapshotter:
             )
         if self._indexed is None:
             self._indexed = self._index.write_tree()
-        tree = self._tree_with(self._indexed, work.unread)
-        if touched and plain is not None:
-            tree = self._index.with_plain(self._indexed, plain)
+        files = {**(plain or {}), **work.unread}
+        if self._finished[:2] != (self._indexed, files):
+            tree = self._index.with_files(self._indexed, files) if files else self._indexed
+            self._finished = self._indexed, files, tree
+        tree = self._finished[2]
         self._head, self._differing = report.head, len(report.entries)
         self._index.leave(self._indexed, report.head)
-        self._latest = tree
         self._trees.add(tree)
         self._unread |= set(map(os.fsdecode, work.unread))
         return Snapshot(tree=tree, head=report.head, branch=report.branch, notes=work.notes)
-
-    def _tree_with(self, indexed: str, unread: dict[bytes, bytes]) -> str:
-        """The tree of the index with placeholders for what was not read."""
-        if unread and (self._finished is None or self._finished[:2] != (indexed, unread)):
-            store, kind = self._store, self._repo.object_format
-            blobs = {p: private_git.store_object(store, kind, text) for p, text in unread.items()}
-            self._finished = (indexed, unread, self._index.write_tree(blobs))
-        return self._finished[2] if unread and self._finished else indexed
 
     def _dropped(self, report: StatusReport, *, fresh: bool) -> frozenset[bytes]:
         """Ignored paths that our index still holds although HEAD does not."""

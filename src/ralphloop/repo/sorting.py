@@ -43,12 +43,16 @@ _MAX_INNER_PATHS = 2_000
 _INNER_TIMEOUT_S = 20.0
 
 
+# By path: mode and content; None where there is no file any more.
+Files = dict[bytes, tuple[bytes, bytes] | None]
+
+
 class Work(msgspec.Struct, frozen=True):
     """What has to be done to bring the private index up to date."""
 
     add: list[bytes]
     remove: list[bytes]
-    unread: dict[bytes, bytes]  # path to placeholder
+    unread: Files  # placeholders
     keep_content: bool
     notes: tuple[str, ...]
 
@@ -87,7 +91,7 @@ def _within_budgets(
     inner: list[bytes],
 ) -> Work:
     add: list[bytes] = []
-    unread: dict[bytes, bytes] = {}
+    unread: Files = {}
     total = 0
     # Smallest first, so that source comes before artefacts.
     for path, info in sorted(files.items(), key=lambda item: item[1].st_size):
@@ -96,7 +100,7 @@ def _within_budgets(
             add.append(path)
             total += info.st_size
         else:
-            unread[path] = _PREFIX + b"file %d %d\n" % (info.st_size, info.st_mtime_ns)
+            unread[path] = _placeholder(b"file %d %d" % (info.st_size, info.st_mtime_ns))
     seen, unseen = inner[:MAX_INNER_REPOSITORIES], inner[MAX_INNER_REPOSITORIES:]
     said = {
         "not read, known by size and time": tuple(unread),
@@ -109,14 +113,12 @@ def _within_budgets(
     return Work([*add, *links], removed, unread, keep, notes)
 
 
-def plain(
-    root: bytes, entries: Iterable[StatusEntry], work: Work
-) -> dict[bytes, tuple[bytes, bytes] | None] | None:
-    """Mode and content of what changed, None for what is gone; None where git has to be asked."""
-    if work.unread or len(work.add) + len(work.remove) > _MOST_PLAIN:
+def plain(root: bytes, entries: Iterable[StatusEntry], work: Work) -> Files | None:
+    """What changed, where git need not be asked about any of it."""
+    if len(work.add) + len(work.remove) > _MOST_PLAIN:
         return None
     known = {entry.path: entry for entry in entries}
-    found: dict[bytes, tuple[bytes, bytes] | None] = dict.fromkeys(work.remove)
+    found: Files = dict.fromkeys(work.remove)
     for path in (*work.add, *work.remove):
         entry, name = known[path], path.rpartition(b"/")[2]
         simple = entry.staged in ".MA" and entry.unstaged in "MD?" and entry.submodule == "N..."
@@ -160,13 +162,13 @@ def _content_at(root: bytes, path: bytes) -> os.stat_result | None:
     return info if stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode) else None
 
 
-def _state_of(path: Path) -> bytes:
+def _state_of(path: Path) -> tuple[bytes, bytes]:
     """What is known of a repository inside this one: its head and what differs from it."""
     try:
         git = Git(path, config=(f"core.hooksPath={os.devnull}",))
         report = parse_status(git.run(*STATUS_ARGS, timeout_s=_INNER_TIMEOUT_S))
     except RepositoryError:
-        return _PREFIX + b"repository that git cannot read\n"
+        return _placeholder(b"repository that git cannot read")
     digest = hashlib.sha256()
     for entry in report.entries[:_MAX_INNER_PATHS]:
         try:
@@ -175,7 +177,11 @@ def _state_of(path: Path) -> bytes:
         except OSError:
             stamp = b"absent"
         digest.update(b"%s\0%s\0" % (entry.path, stamp))
-    return _PREFIX + f"repository {report.head} {digest.hexdigest()}\n".encode()
+    return _placeholder(f"repository {report.head} {digest.hexdigest()}".encode())
+
+
+def _placeholder(words: bytes) -> tuple[bytes, bytes]:
+    return b"100644", b"%s%s\n" % (_PREFIX, words)
 
 
 def is_placeholder(content: bytes) -> bool:

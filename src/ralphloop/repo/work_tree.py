@@ -141,8 +141,7 @@ class Repository(Value):
     def paths_between(self, base: str | None, other: str, *wanted: str) -> list[str]:
         """What differs between two commits; None stands for before the first."""
         args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", *wanted)
-        listed = self.git.run(*args, base or self.empty_tree(), other).split(b"\0")
-        return [os.fsdecode(path) for path in listed if path]
+        return self.git.names(*args, base or self.empty_tree(), other)
 
     def stashes(self) -> dict[str, str]:
         """What is stashed, oldest first, with git's words for it; git itself is not asked."""
