@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from ralphloop.core.model import CheckResult, CheckStatus
 from ralphloop.proc.steps import aside, beside
+from ralphloop.proc.tree import AT_ONCE
 from ralphloop.repo.checks import MAX_TAIL, Check, check_of, run_checks
 
 
@@ -129,7 +131,7 @@ def test_a_check_that_ignores_the_gentle_signal_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGTERM may be ignored; the end comes anyway."""
-    monkeypatch.setattr("ralphloop.proc.run._GENTLE_S", 0.3)
+    monkeypatch.setattr("ralphloop.proc.tree.ASKED_ONCE", ((signal.SIGTERM, 0.3), *AT_ONCE))
     script = "trap '' TERM; while :; do sleep 0.2; done"
     assert _run(_sh(script, timeout_s=0.3), tmp_path).status is CheckStatus.FAILED
 

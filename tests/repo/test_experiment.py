@@ -77,7 +77,7 @@ def test_no_bytecode_of_the_other_side_is_taken_for_it(box: Sandbox) -> None:
     for path in one.swap.moved:
         os.utime(box.root / path, (soon, soon), follow_symlinks=False)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("ralphloop.repo.experiment.scratch_index", _dated(soon, box))
+        patched.setattr("ralphloop.repo.set_aside.scratch_index", _dated(soon, box))
         one.undo()
     assert int((box.root / "code.py").stat().st_mtime) != int(soon)
 

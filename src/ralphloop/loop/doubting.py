@@ -127,27 +127,19 @@ def opinions(runner: Runner, begun: Begun, after: Snapshot) -> Steps[tuple[str, 
 
 def _asked(runner: Runner, argv: tuple[str, ...], given: bytes, gone: Callable[[], bool]) -> str:
     """Its words where it doubts; a doubter that cannot be run has none."""
-    from ralphloop.proc.run import Output, run_command
     from ralphloop.redaction import redact, secret_values
+    from ralphloop.repo.checks import check_of, run_confined
 
     left = runner.patience.left() if runner.patience else runner.config.checks.timeout
-    root, box, env = runner.setup.project.root, runner.setup.check_box, dict(os.environ)
-    try:
-        command: Sequence[str] = argv
-        if box is not None:  # an agent may have written what it runs
-            command, env = box.start(argv, root, env)
-        ended = run_command(
-            command,
-            cwd=root,
-            env=env,
-            stdin=given,
-            timeout_s=min(left, runner.config.checks.timeout),
-            output=Output.TAIL,
-            keep=_LONGEST_WORDS * 4,
-            stop=lambda: gone() or runner.stop.requested,
-        )
-    except (OSError, ValueError):
-        return ""
+    # An agent may have written what it runs.
+    check = check_of(argv, min(left, runner.config.checks.timeout), runner.setup.check_box)
+    ended = run_confined(
+        check,
+        runner.setup.project.root,
+        stdin=given,
+        keep=_LONGEST_WORDS * 4,
+        stop=lambda: gone() or runner.stop.requested,
+    )
     words = redact(ended.stdout.decode("utf-8", "replace"), secret_values(os.environ))
     doubts = ended.returncode == 1 and not ended.timed_out and not ended.stopped
     return one_line(words, _LONGEST_WORDS) if doubts else ""

@@ -176,18 +176,35 @@ def behaves(
 
 
 def _run(check: Check, how: Reporting, cwd: Path, stop: Callable[[], bool]) -> Ended:
-    argv, env = list(how.argv), how.env
+    asked = msgspec.structs.replace(check, argv=how.argv)
+    keep = _READ_IF_PLAIN if how.is_plain else _READ_FOR_NAMES
+    places = [how.scratch] if how.scratch else []
+    return run_confined(asked, cwd, how.env, keep=keep, stop=stop, write=places)
+
+
+def run_confined(
+    check: Check,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    *,
+    keep: int,
+    stop: Callable[[], bool],
+    stdin: bytes = b"",
+    write: Sequence[str] = (),
+) -> Ended:
+    """Run the command of a check in its box, with its deadline; 127: it could not be started."""
+    argv, env = list(check.argv), os.environ if env is None else env
     try:
         if check.box is not None:
-            scratch = [how.scratch] if how.scratch else []
-            argv, env = check.box.start(argv, cwd, env, write=scratch)
+            argv, env = check.box.start(argv, cwd, env, write=write)
         return run_command(
             argv,
             cwd=cwd,
             env=env,
+            stdin=stdin,
             timeout_s=check.timeout_s,
             output=Output.TAIL,
-            keep=_READ_IF_PLAIN if how.is_plain else _READ_FOR_NAMES,
+            keep=keep,
             stop=stop,
         )
     except FileNotFoundError:

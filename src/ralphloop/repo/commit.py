@@ -134,7 +134,7 @@ def _commit(
         only = () if is_all else tuple(ours.keys() - _behind_links(repo, paths))
         tried = _try(repo, message, only, timeout_s)
         if made := _made(repo, message, head, ended_well=tried.ended_well):
-            if repo.git.is_confined and repo.signs_commits():
+            if repo.git.box and repo.signs_commits():
                 made = made[0], _signed(repo, made[1])
             states = _states(repo.git.run("diff-tree", "-r", *_RAW, *made))
             rewritten = not is_first or states != ours
@@ -179,12 +179,14 @@ def _signed(repo: Repository, commit: str) -> str:
     signed = ended.stdout.decode().strip()
     if ended.returncode != 0 or not signed:
         git.attempt("update-ref", "HEAD", parents.split()[0], commit) if parents else None
-        raise RepositoryError(
-            f"the commit could not be signed: {first_lines(ended.stderr)}",
-            "unlock the signing key for this session, or set commit.gpgSign to false here",
-        )
+        raise _unsigned(first_lines(ended.stderr))
     git.run("update-ref", "HEAD", signed, commit)
     return signed
+
+
+def _unsigned(why: str) -> RepositoryError:
+    way_out = "unlock the signing key for this session, or set commit.gpgSign to false here"
+    return RepositoryError(f"the commit could not be signed: {why}", way_out)
 
 
 def _refusal(repo: Repository, tried: _Tried) -> str:
@@ -198,10 +200,7 @@ def _refusal(repo: Repository, tried: _Tried) -> str:
         how = "did not finish in time" if tried.timed_out else "failed"
         return f"the {tried.failed_hook} hook {how}:\n{tried.said}"
     if tried.gave_up and repo.signs_commits():
-        raise RepositoryError(
-            f"the commit could not be signed: {tried.said}",
-            "unlock the signing key for this session, or set commit.gpgSign to false here",
-        )
+        raise _unsigned(tried.said)
     raise RepositoryError(f"git commit failed: {tried.said}")
 
 
@@ -355,7 +354,7 @@ def _try(repo: Repository, message: str, only: Collection[str], timeout_s: float
     """Commit the index, or only some paths of it, with the user's hooks and signing."""
     args = ["commit", "--cleanup=whitespace", f"--message={message}"]
     # Keys are not in a sandbox, where hooks run: it is signed afterwards, outside.
-    args += ["--no-gpg-sign"] if repo.git.is_confined else []
+    args += ["--no-gpg-sign"] if repo.git.box else []
     if only:
         args += ["--only", *PATHSPECS_ON_STDIN]
     with tempfile.TemporaryDirectory(prefix="ralph-") as place:

@@ -24,17 +24,14 @@ import msgspec
 from ralphloop.atomic import kill_point
 from ralphloop.core.model import Value
 from ralphloop.errors import RepositoryError
-from ralphloop.repo.git import nul_ended, printable
-from ralphloop.repo.private_git import sizes
+from ralphloop.repo.git import printable
 from ralphloop.repo.runners import FoundRunner
-from ralphloop.repo.set_aside import keep_files, remove_file, scratch_index
+from ralphloop.repo.set_aside import keep_files, remove_file, write_files
 from ralphloop.repo.snapshot import Change, Snapshotter
-from ralphloop.repo.sorting import LONGEST_STANDIN, is_placeholder
 from ralphloop.repo.work_tree import Repository
 from ralphloop.text.test_paths import is_test_path
 
 MOST_PATHS = 2_000
-_TIMEOUT_S = 120.0
 _TEST_STEMS = ("test", "tests", "spec")
 _SNAPSHOTS = (".snap", ".ambr")
 _PROSE = (".md", ".rst", ".adoc")
@@ -122,15 +119,11 @@ def obstacle(measure: Snapshotter, changes: Sequence[Change]) -> str:
     if len(changes) > MOST_PATHS:
         return f"more than {MOST_PATHS:,} files changed"
     names = {name for change in changes for name in (change.before, change.after) if name}
-    git = measure.git()
-    there = sizes(git, "blob", names)
-    small = measure.contents(name for name, size in there.items() if size <= LONGEST_STANDIN)
-    paths = {change.path for change in changes}
+    kept, paths = measure.kept(names), {change.path for change in changes}
     for change in changes:
         path = printable(change.path)
-        for name in filter(None, (change.before, change.after)):
-            if name not in there or is_placeholder(small.get(name, b"")):
-                return f"{path} is too large to be kept, or a repository of its own"
+        if not kept.issuperset(filter(None, (change.before, change.after))):
+            return f"{path} is too large to be kept, or a repository of its own"
         if path != change.path:
             return f"{path} has a name that cannot be written down"
         if any(str(parent) in paths for parent in PurePosixPath(change.path).parents):
@@ -156,10 +149,7 @@ def undo(repo: Repository, measure: Snapshotter, swap: Swap, room: Path) -> None
     kill_point("experiment.moved")
     old = [path for path, blob in swap.paths.items() if blob]
     if old:
-        # The objects may be ours alone, but the conversions are the user's.
-        with scratch_index(repo, swap.start, **measure.object_variables()) as git:
-            args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
-            git.run(*args, stdin=nul_ended(map(os.fsencode, old)), timeout_s=_TIMEOUT_S)
+        write_files(repo, measure, swap.start, old)
         for number, path in enumerate(swap.moved):
             _date_apart(repo.root / path, room / str(number))
     kill_point("experiment.written")

@@ -19,10 +19,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 import msgspec
+from msgspec.structs import replace
 
 from ralphloop.errors import RepositoryError
 from ralphloop.proc.run import Answering, Ended, marked, run_command
@@ -58,50 +60,29 @@ _ALWAYS = ("core.quotepath=off", "core.fsmonitor=false")
 # No housekeeping process may outlive our command.
 _WHEN_WRITING = ("gc.auto=0", "maintenance.auto=false")
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
-class Git:
+
+class Git(msgspec.Struct, frozen=True, dict=True):
     """Git in one directory, with fixed configuration and environment."""
 
-    def __init__(
-        self,
-        cwd: Path,
-        *,
-        config: Iterable[str] = (),
-        env: Mapping[str, str] | None = None,
-        read_only: bool = True,
-        box: Box | None = None,
-    ) -> None:
-        self.cwd = cwd
-        self._config = tuple(config)
-        self._env = dict(env or {})
-        self._read_only = read_only
-        self._box = box  # for what may start hooks and filters, which an agent may have written
-        self._known_environment: dict[str, str] | None = None
+    cwd: Path
+    config: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    read_only: bool = True
+    box: Box | None = None  # for what may start hooks and filters, which an agent may have written
 
     def writing(self) -> Git:
         """The same git, allowed to change the user's repository."""
-        return self._like(read_only=False)
+        return replace(self, read_only=False)
 
-    def adapted(self, *, config: Iterable[str] = (), env: Mapping[str, str] | None = None) -> Git:
+    def adapted(self, *, config: Iterable[str] = (), env: Mapping[str, str] = _NOTHING) -> Git:
         """The same git with more configuration and environment."""
-        return self._like(config=(*self._config, *config), env={**self._env, **(env or {})})
+        return replace(self, config=(*self.config, *config), env={**self.env, **env})
 
     def confined(self, box: Box | None) -> Git:
         """The same git in a box whenever it writes; None: never."""
-        return self._like(box=box)
-
-    @property
-    def is_confined(self) -> bool:
-        return self._box is not None
-
-    def _like(self, **changes: Any) -> Git:
-        kept = {
-            "config": self._config,
-            "env": self._env,
-            "read_only": self._read_only,
-            "box": self._box,
-        }
-        return Git(self.cwd, **{**kept, **changes})
+        return replace(self, box=box)
 
     def run(
         self,
@@ -119,7 +100,7 @@ class Git:
     def attempt(self, *args: str, stdin: bytes = b"", timeout_s: float = READ_TIMEOUT_S) -> Ended:
         """How a command ended, whatever its exit code."""
         argv = self._command(args)
-        env, box = self._environment(), None if self._read_only else self._box
+        env, box = self._environment, None if self.read_only else self.box
         try:
             if box is not None:
                 argv, env = box.start(argv, self.cwd, env, write=self._own_places())
@@ -139,15 +120,15 @@ class Git:
     def held_open(self, *args: str) -> Answering:
         """A command that reads questions from its input, one after another."""
         words = self._command(("-c", HELD_OPEN, *args))
-        return Answering(words, cwd=self.cwd, env=self._environment())
+        return Answering(words, cwd=self.cwd, env=self._environment)
 
     def _command(self, args: tuple[str, ...]) -> list[str]:
-        settings = (*_ALWAYS, *(() if self._read_only else _WHEN_WRITING), *self._config)
+        settings = (*_ALWAYS, *(() if self.read_only else _WHEN_WRITING), *self.config)
         return ["git", *(part for setting in settings for part in ("-c", setting)), *args]
 
     def _own_places(self) -> list[str]:
         """Where variables of ours let git write: a record, an index of our own."""
-        named = filter(None, map(self._env.get, ("GIT_TRACE2_EVENT", "GIT_INDEX_FILE")))
+        named = filter(None, map(self.env.get, ("GIT_TRACE2_EVENT", "GIT_INDEX_FILE")))
         return sorted({str(Path(path).parent.resolve()) for path in named})
 
     def names(self, *args: str, stdin: bytes = b"", ok: Collection[int] = (0,)) -> list[str]:
@@ -157,14 +138,13 @@ class Git:
     def line(self, *args: str, ok: Collection[int] = (0,)) -> str:
         return os.fsdecode(self.run(*args, ok=ok)).removesuffix("\n")
 
+    @cached_property
     def _environment(self) -> dict[str, str]:
         """Made once: reading all of our own takes as long as starting a process."""
-        if self._known_environment is None:
-            kept = {k: v for k, v in os.environ.items() if k not in _FOREIGN_VARIABLES}
-            locks = {"GIT_OPTIONAL_LOCKS": "0"} if self._read_only else {}
-            made = {**kept, **_QUIET, **locks, **self._env}
-            self._known_environment = made if self._read_only else marked(made)  # hooks take long
-        return self._known_environment
+        kept = {k: v for k, v in os.environ.items() if k not in _FOREIGN_VARIABLES}
+        locks = {"GIT_OPTIONAL_LOCKS": "0"} if self.read_only else {}
+        made = {**kept, **_QUIET, **locks, **self.env}
+        return made if self.read_only else marked(made)  # hooks take long
 
 
 def failure(args: tuple[str, ...], ended: Ended, timeout_s: float) -> RepositoryError:

@@ -26,7 +26,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ralphloop.core.model import Value
-from ralphloop.repo import private_git
 from ralphloop.repo.commit import CommitStatus, commit_paths, with_trailers
 from ralphloop.repo.git import (
     PATHSPECS_ON_STDIN,
@@ -39,7 +38,6 @@ from ralphloop.repo.git import (
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.private_git import update_index
 from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
-from ralphloop.repo.sorting import LONGEST_STANDIN, is_placeholder
 from ralphloop.repo.work_tree import Repository, contains, patiently, wait_for_locks
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
@@ -76,7 +74,7 @@ class Aside:
         if now.tree == self.start.tree:
             return []
         changes = self.measure.changes(self.start.tree, now.tree)
-        kept = self._kept(change.before for change in changes if change.before is not None)
+        kept = self.measure.kept(it.before for it in changes if it.before is not None)
         return [change for change in changes if self._can_be_saved(change, kept)]
 
     def save(self, changes: list[Change], message: str, *onto: str) -> str:
@@ -94,12 +92,7 @@ class Aside:
             if change.before is None:
                 remove_file(self.repo.root, change.path)
         if paths := [change.path for change in changes if change.before is not None]:
-            # The objects of the start may be ours alone, but the conversions are the user's.
-            with scratch_index(
-                self.repo, self.start.tree, **self.measure.object_variables()
-            ) as git:
-                args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
-                git.run(*args, stdin=nul_ended(map(os.fsencode, paths)), timeout_s=_TIMEOUT_S)
+            write_files(self.repo, self.measure, self.start.tree, paths)
         self.unstage()
 
     def unstage(self) -> None:
@@ -134,13 +127,6 @@ class Aside:
         if reason:
             self.left.append(f"{printable(change.path)} ({reason})")
         return not reason
-
-    def _kept(self, names: Iterable[str]) -> frozenset[str]:
-        """Contents that are really there, not just placeholders for them."""
-        git = self.measure.git()
-        there = frozenset(private_git.sizes(git, "blob", names))
-        small = private_git.contents(git, there, largest=LONGEST_STANDIN)
-        return there - {n for n, content in small.items() if is_placeholder(content)}
 
 
 def set_aside(
@@ -228,6 +214,14 @@ def remove_file(root: Path, path: str) -> None:
         if parent == root or any(parent.iterdir()):
             return
         parent.rmdir()
+
+
+def write_files(repo: Repository, measure: Snapshotter, tree: str, paths: Iterable[str]) -> None:
+    """Write these files as a snapshot has them."""
+    # The objects of it may be ours alone, but the conversions are the user's.
+    with scratch_index(repo, tree, **measure.object_variables()) as git:
+        args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
+        git.run(*args, stdin=nul_ended(map(os.fsencode, paths)), timeout_s=_TIMEOUT_S)
 
 
 def keep_files(repo: Repository, ref: str, files: Mapping[str, bytes], words: str) -> None:

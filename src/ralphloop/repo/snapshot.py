@@ -153,8 +153,8 @@ class Snapshotter:
         if any(change.path in self._unread for change in changes):
             return None
         if before not in self._trees:  # another process did, and it may have left some unread
-            names = (change.before for change in changes if change.before)
-            if any(sorting.is_placeholder(content) for content in self.contents(names).values()):
+            names = {change.before for change in changes if change.before}
+            if self.kept(names) != names:
                 return None
         return sum(int(number) for pair in lines for number in pair)
 
@@ -201,6 +201,13 @@ class Snapshotter:
         said = git.run("log", "-z", "--format=%s", f"--max-count={_MAX_SUBJECTS}", span, *only)
         subjects = [line.decode("utf-8", "replace")[:200] for line in said.split(b"\0") if line]
         return Commits(count=count, subjects=tuple(subjects))
+
+    def kept(self, names: Iterable[str]) -> frozenset[str]:
+        """Those contents that are really there, not just placeholders for them."""
+        there = private_git.sizes(self.git(), "blob", names)
+        small = [name for name, size in there.items() if size <= sorting.LONGEST_STANDIN]
+        texts = self.contents(small).items()
+        return frozenset(there) - {name for name, text in texts if sorting.is_placeholder(text)}
 
     def contents(self, names: Iterable[str]) -> dict[str, bytes]:
         """The contents behind a change, as far as they are kept and not too large."""
