@@ -27,7 +27,7 @@ from ralphloop.night.look import look
 from ralphloop.proc.tree import stop_tree
 from ralphloop.project import Project, find_project
 from ralphloop.repo.set_aside import ref_name
-from ralphloop.repo.work_tree import Repository, contains
+from ralphloop.repo.work_tree import Repository
 from ralphloop.text.plain import some
 
 _FORM = "--format=%(refname)%09%(contents:subject)%09%(committerdate:short)"
@@ -128,7 +128,7 @@ def _cleaned(repo: Repository, journal: Journal) -> Iterator[str]:
             root.parent.rmdir()
     args = ("branch", "--list", "ralph/2*", "--format=%(refname:short)")
     for branch in repo.git.line(*args).split():
-        if branch != book.branch and contains(repo, repo.head(), branch):
+        if branch != book.branch and repo.git.contains(repo.head(), branch):
             repo.git.writing().attempt("branch", "-D", branch)
             yield f"removed branch {branch}, which your branch has"
 

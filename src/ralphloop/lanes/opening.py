@@ -51,7 +51,7 @@ from ralphloop.loop.runner import Runner, Sink, Tell, measure_of, restored
 from ralphloop.proc.steps import Steps, StopSignal, aside, beside
 from ralphloop.repo.git import printable
 from ralphloop.repo.snapshot import Snapshotter
-from ralphloop.repo.work_tree import Repository, contains, has_again
+from ralphloop.repo.work_tree import Repository, has_again
 from ralphloop.text.plain import some
 
 _MERGE_S = 600.0
@@ -175,7 +175,7 @@ def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None) 
     listed = checkout.git.line("worktree", "list", "--porcelain").splitlines()
     branch, tip = f"ralph/{run}", head
     if before and before.branch != name and (waiting := _waiting(checkout, before)):
-        if not contains(checkout, waiting, head):
+        if not checkout.git.contains(waiting, head):
             raise _merge_first(before)
         branch, tip = before.branch, waiting  # the checkout has only to follow
     elif name and name != origin:

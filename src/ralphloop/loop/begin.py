@@ -44,6 +44,11 @@ class Begun(Value, kw_only=True):
     carried: Carried = Carried()  # what the prompt brings of earlier learning
 
     @property
+    def story_began(self) -> Snapshot:
+        """The work tree when the story began, perhaps some iterations ago."""
+        return Snapshot(tree=self.state.start_tree or self.before.tree, head=self.before.head)
+
+    @property
     def start(self) -> Start:
         """What the decision knows of it."""
         prompt = self.prompt

@@ -41,7 +41,7 @@ def beside_the_tests(
     from ralphloop.repo.runners import changed_scripts
 
     measure, repo, root = runner.measure, runner.setup.repo, runner.setup.project.root
-    start = measure.known(_start(begun))
+    start = measure.known(begun.story_began)
     changes = measure.changes(start.tree, after.tree)
     prefix = project_prefix(repo.root, root) if repo else ""
     commands = [*runner.session.frozen.checks, *runner.config.checks.doubt]
@@ -79,8 +79,7 @@ def _outside(
         words = "a check turned green, and files that git ignores were written for it"
         yield f"{words}: {some(ignored)}"
     elif ignored:
-        names = (name for it in changes for name in (it.before, it.after) if name)
-        texts = runner.measure.contents(names)
+        texts = runner.measure.sides(changes)
         sides = [
             (texts.get(it.before or "", b""), texts.get(it.after or "", b"")) for it in changes
         ]
@@ -95,10 +94,6 @@ def _asks_for_it(begun: Begun, evidence: Evidence) -> bool:
     return (was, now) == (CheckStatus.FAILED, CheckStatus.PASSED)
 
 
-def _start(begun: Begun) -> Snapshot:
-    return Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
-
-
 # --- a second opinion ------------------------------------------------------------------------
 
 
@@ -109,7 +104,7 @@ def opinions(runner: Runner, begun: Begun, after: Snapshot) -> Steps[tuple[str, 
     story, said = begun.story, []
     if story is None:
         return ()
-    start = runner.measure.known(_start(begun))
+    start = runner.measure.known(begun.story_began)
     args = ("diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", start.tree, after.tree)
     diff = runner.measure.git().attempt(*args).stdout[:_LONGEST_DIFF].decode("utf-8", "replace")
     given = {

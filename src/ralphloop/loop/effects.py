@@ -36,7 +36,7 @@ from ralphloop.loop.runner import Runner
 from ralphloop.proc.steps import Steps, aside
 from ralphloop.repo.own_files import never_committed, project_prefix
 from ralphloop.repo.snapshot import Snapshot
-from ralphloop.repo.work_tree import Repository, contains
+from ralphloop.repo.work_tree import Repository
 from ralphloop.stories.source import load
 from ralphloop.text.plain import some
 
@@ -187,9 +187,9 @@ def land(runner: Runner) -> None:
         return
     ref, head = f"refs/heads/{branch}", repo.head() or ""
     tip = repo.commit_of(ref)
-    if contains(repo, tip or None, head):
+    if repo.git.contains(tip, head):
         return  # an earlier process came this far
-    if tip and not contains(repo, head, tip):
+    if tip and not repo.git.contains(head, tip):
         raise RepositoryError(
             f"{branch} was moved by somebody else to {tip[:12]}; nothing was landed on it",
             f"Put it back with `git branch -f {branch} {head[:12]}~`, then: ralph run --continue",

@@ -39,7 +39,7 @@ from ralphloop.repo import private_git
 from ralphloop.repo.own_files import project_prefix
 from ralphloop.repo.preflight import disk_space
 from ralphloop.repo.snapshot import Snapshot
-from ralphloop.repo.work_tree import concerns, contains, has_again, keep_lost
+from ralphloop.repo.work_tree import concerns, has_again, keep_lost
 from ralphloop.room import claim, open_regular
 from ralphloop.stories.changes import compare
 from ralphloop.text.plain import counted, one_line
@@ -69,10 +69,10 @@ def back_on_the_branch(runner: Runner, number: int, before: Snapshot, listed: by
     repo, branch = runner.setup.repo, runner.branch
     if repo is None or not branch or runner.setup.options.session:
         return ""
-    from ralphloop.repo.set_aside import bring_back, is_on, ref_name, return_to_branch
+    from ralphloop.repo.set_aside import bring_back, ref_name, return_to_branch
 
-    if is_on(repo, branch):
-        return ""
+    if not repo.git_dir.exists() or repo.branch() == branch:
+        return ""  # what is gone is named by whoever measures it
     there = repo.branch() or "no branch"
     runner.add_note(f"Do not switch branches: stay on {branch}.")
     if return_to_branch(repo, branch, since=before.head, head=repo.head()):
@@ -110,7 +110,7 @@ def lost_heads(
         return state.lost
     still = {h: words for h, words in state.lost.items() if not has_again(repo, after.head, h)}
     old = before.head
-    if old is None or old == after.head or contains(repo, after.head, old):
+    if old is None or old == after.head or repo.git.contains(after.head, old):
         return still
     if after.head and not concerns(repo, old, f"^{after.head}"):
         return still  # somebody beside us took back what is theirs

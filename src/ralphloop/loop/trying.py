@@ -82,9 +82,7 @@ def tried(runner: Runner, begun: Begun, checked: Snapshot, evidence: Evidence) -
     runner.seen = None
     measure, trial = runner.measure, Trial()
     end = measure.tree()
-    start = measure.known(
-        Snapshot(tree=begun.state.start_tree or begun.before.tree, head=begun.before.head)
-    )
+    start = measure.known(begun.story_began)
     changes = measure.changes(start.tree, end.tree)
     wrote = {change.path: change.before for change in measure.changes(checked.tree, end.tree)}
     before, is_unsure = _before(runner, start.tree)
@@ -150,8 +148,7 @@ class _Story(msgspec.Struct, frozen=True):
         root, read = self.runner.setup.project.root, found.scripts if found else ()
         loads = {f"{prefix}{path}" for path in (found.loads(root) if found else ())}
         scripts = [*loads, *(f"{prefix}{path}" for path in read)]
-        names = (name for it in self.changes for name in (it.before, it.after) if name)
-        sides = split(self.changes, measure.contents(names), found, scripts, prefix)
+        sides = split(self.changes, measure.sides(self.changes), found, scripts, prefix)
         # What the checks alone made is nobody's code: they make it anew in every run.
         code = tuple(it for it in sides.code if self.wrote.get(it.path, "") is not None)
         loaded = tuple(it.path for it in sides.tests if it.path in loads and it.before)

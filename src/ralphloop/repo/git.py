@@ -56,6 +56,7 @@ _QUIET = {
     "LANGUAGE": "",
 }
 HELD_OPEN = "ralph.held=true"  # a setting of nobody's, to be known by
+_IS_ANCESTOR = ("merge-base", "--is-ancestor")
 _ALWAYS = ("core.quotepath=off", "core.fsmonitor=false")
 # No housekeeping process may outlive our command.
 _WHEN_WRITING = ("gc.auto=0", "maintenance.auto=false")
@@ -134,6 +135,10 @@ class Git(msgspec.Struct, frozen=True, dict=True):
     def names(self, *args: str, stdin: bytes = b"", ok: Collection[int] = (0,)) -> list[str]:
         """The paths that a command prints, each with a NUL behind it."""
         return [os.fsdecode(it) for it in self.run(*args, stdin=stdin, ok=ok).split(b"\0") if it]
+
+    def contains(self, commit: str | None, part: str) -> bool:
+        """Whether a commit has another one behind it; what is not here is not known to."""
+        return bool(commit) and not self.attempt(*_IS_ANCESTOR, part, commit or "").returncode
 
     def line(self, *args: str, ok: Collection[int] = (0,)) -> str:
         return os.fsdecode(self.run(*args, ok=ok)).removesuffix("\n")

@@ -204,14 +204,14 @@ def offer(git: Git, remote: str, source: str, run: str, base: str, kept: Collect
     there = {name.removeprefix("refs/heads/"): its for its, name in lines}
     if base in kept and base not in there:
         raise RepositoryError(f"{remote} has no branch {base}", "Name another one: --base BRANCH")
-    if _contains(git, there.get(base, ""), commit):
+    if git.contains(there.get(base, ""), commit):
         raise RepositoryError(
             f"there is nothing to push: {base} of {remote} has all of {source} already",
             "`git log` shows what is committed, `git status` what is not",
         )
     has = there.get(branch)
-    is_there = has is not None and _contains(git, has, commit)
-    if has and not is_there and not _contains(git, commit, has):
+    is_there = has is not None and git.contains(has, commit)
+    if has and not is_there and not git.contains(commit, has):
         raise trouble("fetch first", remote, branch)
     return Offer(remote, source, commit, branch, base, is_there)
 
@@ -233,11 +233,6 @@ def _remotely(git: Git, remote: str, branch: str, timeout_s: float, *args: str) 
         plain = failure(args, ended, timeout_s).message
         raise trouble(f"{said}\n{plain}", remote, branch, next((it[1] for it in lines), plain))
     return ended.stdout.decode("utf-8", "replace")
-
-
-def _contains(git: Git, commit: str, part: str) -> bool:
-    """Whether a commit has another one behind it; what is not here is not known to."""
-    return git.attempt("merge-base", "--is-ancestor", part, commit).returncode == 0
 
 
 class _Said(msgspec.Struct):

@@ -38,7 +38,7 @@ from ralphloop.repo.git import (
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.private_git import update_index
 from ralphloop.repo.snapshot import Change, Snapshot, Snapshotter
-from ralphloop.repo.work_tree import Repository, contains, patiently, wait_for_locks
+from ralphloop.repo.work_tree import Repository, patiently, wait_for_locks
 
 LARGEST_SAVED_FILE = 100 * 1024 * 1024
 _TIMEOUT_S = 600.0
@@ -252,15 +252,6 @@ def _keep(git: Git, ref: str, message: str, *parents: str) -> str:
     return commit
 
 
-def is_on(repo: Repository, branch: str) -> bool:
-    """Whether HEAD is on the branch; git is asked only where its file does not say so."""
-    try:
-        found = Path(repo.git_dir, "HEAD").read_bytes()
-    except OSError:
-        return True  # a repository that is gone is named by whoever measures it
-    return found == os.fsencode(f"ref: refs/heads/{branch}\n") or repo.branch() == branch
-
-
 def return_to_branch(repo: Repository, branch: str, *, since: str | None, head: str | None) -> bool:
     """Let `branch` have the commits of HEAD and put HEAD on it; False where they do not add to it.
 
@@ -269,7 +260,7 @@ def return_to_branch(repo: Repository, branch: str, *, since: str | None, head: 
     if head is None or repo.unfinished_operation() is not None:
         return False
     tip = repo.commit_of(f"refs/heads/{branch}")
-    if (base := tip or since) and not contains(repo, head, base):
+    if (base := tip or since) and not repo.git.contains(head, base):
         return False
     if _is_used_elsewhere(repo, branch):
         return False
@@ -291,7 +282,7 @@ def bring_back(
         return False
     wait_for_locks(repo)
     head, tip = repo.head(), repo.commit_of(f"refs/heads/{branch}")
-    there = tip if tip and contains(repo, tip, before.head) else before.head
+    there = tip if tip and repo.git.contains(tip, before.head) else before.head
     aside = Aside(repo, measure, before, ref)
     changes = aside.leftovers()
     if not repo.commit_of(ref):

@@ -174,9 +174,14 @@ class Snapshotter:
 
     def known(self, moment: Snapshot) -> Snapshot:
         """The same moment; where what we kept of it was deleted, the commit it stood on."""
-        if self.git().attempt("cat-file", "-e", moment.tree).returncode == 0:
+        if self.has(moment.tree):
             return moment
         return msgspec.structs.replace(moment, tree=self._index.tree_of(moment.head))
+
+    def has(self, tree: str) -> bool:
+        """Whether we still have a tree."""
+        asked = (f"{tree}\n".encode(), "cat-file", "--batch-check")
+        return b" tree " in (self._index.ask(*asked, echo=b"%s missing\n") or b"")
 
     def changes(self, before: str, after: str) -> list[Change]:
         """Every path in which two trees differ, however many there are."""
@@ -212,6 +217,10 @@ class Snapshotter:
     def contents(self, names: Iterable[str]) -> dict[str, bytes]:
         """The contents behind a change, as far as they are kept and not too large."""
         return private_git.contents(self.git(), names)
+
+    def sides(self, changes: Iterable[Change]) -> dict[str, bytes]:
+        """The same for both sides of these."""
+        return self.contents(name for it in changes for name in (it.before, it.after) if name)
 
     def git(self) -> Git:
         """Git that sees everything measured and writes nothing of the user's."""

@@ -311,15 +311,9 @@ class Lost(Value, frozen=True, kw_only=True):
     kept: bool  # False: git has them no more
 
 
-def contains(repo: Repository, head: str | None, base: str) -> bool:
-    if head is None:
-        return False
-    return repo.git.attempt("merge-base", "--is-ancestor", base, head).returncode == 0
-
-
 def has_again(repo: Repository, head: str | None, base: str) -> bool:
     """The same, or the same changes in other commits: what was cherry-picked is back."""
-    if head is None or contains(repo, head, base):
+    if head is None or repo.git.contains(head, base):
         return head is not None
     args = ("rev-list", "--count", "--cherry-pick", "--right-only", "--no-merges")
     return repo.git.attempt(*args, f"{head}...{base}", "--").stdout.strip() == b"0"
