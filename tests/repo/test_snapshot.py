@@ -68,6 +68,20 @@ def test_content_is_converted_as_git_does(box: Sandbox, content: str) -> None:
     assert measure.tree().tree == box.snapshotter().tree().tree
 
 
+def test_somebody_may_end_every_git(box: Sandbox) -> None:
+    """An agent that ends all processes of that name ends those that are held open as well."""
+    measure = box.snapshotter()
+    seen = [measure.tree()]
+    for number in range(3):
+        box.write("src/new.py", f"x = {number}\n")
+        seen.append(measure.tree())
+        assert measure.known(seen[-2]) == seen[-2]
+        assert statuses(measure, *seen[-2:]) == {"src/new.py": "M" if number else "A"}
+        for held, _ in measure._index._held.values():
+            held._process.kill()
+            held._process.wait()
+
+
 def _git_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The git commands that are run from now on."""
     calls: list[str] = []

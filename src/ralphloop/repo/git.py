@@ -31,6 +31,7 @@ from ralphloop.proc.run import Answering, Ended, marked, run_command
 from ralphloop.proc.sandbox import Box
 
 READ_TIMEOUT_S = 120.0
+ANYHOW = (0, 1, 128)  # exit codes, where no answer is as good as none
 _SHOWN_LINES = 6
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from ralphloop.repo.git import nul_ended, printable
+from ralphloop.repo.git import ANYHOW, nul_ended, printable
 from ralphloop.repo.snapshot import GENERATED, Snapshot, Snapshotter
 from ralphloop.repo.work_tree import Repository
 
@@ -35,7 +35,7 @@ def hidden(repo: Repository, changed: Iterable[str]) -> list[str]:
     specs = [f":(top,literal){path}" for _, path in zip(range(_MOST_ASKED), changed, strict=False)]
     if not specs:
         return []
-    listed = repo.git.names("ls-files", "-v", "-z", "--", *specs)
+    listed = repo.git.names("ls-files", "-v", "-z", "--", *specs, ok=ANYHOW)
     return [printable(it[2:]) for it in listed if it[0].islower() or it[0] == "S"]
 
 
@@ -58,7 +58,7 @@ def differing(
     theirs = since | {change.path for change in measure.changes(began, checked)}
     new = nul_ended(os.fsencode(it.path) for it in found if it.before is None)
     args = ("check-ignore", "--no-index", "-z", "--stdin")
-    forced = repo.git.names(*args, stdin=new, ok=(0, 1)) if new else ()
+    forced = repo.git.names(*args, stdin=new, ok=ANYHOW) if new else ()
     return [
         printable(it.path)
         for it in found
@@ -89,7 +89,7 @@ def ignored_since(
     """Sources that git ignores and that were written in that time; what is built is left out."""
     args = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     found: list[str] = []
-    for path in _files(repo.root, repo.git.names(*args, *repo.only)):
+    for path in _files(repo.root, repo.git.names(*args, *repo.only, ok=ANYHOW)):
         try:
             written = (repo.root / path).stat().st_mtime
         except OSError:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ralphloop.errors import Finding, Level, RepositoryError
 from ralphloop.repo import private_git
-from ralphloop.repo.git import first_lines, nul_ended, printable
+from ralphloop.repo.git import ANYHOW, first_lines, nul_ended, printable
 from ralphloop.repo.own_files import OwnFiles
 from ralphloop.repo.private_git import object_variables
 from ralphloop.repo.work_tree import Repository
@@ -175,7 +175,7 @@ def _committing(repo: Repository, story_files: Collection[str]) -> Iterator[Find
         yield Finding(Level.WARNING, message, f"chmod +x {directory / name}", "hooks")
     names = nul_ended(map(os.fsencode, story_files))
     asked = ("check-ignore", "-z", "--stdin")
-    for path in repo.git.names(*asked, stdin=names, ok=(0, 1)) if names else ():
+    for path in repo.git.names(*asked, stdin=names, ok=ANYHOW) if names else ():
         message = f"{printable(path)} is ignored by git: its marks are not committed"
         yield Finding(Level.INFO, message, code="ignored")
 

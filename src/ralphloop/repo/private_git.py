@@ -243,6 +243,8 @@ class PrivateIndex:
             self._held[args] = held, times + 1
         else:
             held.close()  # it forgets nothing that it was asked about
+        if answer is None and times:
+            return self.ask(question, *args, echo=echo)  # somebody has ended it meanwhile
         return answer
 
     def _let_go(self) -> None:
