@@ -20,6 +20,7 @@ MEASURE = st.just(("measure", "", ""))
 
 @settings(max_examples=150)
 @given(st.lists(EDITS | IGNORING | MEASURE, min_size=1, max_size=12))
+@example([("write", "a", "1\n"), ("measure", "", ""), ("link", "d.log", "a")])
 def test_a_snapshot_is_what_git_would_add(steps: list[Step]) -> None:
     """Files, directories and links in each other's place, ignore rules that come and go."""
     with tempfile.TemporaryDirectory() as place:

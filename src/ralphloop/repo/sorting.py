@@ -25,7 +25,6 @@ import msgspec
 
 from ralphloop.errors import RepositoryError
 from ralphloop.repo.git import STATUS_ARGS, Git, StatusEntry, parse_status, printable
-from ralphloop.room import open_regular
 from ralphloop.text.plain import some
 
 LARGE_FILE = 5 * 1024 * 1024
@@ -37,6 +36,7 @@ LONGEST_STANDIN = 200
 _PREFIX = b"ralph: content not measured\n"
 _MOST_PLAIN = 16
 _LARGEST_PLAIN = 128 * 1024
+_AS_ITSELF = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # Line endings, `ident`, another encoding: what none of them is about stays what it is.
 _MAY_BE_CONVERTED = re.compile(rb"[\0\r\x1b\x80-\xff]|\$Id")
 _MAX_INNER_PATHS = 2_000
@@ -126,12 +126,13 @@ def plain(root: bytes, entries: Iterable[StatusEntry], work: Work) -> Files | No
             return None
     for path in work.add:
         try:
-            with open_regular(Path(os.fsdecode(_join(root, path)))) as file:
-                content = file.read(_LARGEST_PLAIN + 1)
-                is_program = bool(os.fstat(file.fileno()).st_mode & 0o111)
+            # A link is itself, whatever it leads to.
+            with os.fdopen(os.open(_join(root, path), _AS_ITSELF), "rb") as file:
+                how = os.fstat(file.fileno()).st_mode
+                content = file.read(_LARGEST_PLAIN + 1) if stat.S_ISREG(how) else b"\0"
         except OSError:
             return None
-        mode = known[path].mode or (b"" if is_program else b"100644")
+        mode = known[path].mode or (b"" if how & 0o111 else b"100644")
         is_file = mode in (b"100644", b"100755")
         if not is_file or len(content) > _LARGEST_PLAIN or _MAY_BE_CONVERTED.search(content):
             return None
