@@ -27,7 +27,7 @@ STARTS = {
     "cli/demo.py": "ourselves, in a repository of our own making",
     "cli/plugin.py": "claude of the user's PATH, ourselves",
     "cli/tmux.py": "tmux of the user's PATH, ourselves, after a yes",
-    "ui/monitor/wishes.py": "ourselves, or git as our own advice says, at a person's key; their words behind --",
+    "ui/monitor/app.py": "ourselves, or git as our own advice says, at a person's key; their words behind --",
     "lanes/worktrees.py": "cp on the user's PATH; lanes.setup, a grant",
     "loop/confine.py": "bubblewrap, to see whether it works",
     "loop/doubting.py": "checks.doubt, a grant",

@@ -23,6 +23,14 @@ class Mutation:
     scenario: str
 
 
+# The exit gate without one word of one of its rules.
+WITHOUT = """\
+from ralphloop.core import exit_gate as gate
+def without(rule, word):
+    whole = getattr(gate, rule)
+    setattr(gate, rule, lambda *after: (it for it in whole(*after) if it[0] != word))
+"""
+
 MUTATIONS = (
     Mutation(
         "the breaker's step",
@@ -41,7 +49,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the breaker's rule in the gate",
-        "from ralphloop.core import exit_gate; exit_gate._circuit = lambda at: None\n"
+        f"{WITHOUT}without('_broken', 'circuit_open')\n"
         "from ralphloop.loop import loop; loop.not_again = lambda runner: None",
         "empty commits",
     ),
@@ -66,8 +74,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the distrust of claimed files",
-        "from ralphloop.core import progress\n"
-        "progress._content = lambda evidence, claim, memory: 'files claimed'",
+        "from ralphloop.core import progress; from msgspec.structs import replace\n"
+        "whole, nothing = progress.assess, dict(files_changed=None, tree=None)\n"
+        "progress.assess = lambda seen, *rest: whole(replace(seen, **nothing), *rest)",
         "claimed files",
     ),
     Mutation(
@@ -78,9 +87,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the checks",
-        "import ralphloop.loop.judging as judging, msgspec\n"
-        "def none(runner, begun, evidence):\n"
-        "    return msgspec.structs.replace(evidence, checks=())\n"
+        "import ralphloop.loop.judging as judging\n"
+        "def none(runner, begun):\n"
+        "    return {'checks': ()}\n"
         "    yield\n"
         "judging._checked = none",
         "false done, checks red",
@@ -106,12 +115,12 @@ MUTATIONS = (
     ),
     Mutation(
         "the gate's rule for errors",
-        "from ralphloop.core import exit_gate; exit_gate._error = lambda at: None",
+        f"{WITHOUT}without('_broken', 'error')",
         "fatal error",
     ),
     Mutation(
         "the count of failed starts",
-        "from ralphloop.core import exit_gate; exit_gate._error = lambda at: None",
+        f"{WITHOUT}without('_broken', 'error')",
         "startup errors",
     ),
     Mutation(
@@ -136,7 +145,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the setting to stop at a quota",
-        "from ralphloop.core import exit_gate; exit_gate._limits = lambda at: None\n"
+        f"{WITHOUT}without('_used_up', 'usage_limit')\n"
         "import ralphloop.loop.loop as loop, ralphloop.loop.waiting as waiting\n"
         "async def no_sleep(*args, **more): return None\n"
         "waiting._sleep = no_sleep; loop.all_away = lambda runner: None",
@@ -144,7 +153,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the rule for test-only work",
-        "from ralphloop.core import exit_gate; exit_gate._saturation = lambda at: None",
+        f"{WITHOUT}without('_used_up', 'test_saturation')",
         "test-only",
     ),
     Mutation(
@@ -172,22 +181,21 @@ MUTATIONS = (
     ),
     Mutation(
         "the budget",
-        "import ralphloop.loop.loop as loop, ralphloop.core.step as step\n"
-        "loop.reached = step.reached = lambda *args: None",
+        "import ralphloop.loop.loop as loop, ralphloop.core.exit_gate as gate\n"
+        "loop.reached = gate.reached = lambda *args: None",
         "budget",
     ),
     Mutation(
         "the limit of iterations",
-        "import ralphloop.loop.loop as loop\n"
-        "from ralphloop.core import exit_gate\n"
-        "loop.reached = lambda *args: None; exit_gate._limits = lambda at: None",
+        f"{WITHOUT}without('_used_up', 'max_iterations')\n"
+        "import ralphloop.loop.loop as loop; loop.reached = lambda *args: None",
         "max iterations",
     ),
     Mutation(
         "the limit of time",
         "import ralphloop.loop.loop as loop, ralphloop.loop.agent as agent\n"
-        "import ralphloop.loop.waiting as waiting, ralphloop.core.step as step\n"
-        "loop.reached = step.reached = agent.reached = lambda *args: None\n"
+        "import ralphloop.loop.waiting as waiting, ralphloop.core.exit_gate as gate\n"
+        "loop.reached = gate.reached = agent.reached = lambda *args: None\n"
         "waiting._refuse = lambda *args: None",
         "max time",
     ),
@@ -198,12 +206,13 @@ MUTATIONS = (
     ),
     Mutation(
         "the look for weakened tests",
-        "import ralphloop.loop.judging as judging, msgspec\n"
+        "import ralphloop.loop.trying as trying, types\n"
         "from ralphloop.core.proof import Trial\n"
-        "def blind(*args):\n"
+        "def blind(runner, begun, after, evidence):\n"
         "    yield lambda gone: None\n"
-        "    return msgspec.structs.replace(args[-1], trial=Trial()), ''\n"
-        "judging._tried = blind",
+        "    named = dict(trial=Trial(), tree=after.tree, is_cut=False, saved='')\n"
+        "    return types.SimpleNamespace(**named)\n"
+        "trying.tried = blind",
         "weakened tests",
     ),
     Mutation(

@@ -341,8 +341,9 @@ def _refuse_unknown(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != schema.APPLICATION_ID:
         raise _unusable(path, f"{path} is an SQLite file, but not a journal of ralph")
     if newer := schema.applied_migrations(connection) - schema.MIGRATIONS.keys():
+        named = ", ".join(sorted(map(str, newer)))
         raise JournalError(
-            f"the journal {path} was written by a newer ralph (it has {', '.join(sorted(newer))})",
+            f"the journal {path} was written by a newer ralph (it has {named})",
             "Use that version of ralph, or upgrade this one.",
         )
 
