@@ -142,7 +142,10 @@ def _commit(
                 _stage(repo, paths)  # a partial commit leaves the user's index behind its hooks
             status = CommitStatus.COMMITTED
             return CommitResult(status=status, head=made[1], rewritten=rewritten, notes=notes)
-        if not (is_first and tried.failed_hook and _changed_since_staging(repo, ours)):
+        again = bool(tried.failed_hook) and _changed_since_staging(repo, ours)
+        # Somebody beside us may have written an index without what we had staged.
+        again = again or (bool(repo.scope) and "did not match any file" in tried.said)
+        if not (is_first and again):
             break
     return CommitResult(
         status=CommitStatus.REFUSED, head=head, feedback=_refusal(repo, tried), notes=notes
