@@ -135,6 +135,8 @@ def _stories(night: Night) -> Iterator[str]:
     if blocked := night.count(Standing.BLOCKED):
         parts.append(f"{blocked} {agreeing(blocked, 'waits')} for you")
     yield from output.row("stories", ", ".join(parts))
+    for words in night.book.edited if night.book else ():
+        yield from output.row("", words)
 
 
 def _spent(night: Night) -> Iterator[str]:

@@ -208,6 +208,12 @@ class StoryReturned(Event, kw_only=True):
     returns: int = 0
 
 
+class StoriesEdited(Event, kw_only=True):
+    """The story file of the checkout was changed while lanes work."""
+
+    changes: tuple[str, ...] = ()  # what that means for the run, a sentence each
+
+
 class LeftoversKept(Event, kw_only=True):
     """The work of a story set aside, or of a person meanwhile, went from the work tree."""
 

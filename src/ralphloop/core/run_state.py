@@ -83,6 +83,10 @@ class Book(Value, kw_only=True):
     branch: str = ""  # what stories land on
     origin: str = ""  # the branch of the checkout, and where it was
     origin_head: str = ""
+    on: str = ""  # the branch of the checkout, also where nothing is to follow
+    own_list: bool | None = None  # the story file is the user's alone: no commit has it as it is
+    seen: str = ""  # the digest of the checkout's story file as it was taken over last
+    edited: tuple[str, ...] = ()  # what was said of its last edit
     count: int = 1
     lanes: dict[int, LaneNote] = msgspec.field(default_factory=dict)
     kept: dict[str, str] = msgspec.field(default_factory=dict)  # story → work whose lane is gone

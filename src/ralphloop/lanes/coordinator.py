@@ -30,6 +30,7 @@ from ralphloop.core.story import StoryList
 from ralphloop.core.story_state import Standing
 from ralphloop.core.totals import Cost
 from ralphloop.errors import InputError, RalphError
+from ralphloop.lanes.edited import Edits
 from ralphloop.lanes.escape import watch
 from ralphloop.lanes.landing import concluded, stopped
 from ralphloop.lanes.worktrees import bring_back
@@ -81,6 +82,7 @@ class Coordinator:
         self._shares: dict[int, float] = {}  # dollars that those in flight may use, or have used
         self._took: dict[int, Cost] = {}  # by those whose agent has ended, till that is written
         self._stories: StoryList | None = None
+        self._edits = Edits(yard)
 
     async def run(self) -> Decision:
         """Work until the project is done or going on would make no sense."""
@@ -138,6 +140,7 @@ class Coordinator:
         runner = self.runner
         with suppress(InputError):
             if not self._queue.locked():
+                self._edits.take_over()
                 self._stories = runner.story_list()
                 if self._stories is not None:
                     marks = marked_by_hand(self._stories, runner.session.stories)

@@ -129,11 +129,11 @@ def _changed(yard: Yard, before: Surroundings, transcript: Path) -> Iterator[str
     if after.tree == before.checkout.tree:
         return
     paths = yard.outside.diff(yard.outside.known(before.checkout), after).paths
-    if _names(transcript, yard.checkout.root, paths):
+    if names_it(transcript, yard.checkout.root, paths):
         yield f"it changed files of your checkout ({some([printable(it) for it in paths], 5)})"
 
 
-def _names(transcript: Path, root: Path, paths: Iterable[str]) -> bool:
+def names_it(transcript: Path, root: Path, paths: Iterable[str]) -> bool:
     """Whether the transcript holds the place, as it is or from the lanes' directory.
 
     Its hidden directories are no sign: an agent may use an environment or read a log in them.

@@ -27,6 +27,7 @@ from ralphloop.journal.lock import RunLock
 from ralphloop.journal.queries import JournalReader
 from ralphloop.journal.session import load_book, load_session
 from ralphloop.lanes.coordinator import Coordinator, keeps_to_its_share
+from ralphloop.lanes.edited import blob_at, blob_of, digest, way_to_have_it
 from ralphloop.lanes.escape import watch_again
 from ralphloop.lanes.landing import again, concluded, settle
 from ralphloop.lanes.worktrees import (
@@ -41,7 +42,14 @@ from ralphloop.lanes.worktrees import (
     stand,
     used_by_checks,
 )
-from ralphloop.lanes.yard import Yard, finish_move, ready, repository_of, setup_in
+from ralphloop.lanes.yard import (
+    Yard,
+    finish_move,
+    listed_in,
+    ready,
+    repository_of,
+    setup_in,
+)
 from ralphloop.loop.effects import take_back
 from ralphloop.loop.ending import EndedRun
 from ralphloop.loop.open import carried, held, open_runner
@@ -176,7 +184,7 @@ def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None) 
     branch, tip = f"ralph/{run}", head
     if before and before.branch != name and (waiting := _waiting(checkout, before)):
         if not checkout.git.contains(waiting, head):
-            raise _merge_first(before)
+            raise _merge_first(home, before)
         branch, tip = before.branch, waiting  # the checkout has only to follow
     elif name and name != origin:
         tip = checkout.commit_of(f"refs/heads/{name}") or head
@@ -189,6 +197,7 @@ def _new_book(home: Setup, checkout: Repository, run: str, before: Book | None) 
         branch=branch,
         origin=origin if branch != name else "",
         origin_head=head,
+        on=origin,
         lanes=before.lanes if before else {},
         kept=before.kept if before else {},
     )
@@ -202,7 +211,7 @@ def insist_on_what_landed(setup: Setup) -> None:
         newest = journal.latest_run()
         book = load_book(journal, newest.id) if newest else None
     if book and _waiting(setup.repo, book):
-        raise _merge_first(book)
+        raise _merge_first(setup, book)
 
 
 def _waiting(checkout: Repository, book: Book) -> str:
@@ -212,10 +221,10 @@ def _waiting(checkout: Repository, book: Book) -> str:
     return tip if tip and mine and not has_again(checkout, checkout.head(), tip) else ""
 
 
-def _merge_first(book: Book) -> RepositoryError:
+def _merge_first(home: Setup, book: Book) -> RepositoryError:
     return RepositoryError(
         f"what the last run landed is on {book.branch} and not in {book.origin}",
-        f"git merge {book.branch}; or to do without it: git branch -D {book.branch}",
+        f"{way_to_have_it(home, book)}; or to do without it: git branch -D {book.branch}",
     )
 
 
@@ -227,28 +236,34 @@ def _yard(
     directory = directory_of(checkout, home.config.lanes.where)
     tip = checkout.commit_of(f"refs/heads/{book.branch}") or checkout.head() or ""
     landing = open_tree(checkout, directory, 0, tip)
-    own_list, listed = _own_list(home, checkout, tip)
-    setup = setup_in(home, landing, listed="" if own_list else listed, lands_on=book.branch)
+    book = _with_list(home, book, tip)
+    listed = "" if book.own_list else listed_in(home)
+    setup = setup_in(home, landing, listed=listed, lands_on=book.branch)
     runner = Runner(
         setup=setup, session=session, journal=journal, measure=measure_of(setup), stop=stop,
         sink=sink,
     )  # fmt: skip
     place = LaneTree(0, setup.repo or landing.repo)  # whose git is confined as well
     outside = Snapshotter(checkout, home.project.directory / "objects", home.own)
-    return Yard(home, runner, place, outside, directory, book, own_list)
+    return Yard(home, runner, place, outside, directory, book)
 
 
-def _own_list(home: Setup, checkout: Repository, tip: str) -> tuple[bool, str]:
-    """Whether the story file is the user's alone, and where it lies in the repository."""
-    known, root = home.stories, checkout.root.resolve()
-    real = known.path.resolve() if known else root
-    if not real.is_relative_to(root):
-        return True, ""
-    path = real.relative_to(root).as_posix()
-    theirs = checkout.git.attempt("hash-object", f"--path={path}", str(real)).stdout.strip()
-    committed = checkout.git.attempt("rev-parse", "--verify", "--quiet", f"HEAD:{path}")
-    there = checkout.git.attempt("cat-file", "-e", f"{tip}:{path}").returncode == 0
-    return not (there and committed.stdout.strip() == theirs), path
+def _with_list(home: Setup, book: Book, tip: str) -> Book:
+    """The book of a run that knows whose the story file is: found out once, when it begins.
+
+    One that was changed is the user's alone only where nothing that landed is in the branch's: the
+    marks of theirs are as old as their commit then.
+    """
+    known, checkout, path = home.stories, repository_of(home), listed_in(home)
+    if book.own_list is not None or known is None:
+        return book
+    if not path:
+        return msgspec.structs.replace(book, own_list=True)
+    theirs, committed = blob_of(checkout, path, known.path), blob_at(checkout, "HEAD", path)
+    landed = blob_at(checkout, tip, path)
+    own = not (landed and committed) or theirs != committed == landed
+    seen = digest(known.path) if theirs == committed else ""
+    return msgspec.structs.replace(book, own_list=own, seen=seen)
 
 
 # --- after a crash ---------------------------------------------------------------------------
@@ -328,15 +343,15 @@ def bring_home(yard: Yard, decision: ExitDecision, tell: Tell) -> None:
     into = _forwarded(yard, tip) if book.origin else ""
     if into:
         words = f"{into} has what landed"
-        yard.keep(origin_head=tip)
+        known = yard.home.stories
+        yard.keep(origin_head=tip, seen=digest(known.path) if known else "")
         if decision is ExitDecision.PROJECT_COMPLETE and book.branch.startswith("ralph/"):
             ref = f"refs/heads/{book.branch}"
             checkout.git.writing().attempt("update-ref", "-d", ref, tip)
     elif tip == book.origin_head:
         words = "nothing landed"
     else:
-        command = f"git merge {book.branch}" if book.origin else f"git switch {book.branch}"
-        words = f"what landed is on {book.branch}; to have it: {command}"
+        words = f"what landed is on {book.branch}; to have it: {way_to_have_it(yard.home, book)}"
     yard.keep(ended=words)
     tell(f"{words}.")
 

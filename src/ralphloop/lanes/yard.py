@@ -79,7 +79,6 @@ class Yard(msgspec.Struct):
     outside: Snapshotter  # measures the checkout
     directory: Path
     book: Book
-    own_list: bool = False  # the story file is the user's, no commit has it as it is
     lanes: dict[int, Lane] = msgspec.field(default_factory=dict)
     hold: Callable[[LaneTree], object] = lambda _: None  # keeps others out of a work tree
 
@@ -127,22 +126,20 @@ class Yard(msgspec.Struct):
     def leave(self) -> list[str]:
         """What of a lane's files never lands: it is written once, where it lands."""
         own = never_committed(self.prefix).patterns
-        listed = [self._listed] if self.own_list and self._listed else []
+        listed = [self.listed] if self.book.own_list and self.listed else []
         return [*own, f"{self.prefix}{PROGRESS_VIEW}", *listed]
 
     @property
-    def _listed(self) -> str:
+    def listed(self) -> str:
         """The story file, from the repository's root; empty where it lies elsewhere."""
-        known, root = self.home.stories, self.checkout.root.resolve()
-        real = known.path.resolve() if known else root
-        return real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
+        return listed_in(self.home)
 
     def lane(self, number: int) -> Lane:
         """The lane of this number, opened or made where it has not been yet."""
         if number not in self.lanes:
             place = open_tree(self.checkout, self.directory, number, self.tip())
             self.hold(place)
-            setup = setup_in(self.home, place, listed=self._listed)
+            setup = setup_in(self.home, place, listed=self.listed)
             runner = msgspec.structs.replace(
                 self.runner,
                 setup=setup,
@@ -173,6 +170,14 @@ def repository_of(setup: Setup) -> Repository:
     if setup.repo is None:
         raise UsageError("lanes are work trees of a git repository, and there is none", "git init")
     return setup.repo
+
+
+def listed_in(home: Setup) -> str:
+    """The story file, from the repository's root; empty where it lies elsewhere."""
+    known, root = home.stories, repository_of(home).root.resolve()
+    real = known.path.resolve() if known else root
+    inside = real != root and real.is_relative_to(root)
+    return real.relative_to(root).as_posix() if inside else ""
 
 
 def setup_in(home: Setup, place: LaneTree, *, listed: str, lands_on: str = "") -> Setup:
@@ -324,7 +329,7 @@ def _bring_files(yard: Yard, lane: Lane, story: Story) -> None:
     """Story file and spec, where no commit has them as the person has."""
     home, setup, root = yard.home, lane.runner.setup, yard.checkout.root
     known, mine = home.stories, setup.stories
-    if known is not None and mine is not None and (yard.own_list or not mine.path.exists()):
+    if known is not None and mine is not None and (yard.book.own_list or not mine.path.exists()):
         data, root = read(known.path), lane.place.root
         write_atomic(mine.path, data, within=root, parents=True)
     try:

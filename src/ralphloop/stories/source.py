@@ -54,8 +54,8 @@ class StoryFile:
 
     def mark_all(self, wanted: Mapping[str, bool]) -> tuple[bytes, bytes]:
         """Set several marks in one write; the content of the file before and after it."""
-        marked = partial(_marked, self.path, wanted=wanted)
-        before, after = rewrite(self.path, marked, within=self._within)
+        change = partial(marked, self.path, wanted=wanted)
+        before, after = rewrite(self.path, change, within=self._within)
         self.list = self.list.with_passes(wanted)
         return before, after
 
@@ -113,7 +113,7 @@ def _format(path: Path) -> type[JsonDocument | YamlDocument]:
     return YamlDocument if path.suffix in _YAML_SUFFIXES else JsonDocument
 
 
-def _marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
+def marked(path: Path, data: bytes, wanted: Mapping[str, bool]) -> bytes:
     """The bytes of the file with these stories marked, the same ones if they are already."""
     text = story_text(path, data)
     listing = text.listing

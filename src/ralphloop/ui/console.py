@@ -320,6 +320,8 @@ def _told(  # noqa: C901, PLR0912, PLR0915 - one case a kind
             yield f"  ↻ {what.story} goes back to its lane: {what.reason}"
         case events.LaneLeft(story=story, reason=reason):
             yield f"  ! {story}: {reason}"
+        case events.StoriesEdited(changes=changes):
+            yield from (f"  {words}" for words in changes)
         case events.LeftoversKept(ref=ref, files=files):
             back = f"git restore --source={ref} -- {shlex.quote(f':/{files[0]}')}"
             yield f"    kept at {ref}: {some(files)}; one of them is yours? {back}"

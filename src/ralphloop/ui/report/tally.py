@@ -155,7 +155,8 @@ class Tally:
 
     def hear(self, event: LoopEvent) -> None:
         """Take in what happened between iterations, and where they were."""
-        number, at, words = event.iteration, event.at, ""
+        at, words = event.at, ""
+        self._follow(event)
         match event.what:
             case events.RunStarted(circuit=circuit):
                 words = "the run was continued" if self.first_circuit else ""
@@ -167,17 +168,24 @@ class Tally:
                 words = f"{who} asked: {what.kind}; {what.answer}"
             case events.LaneLeft() as what:
                 words = f"{what.story}: {what.reason}"
+            case events.StoriesEdited(changes=changes):
+                words = "; ".join(changes)
             case events.StoryReturned(story=story, lane=lane, reason=reason):
                 words = f"{story} went back to lane {lane}: {reason}"
                 self._in_lane("returned", f"{story} went back: {reason}", at, at, lane)
+        if words:
+            self.notes.append(ReportNote(self.say(words), at))
+
+    def _follow(self, event: LoopEvent) -> None:
+        """Where a story of a lane is."""
+        number, at = event.iteration, event.at
+        match event.what:
             case events.IterationStarted() as what if what.lane:
                 self._flying[number] = (what, at)
             case events.Landing():
                 self._queued[number] = at
             case events.IterationFinished() if number in self._flying:
                 self._came_back(number, at)
-        if words:
-            self.notes.append(ReportNote(self.say(words), at))
 
     def _came_back(self, number: int | None, end: float) -> None:
         """A story worked, waited for its turn to land, and landed."""
