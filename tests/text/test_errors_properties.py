@@ -42,6 +42,8 @@ FRAGMENTS = st.sampled_from(
         "✖ ",
         "| ",
         "> ",
+        "The build stops here:\n",
+        "...",
     ]
 )
 MESSAGES = st.sampled_from(

@@ -252,6 +252,14 @@ def test_several_errors_are_named_in_order_of_appearance() -> None:
     )
 
 
+def test_a_failure_that_is_shown_as_nothing_but_signs_has_no_name() -> None:
+    """An ellipsis where the error should stand names nothing; a count beside it does."""
+    for signs in ("...", "…", "---", "!!!"):
+        assert error_signature(f"The build stops here:\n{signs}") is None
+    told = "The tests fail with:\n...\n\n1 failed, 36 passed in 1.18s"
+    assert error_signature(told) == error_signature("1 failed, 36 passed in 1.18s")
+
+
 def test_a_solved_part_of_several_errors_is_another_signature() -> None:
     """Two failing tests and one failing test are not the same state."""
     both = "FAILED tests/test_a.py::test_b - x\nFAILED tests/test_a.py::test_c - x"

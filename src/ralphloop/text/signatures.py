@@ -90,10 +90,9 @@ def error_signature(text: str) -> str | None:
 
 def signature_of(lines: tuple[ErrorLine, ...]) -> str | None:
     """One line that says which failure these error lines tell of."""
-    if not lines:
-        return None
-    best = max(line.rank for line in lines)
-    parts = dict.fromkeys(normalised(line.text) for line in lines if line.rank == best)
+    named = [(line.rank, name) for line in lines if (name := normalised(line.text))]
+    best = max((rank for rank, _ in named), default=None)
+    parts = dict.fromkeys(name for rank, name in named if rank == best)
     kept = [part for part in parts if not any(_tells(other, part) for other in parts)]
     return " | ".join(kept[:MAX_PARTS])[:MAX_SIGNATURE].rstrip(" |") or None
 
