@@ -111,6 +111,9 @@ def test_other_work_that_is_committed_with_it_stays_outside(tmp_path: Path) -> N
     assert done.code == 0, done.text
     assert starts(box, "c") == 1
     assert f"to have it: git merge {branch_of(box)}." in done.err
+    seen = " ".join(box.ralph("status").out.split())
+    assert f"to have it: git merge {branch_of(box)}" in seen
+    assert f"`git log --stat {branch_of(box)}`" in seen
     assert box.git("show", f"{branch_of(box)}:base.txt") == "base"
 
 

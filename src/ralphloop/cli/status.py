@@ -69,6 +69,8 @@ def _lines(night: Night) -> Iterator[str]:
     yield from output.row(label, _headline(night), "bold", _COLOURS[night.state])
     yield from _current(night)
     yield from _stories(night)
+    if night.book and night.book.ended and not night.is_live:
+        yield from output.row("landed", night.book.ended)
     if night.run is not None:
         yield from _spent(night)
     yield from _limits(night)

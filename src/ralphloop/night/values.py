@@ -364,7 +364,10 @@ def _go_on(night: Night) -> Iterator[Advice]:
         word = ExitDecision.INTERRUPTED if (night.died and not is_open) or answered else word
         ending = ending_of(word, run.reason if run else "") or ENDINGS[ExitDecision.INTERRUPTED]
         kind = "look" if night.state is State.COMPLETE else "run"
-        yield Advice(kind, ending.advice, ending.command)
+        book, command = night.book, ending.command
+        if kind == "look" and book and book.branch in book.ended:  # it is not in the checkout
+            command = f"{command} {book.branch}"
+        yield Advice(kind, ending.advice, command)
     if night.exchanged:
         words = "An experiment was cut off: that also puts back the files exchanged for it"
         yield Advice("look", words)
