@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from ralphloop.agents.prices import Price, cost_problems, our_prices, price_of, priced
+from ralphloop.agents.prices import (
+    Price,
+    cost_problems,
+    our_prices,
+    own_prices,
+    price_of,
+    priced,
+)
 from ralphloop.config.model import AgentSection
 from ralphloop.core.model import Usage
+from ralphloop.errors import InputError
 
 TOKENS = Usage(input_tokens=100_000, output_tokens=5_000, cache_read_tokens=1_000_000)
 
@@ -65,6 +76,61 @@ def test_what_the_cache_costs_is_as_much_as_input_where_nobody_says() -> None:
     """A row without a price for the cache gives no discount."""
     cached = Usage(cache_read_tokens=1_000_000, cache_write_tokens=1_000_000)
     assert Price(input=1.0, output=2.0).of(cached) == 2.0
+
+
+def test_each_kind_of_token_has_its_own_price() -> None:
+    """Input, output, reading the cache and writing it are paid by the million, each at its own."""
+    price = Price(input=3.0, output=15.0, cache_read=0.25, cache_write=4.0)
+    million = 1_000_000
+    paid = [
+        price.of(Usage(input_tokens=million)),
+        price.of(Usage(output_tokens=million)),
+        price.of(Usage(cache_read_tokens=million)),
+        price.of(Usage(cache_write_tokens=million)),
+    ]
+    assert paid == [3.0, 15.0, 0.25, 4.0]
+    assert Price(input=3.0, output=15.0, cache_write=0.0).of(Usage(cache_write_tokens=9)) == 0.0
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a person's own prices would stand."""
+    file = tmp_path / "ralph" / "prices.toml"
+    file.parent.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    own_prices.cache_clear()
+    yield file
+    own_prices.cache_clear()
+
+
+def test_a_persons_own_prices_come_first(own: Path) -> None:
+    """Their row replaces ours or adds one; all others stay."""
+    own.write_text(
+        '[models]\ngpt-5 = { input = 9.0, output = 10.0 }\n"mine-*" = { input = 7.0, output = 8.0 }\n'
+    )
+    assert price_of("openai/gpt-5") == Price(input=9.0, output=10.0)
+    assert price_of("mine-2") == Price(input=7.0, output=8.0)
+    assert price_of("gpt-5-nano") == our_prices().models["gpt-5-nano"]
+
+
+def test_without_a_file_of_prices_ours_count(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file, or nobody's home to look for one in, is no error."""
+    assert price_of("gpt-5") == our_prices().models["gpt-5"]
+    for name in ("XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.delenv(name)
+    own_prices.cache_clear()
+    assert price_of("gpt-5") == our_prices().models["gpt-5"]
+
+
+@pytest.mark.parametrize(
+    "text", ["gpt-5 = ", '[models]\nx = { input = "much" }', "[models]\nx = 1"]
+)
+def test_a_broken_file_of_prices_is_named(own: Path, text: str) -> None:
+    """What cannot be read is an error before the run, with its place, and never a guess."""
+    own.write_text(text)
+    with pytest.raises(InputError) as caught:
+        list(cost_problems("claude", AgentSection(), {}, limited=False))
+    assert caught.value.place == str(own)
 
 
 @pytest.mark.parametrize(
