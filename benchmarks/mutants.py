@@ -48,7 +48,9 @@ DECIDING = ("core/*.py", "text/*.py")
 # particular of them; and where neither says it, by these.
 ROOMS = ("core", "text", "agents", "agents_run", "stories", "repo")
 OTHERS = {
-    "readers/*": ["tests/agents/test_claude*.py", "tests/agents/test_recordings.py"],
+    "readers/*": [
+        f"tests/agents/test_{name}.py" for name in ("claude*", "framing", "recordings", "text")
+    ],
     "*/*error*": ["tests/*/test_error*.py"],
     "*/signatures*": ["tests/*/test_error*.py"],
     "*/lines*": ["tests/text/test_claims.py"],

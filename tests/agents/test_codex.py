@@ -106,6 +106,16 @@ def test_failed_turns_by_message(message: str, outcome: Outcome) -> None:
     assert got.final_text is None
 
 
+def test_an_error_without_a_failed_turn_says_why_it_ended() -> None:
+    """A stream that stops at its error failed of that; killed, or answered after it, it did not."""
+    error = {"type": "error", "message": LIMIT}
+    words = item("agent_message", text="On it.")
+    assert codex(error, exit_code=1).outcome is Outcome.USAGE_LIMIT
+    assert codex(words, error, exit_code=1).outcome is Outcome.USAGE_LIMIT
+    assert codex(words, error, exit_code=-9).outcome is Outcome.KILLED
+    assert codex(error, words, exit_code=1).outcome is Outcome.ERROR
+
+
 def test_the_limit_resets_at_the_end_of_the_minute_that_is_named() -> None:
     """10:29 PM without a zone is local, and over at 10:30."""
     got = codex(failed(LIMIT), exit_code=1)

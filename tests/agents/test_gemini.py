@@ -82,6 +82,8 @@ def test_the_model_that_answers_is_known() -> None:
     [
         (41, "Invalid auth method selected.", Outcome.FATAL),
         (42, "no such session", Outcome.STARTUP_ERROR),
+        (44, "no sandbox", Outcome.STARTUP_ERROR),
+        (52, "bad settings", Outcome.STARTUP_ERROR),
         (53, "Reached max session turns", Outcome.LIMIT),
         (55, "not trusted", Outcome.STARTUP_ERROR),
         (144, "bad field", Outcome.ERROR),

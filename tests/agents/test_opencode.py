@@ -121,6 +121,15 @@ def test_an_unavailable_tool_is_denied_only_if_it_exists() -> None:
             error(message="no", statusCode=429, responseBody='{"code":"insufficient_quota"}'),
             Outcome.FATAL,
         ),
+        (
+            error(
+                message="no",
+                statusCode=429,
+                isRetryable=True,
+                responseBody='{"code":"insufficient_quota"}',
+            ),
+            Outcome.FATAL,
+        ),
         (error(message="Cannot connect to API", isRetryable=True), Outcome.TRANSIENT),
         (error(message="bad request", statusCode=400, isRetryable=False), Outcome.ERROR),
         (error("ProviderModelNotFoundError", modelID="x"), Outcome.FATAL),
@@ -133,6 +142,22 @@ def test_an_unavailable_tool_is_denied_only_if_it_exists() -> None:
 def test_errors_by_name_and_status(event: dict[str, Any], outcome: Outcome) -> None:
     """The error event says what happened; unknown ones before any answer are a bad start."""
     assert run(event, exit_code=1).outcome is outcome
+
+
+def test_an_error_is_told_in_its_own_words_or_by_its_name() -> None:
+    """The message is the reason; an error without one has only its name."""
+    assert run(error("ProviderAuthError", message="no key"), exit_code=1).reason == "no key"
+    nameless = run(error("ProviderModelNotFoundError", modelID="x"), exit_code=1)
+    assert nameless.reason == "ProviderModelNotFoundError"
+
+
+def test_an_answer_that_was_gone_on_from_is_not_final() -> None:
+    """A step that begins after `stop` takes the last word back, until it stops itself."""
+    answered = (START, said(TRUE_BLOCK), finish())
+    assert run(*answered).status_is_final
+    cut = run(*answered, START, exit_code=-9)
+    assert cut.final_text is None
+    assert not cut.status_is_final
 
 
 def test_an_error_that_was_overcome_is_forgotten() -> None:

@@ -51,6 +51,8 @@ def test_sentences_with_a_time(sentence: str, moment: str) -> None:
         "resets 25:70 (UTC)",
         "resets soon (../../etc/passwd)",
         "try again in a while",
+        "try again 3 times",
+        "retry again 2 days later",
         "",
     ],
 )
