@@ -50,6 +50,8 @@ STATED = [
     "All tests pass and the project is complete.",
     "All tests passed (214 passed, 3 warnings).",
     "The full test suite is green.",
+    "All tests and the build pass.",
+    "The full test suite, lint and type checks pass.",
     "Project complete, nothing left to do.",
     "The project is now fully implemented.",
     "The whole application is done.",

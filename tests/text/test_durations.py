@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ralphloop.text.durations import (
+    clock_time,
     elapsed,
     format_duration,
     is_expired,
@@ -201,3 +203,21 @@ def test_S04_AC7_du_is_expired_after_more_than_24_hours() -> None:
 def test_S04_du_expiry_agrees_with_elapsed(last: int, now: int, hours: float) -> None:
     """Expiry is elapsed time against the limit and nothing else."""
     assert is_expired(last, now, hours) == (elapsed(last, now) > hours * 3_600)
+
+
+@pytest.mark.parametrize(
+    "then, words",
+    [
+        ("2026-11-15T00:00:00", "00:00"),  # today, also where it is over
+        ("2026-11-15T23:59:59.5", "23:59"),
+        ("2026-11-16T00:00:00", "00:00"),  # half a second from now
+        ("2026-11-16T07:12:00", "07:12"),
+        ("2026-11-17T07:12:00", "2026-11-17 07:12"),
+        ("2026-11-14T23:59:00", "2026-11-14 23:59"),
+    ],
+)
+def test_a_wall_clock_names_the_day_only_where_it_is_needed(then: str, words: str) -> None:
+    """Today and within the next day the time says enough; else the date stands before it."""
+    now = datetime.fromisoformat("2026-11-15T23:59:59.5").timestamp()
+    assert clock_time(datetime.fromisoformat(then).timestamp(), now) == words
+    assert clock_time(math.inf, now) == "at an unknown time"

@@ -281,6 +281,8 @@ CAPTURED = [
     "```\nthread 'x' panicked at src/lib.rs:3:5:\nboom\ntest tests::panics - should panic ... ok\n\n"
     "test result: ok. 3 passed; 0 failed; 0 ignored\n```",
     "```\nError: Network down\n\nTests:       12 passed, 12 total\n```",
+    "```\nERROR: bad input\ntest result: ok. 3 passed; 0 failed; 0 ignored\n\n   Doc-tests shop\n\n"
+    "test result: ok. 1 passed; 0 failed; 0 ignored\n```",
 ]
 ROWS = COUNTS + FEATURES + SOLVED + TESTS + CODE + MIXED + HEADINGS + QUOTED + CAPTURED
 

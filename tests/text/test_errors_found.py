@@ -259,6 +259,10 @@ NOT_CURED = [
         "```\nError: boom\ntest result: ok. 3 passed; 0 failed\n\ntest result: FAILED. 1 passed; 1 failed\n```",
         "boom",
     ),
+    (
+        "```\nError: boom\ntest result: FAILED. 1 passed; 1 failed\n\ntest result: ok. 3 passed; 0 failed\n```",
+        "boom",
+    ),
     ("```\nERROR: boom\n1 failed, 12 passed\n```", "boom"),
     ("```\nERROR: bad input\nRan 3 tests in 0.1s\n\nFAILED (errors=1)\n```", "bad input"),
     ("CRITICAL: database is unreachable", "unreachable"),

@@ -55,6 +55,8 @@ SAME = [
     ("Error: bad object 9f0c2e7a", "Error: bad object 1b2c3d4e5f60718293a4b5c6d7e8f90112233445"),
     ("KeyError: 'order-8231'", "KeyError: 'order-17'"),
     ("ValueError: invalid id 'req_9fK2xQ7p3'", "ValueError: invalid id 'req_1aB3cD5e7'"),
+    ("Error: no such row xy12zz34", "Error: no such row kp7wvq51"),
+    ("Error: bad statement (PAY001, line 3)", "Error: bad statement (PAY002, line 9)"),
     (
         "TypeError: <Cart object at 0x7f3a1c> has no len()",
         "TypeError: <Cart object at 0x55d2> has no len()",
@@ -258,6 +260,13 @@ def test_a_failure_that_is_shown_as_nothing_but_signs_has_no_name() -> None:
         assert error_signature(f"The build stops here:\n{signs}") is None
     told = "The tests fail with:\n...\n\n1 failed, 36 passed in 1.18s"
     assert error_signature(told) == error_signature("1 failed, 36 passed in 1.18s")
+
+
+def test_a_failure_whose_words_end_another_one_is_named_too() -> None:
+    """Only what another line holds as whole words is left out: `Error` is not in `TypeError`."""
+    assert error_signature("TypeError: no table\nError: no table") == (
+        "TypeError: no table | Error: no table"
+    )
 
 
 def test_a_solved_part_of_several_errors_is_another_signature() -> None:

@@ -82,6 +82,14 @@ def test_SKILL_errors_ambiguous_exit_signal_is_false(value: str) -> None:
     assert parsed(block(EXIT_SIGNAL=value)).exit_signal is False
 
 
+def test_the_last_of_a_repeated_line_counts() -> None:
+    """A line written again replaces the one before; a signal said twice alike is a signal."""
+    again = "\nSTATUS: BLOCKED\nEXIT_SIGNAL: true\nFILES_MODIFIED: 9\n"
+    found = parsed(block().replace("\n", again, 1))
+    assert (found.status, found.files_modified) == (Status.COMPLETE, 3)
+    assert found.exit_signal is True
+
+
 def test_disputed_exit_signal_is_false() -> None:
     """Two EXIT_SIGNAL lines that disagree are no signal."""
     assert parsed(block().replace("\n", "\nEXIT_SIGNAL: false\n", 1)).exit_signal is False

@@ -93,6 +93,7 @@ NO_BLOCK = {
     "diff fence, context lines": fenced("\n".join(f" {line}" for line in TRUE.split("\n")), "diff"),
     "indented code": "\n".join(f"    {line}" for line in TRUE.split("\n")),
     "fenced in the middle": f"The format:\n{fenced(TRUE)}\nI am not finished yet.",
+    "a fence in a fence in the middle": f"Write:\n````\n{fenced(TRUE)}\n````\nI am not finished yet.",
     "yaml in the middle": f"{YAML}\n\nI am not finished yet.",
     "heading in the middle": f"{HEADING}\n\nI am not finished yet.",
     "template": TEMPLATE,
