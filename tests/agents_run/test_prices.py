@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ralphloop.agents.prices import (
@@ -65,6 +66,15 @@ def test_what_the_agent_says_stands() -> None:
     assert priced(said, "gpt-5") is said
 
 
+@pytest.mark.parametrize("told, cost", [(0.01, 0.3), (0.5, 0.5)])
+def test_a_cost_that_is_only_a_part_is_at_least_that_part(told: float, cost: float) -> None:
+    """What was said of some of the tokens is a floor for all of them, and stays an estimate."""
+    part = msgspec.structs.replace(TOKENS, cost_usd=told, estimated=True)
+    found = priced(part, "gpt-5")
+    assert found.cost_usd == pytest.approx(cost)
+    assert found.estimated is True
+
+
 def test_every_row_has_sensible_numbers() -> None:
     """Output costs more than input, cached input less."""
     for name, price in our_prices().models.items():
@@ -113,6 +123,16 @@ def test_a_persons_own_prices_come_first(own: Path) -> None:
     assert price_of("gpt-5-nano") == our_prices().models["gpt-5-nano"]
 
 
+def test_the_closest_family_names_the_price(own: Path) -> None:
+    """A row of a family is for the names that begin with all of it; the longest one counts."""
+    own.write_text(
+        '[models]\n"mine-*" = { input = 7.0, output = 8.0 }\n"mine-big-*" = { input = 70.0, output = 80.0 }\n'
+    )
+    found = {model: price_of(model) for model in ("mine-1", "mine-big-1", "mine", "mine2")}
+    dollars = {model: price.input if price else None for model, price in found.items()}
+    assert dollars == {"mine-1": 7.0, "mine-big-1": 70.0, "mine": None, "mine2": None}
+
+
 def test_without_a_file_of_prices_ours_count(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file, or nobody's home to look for one in, is no error."""
     assert price_of("gpt-5") == our_prices().models["gpt-5"]
@@ -150,6 +170,7 @@ def test_a_limit_of_money_that_will_be_none_is_told(
     """Before the run: why no start will have a price, and what to do instead."""
     config = AgentSection(name=agent, model=model)
     found = list(cost_problems(agent, config, {}, limited=True))
-    assert [why in problem.message for problem in found if why] == ([True] if why else [])
+    assert len(found) == (why is not None)
+    assert all(why is not None and why in problem.message for problem in found)
     assert all(problem.fix.startswith(fix) for problem in found)
     assert list(cost_problems(agent, config, {}, limited=False)) == []
