@@ -16,11 +16,13 @@ from tests.loop.test_bad_surroundings import MEGABYTE, small_disk
 
 __all__ = ["small_disk"]
 HONEST = 'write(f"{STORY}.txt", STORY)\ndone()\n'
-# To the last byte, once, where its file lies; what comes after it has no room.
+# To the last byte, once, where its file lies; what comes after it has no room.  It is done by the
+# check of a, where it lands or anywhere; red is what is checked while there is too little room.
 FILL = """
-import os, pathlib, sys
+import os, pathlib, shutil, sys
 flag, filler = pathlib.Path(os.environ["TEST_STATE"], "full"), pathlib.Path(sys.argv[1])
-if os.path.exists("a.txt") and "landing" in os.getcwd() and not flag.exists():
+here = "anywhere" in sys.argv or os.path.basename(os.getcwd()) == "landing"
+if os.path.exists("a.txt") and here and not flag.exists():
     with open(filler, "wb", buffering=0) as file:
         for size in (1 << 20, 1 << 12, 1):
             try:
@@ -28,7 +30,7 @@ if os.path.exists("a.txt") and "landing" in os.getcwd() and not flag.exists():
                     file.write(bytes(size))
             except OSError: pass
     flag.write_text("")
-sys.exit(len(sys.argv) > 3 and filler.exists())
+sys.exit("red" in sys.argv and shutil.disk_usage(filler.parent).free < 200 << 20)
 """
 
 
@@ -71,8 +73,9 @@ def held_and_let_go(box: Sandbox, disk: Path, *words: str) -> Done:
         ((str(150 * MEGABYTE),), False),
         ((str(150 * MEGABYTE), "red"), False),
         ((), True),
+        ((str(1 << 40), "anywhere"), False),
     ],
-    ids=["last-byte", "floor", "red-for-it", "commit"],
+    ids=["last-byte", "floor", "red-for-it", "commit", "in-a-lane"],
 )
 def test_a_full_disk_while_landing_holds_the_run(
     small_disk: Path, tmp_path: Path, more: tuple[str, ...], hook: bool

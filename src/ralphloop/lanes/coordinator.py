@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from ralphloop.core.events import Landing, Waiting
+from ralphloop.core.events import Event, Landing, Waiting
 from ralphloop.core.interventions import MarkedByHand
 from ralphloop.core.model import Decision, ExitDecision, Outcome
 from ralphloop.core.planning import (
@@ -53,6 +53,7 @@ from ralphloop.repo.preflight import no_room
 
 _VIEWS_S = 0.25
 _NO_ROOM_S = 5.0
+_ROOM_HELPS = "it goes on by itself once there is room"
 Outage = tuple[Outcome, float | None]
 _T = TypeVar("_T")
 
@@ -69,6 +70,12 @@ def keeps_to_its_share(runner: Runner) -> bool:
     return all(member.agent.name == "claude" for member in runner.setup.crew)
 
 
+def _emitted(runner: Runner, what: Event, number: int) -> Steps[None]:
+    """Tell something, as a step that can be begun again."""
+    runner.emit(what, number)
+    yield from ()
+
+
 class Coordinator:
     """The lanes at work."""
 
@@ -83,6 +90,7 @@ class Coordinator:
         self._took: dict[int, Cost] = {}  # by those whose agent has ended, till that is written
         self._stories: StoryList | None = None
         self._edits = Edits(yard)
+        self._met_full = 0  # how often the disk was found to be full
 
     async def run(self) -> Decision:
         """Work until the project is done or going on would make no sense."""
@@ -90,15 +98,24 @@ class Coordinator:
         try:
             while True:
                 if end is None:
-                    end = await self._before()
-                if end is None:
-                    end = await self._start()
+                    end = await self._next()
                 if self._tasks:
                     end = await self._next_end() or end
                 elif decision := self._over(end):
                     return decision
         finally:
             await self._give_up()
+
+    async def _next(self) -> Decision | None:
+        """Start what can start; held where what comes before that cannot be written down."""
+        while True:
+            try:
+                return await self._before() or await self._start()
+            except RalphError as error:
+                if not (full := self._no_room(error)):
+                    raise
+            if decision := await self._held(full):
+                return decision
 
     async def _before(self) -> Decision | None:
         """What stops or delays the next start, for all lanes alike."""
@@ -119,7 +136,7 @@ class Coordinator:
                 continue
             if not (low := self._no_room()):
                 return None
-            if decision := await hold(runner, low):
+            if decision := await self._held(low):
                 return decision
 
     # --- who starts ---
@@ -222,7 +239,9 @@ class Coordinator:
         return await self._with_room(lambda: judge(runner, begun, result))
 
     def _no_room(self, said: object = "") -> str:
-        return no_room(self.yard.landing.root, self.yard.home.project.directory, said=said)
+        found = no_room(self.yard.landing.root, self.yard.home.project.directory, said=said)
+        self._met_full += bool(found)
+        return found
 
     async def _with_room(self, steps: Callable[[], Steps[_T]]) -> _T:
         """Take steps that can be begun again, once there is room for them, as often as it needs.
@@ -233,8 +252,9 @@ class Coordinator:
         while True:
             while full := self._no_room(said):
                 said = ""
-                if decision := await self._held(f"{full}; it goes on by itself once there is room"):
+                if decision := await self._held(full):
                     raise _Over(decision)
+            met_before = self._met_full
             try:
                 came = await beside(steps())
             except (RalphError, OSError) as error:
@@ -242,12 +262,12 @@ class Coordinator:
                     raise
                 continue
             is_red = isinstance(came, Judged) and not came.step.verdict.passed
-            if not (is_red and self._no_room()):
+            if not (is_red and (self._no_room() or self._met_full > met_before)):
                 return came
 
-    async def _held(self, reason: str) -> Decision | None:
-        """Wait a little; where not even that can be written down, all the same."""
-        runner, decision = self.runner, None
+    async def _held(self, full: str) -> Decision | None:
+        """Wait a little for room; where not even that can be written down, all the same."""
+        runner, decision, reason = self.runner, None, f"{full}; {_ROOM_HELPS}"
         try:
             decision = await hold(runner, reason)
             decision = decision or reached(runner.limits.of_time, runner.totals(), runner.clock())
@@ -266,9 +286,10 @@ class Coordinator:
         if not judged.step.verdict.passed:
             return await self._written(lane, judged)
         story = begun.story.id if begun.story else ""
-        runner.emit(Landing(story=story, lane=lane.number, ahead=self._queued), begun.number)
+        told = Landing(story=story, lane=lane.number, ahead=self._queued)
         self._queued += 1
         try:
+            await self._with_room(lambda: _emitted(runner, told, begun.number))
             async with self._queue:
                 if runner.stop.requested:
                     return stopped(self.yard, lane, judged, interrupted(runner))
@@ -276,6 +297,8 @@ class Coordinator:
                 runner.read = None
                 runner.publish(every_s=_VIEWS_S)
                 self._stories = runner.story_list()
+        except _Over as over:
+            return stopped(self.yard, lane, judged, over.decision)
         finally:
             self._queued -= 1
         return decision
