@@ -165,7 +165,7 @@ def room_for(
     ):
         if not most or (not one and (dearest or many)):
             continue
-        paid = min(lanes, (most - used) / one) if one else 1
+        paid = min(lanes, max(0, most - used) / one) if one else 1
         room = min(room, max(int(paid), used < most) - (len(flying) - len(ended)))
     return max(0, room)
 
