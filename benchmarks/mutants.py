@@ -51,6 +51,9 @@ OTHERS = {
     "readers/*": [
         f"tests/agents/test_{name}.py" for name in ("claude*", "framing", "recordings", "text")
     ],
+    "core/__init__*": ["tests/core/test_events.py"],
+    "core/policy*": ["tests/core/test_step.py"],
+    "core/iteration*": ["tests/core/test_step.py"],
     "*/*error*": ["tests/*/test_error*.py"],
     "*/signatures*": ["tests/*/test_error*.py"],
     "*/lines*": ["tests/text/test_claims.py"],

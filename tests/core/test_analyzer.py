@@ -7,9 +7,9 @@ import pytest
 
 from ralphloop.core.analyzer import analyze, hear
 from ralphloop.core.iteration import Result
-from ralphloop.core.model import Analysis, Evidence, Outcome, Response
+from ralphloop.core.model import Analysis, CheckResult, CheckStatus, Evidence, Outcome, Response
 from ralphloop.core.progress import Memory, assess
-from ralphloop.text.status_block import StatusBlock
+from ralphloop.text.status_block import StatusBlock, TestsStatus
 
 
 def weighed(claimed: int | None, measured: int | None) -> Analysis:
@@ -57,3 +57,26 @@ def test_a_flawed_block_is_trusted_less(flaw: dict[str, object]) -> None:
         for block in (None, msgspec.structs.replace(StatusBlock(), **flaw), StatusBlock())
     )
     assert none < flawed < whole
+
+
+RED = (CheckResult(name="tests", status=CheckStatus.FAILED),)
+
+
+def test_what_was_measured_is_trusted_more() -> None:
+    """Counted files and checks that ran, one by one."""
+    block = StatusBlock(files_modified=1)
+    measured = (Evidence(), Evidence(files_changed=1), Evidence(files_changed=1, checks=RED))
+    nothing, files, both = (analysis(block, evidence).confidence for evidence in measured)
+    assert nothing < files < both
+
+
+def test_who_calls_red_tests_passing_is_trusted_less() -> None:
+    """Than one who says that they fail; that something fails is no reason by itself."""
+    honest, wrong = (
+        analysis(StatusBlock(tests_status=told), Evidence(checks=RED)).confidence
+        for told in (TestsStatus.FAILING, TestsStatus.PASSING)
+    )
+    assert wrong < honest
+    green = (CheckResult(name="tests", status=CheckStatus.PASSED),)
+    passing = StatusBlock(tests_status=TestsStatus.PASSING)
+    assert analysis(passing, Evidence(checks=green)).confidence == honest

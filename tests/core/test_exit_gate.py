@@ -23,7 +23,7 @@ from ralphloop.core.model import (
     Response,
     StoryFacts,
 )
-from ralphloop.core.policy import Policy
+from ralphloop.core.policy import Limits, Policy
 from ralphloop.core.progress import Progress
 from ralphloop.core.run_state import RunState
 from ralphloop.core.story_state import Standing, StoryState
@@ -53,12 +53,13 @@ def decide(
     state: RunState | None = None,
     story: StoryState | None = None,
     was_open: bool = False,
+    policy: Policy = QUIET.policy,
     **evidence: object,
 ) -> Decision:
     """The decision in a quiet situation, in which a run goes on, with one thing changed."""
     stories = msgspec.structs.replace(FACTS, **facts or {})
     measured = msgspec.structs.replace(QUIET.evidence, stories=stories, **evidence)
-    one = msgspec.structs.replace(QUIET, analysis=analysis, evidence=measured)
+    one = msgspec.structs.replace(QUIET, analysis=analysis, evidence=measured, policy=policy)
     after = state or RunState(), story or StoryState()
     return exit_gate.decide(*after, one, was_open=was_open)
 
@@ -83,6 +84,21 @@ DONE = said(
 def test_a_quiet_run_goes_on() -> None:
     """Nothing applies: the run continues."""
     assert decide().word is ExitDecision.CONTINUE
+
+
+@pytest.mark.parametrize(
+    "at, word", [(99.0, ExitDecision.CONTINUE), (100.0, ExitDecision.BUDGET_EXHAUSTED)]
+)
+def test_a_run_ends_at_the_time_it_was_given(at: float, word: ExitDecision) -> None:
+    """From then on no further start is made; the time is when the start was measured."""
+    assert decide(policy=Policy(limits=Limits(ends_at=100.0)), at=at).word is word
+
+
+def test_a_run_that_goes_on_although_it_looks_done_says_so() -> None:
+    """Two signs are named; with fewer it is only said that the agent does not call it done."""
+    two = Indicators(all_tasks_done=True, status_complete=True)
+    assert "although 2 signs do" in decide(said(indicators=two)).sentence
+    assert "although" not in decide(said(indicators=Indicators(status_complete=True))).sentence
 
 
 @pytest.mark.parametrize("runnable", [0, 2])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ralphloop.core.planning import MOST_RETURNS, assign, collides, room_for
+from ralphloop.core.planning import MOST_RETURNS, assign, collides, pays_for, room_for
 from ralphloop.core.policy import Limits
 from ralphloop.core.story import Story, StoryList
 from ralphloop.core.story_state import Standing, StoryState
@@ -153,6 +153,7 @@ def test_a_plan_is_always_possible(
     st.floats(0, 100),
     st.floats(0, 10),
 )
+@example(0, 0, 0, 1, 0.5, 1.0, 2.225e-309)
 def test_those_in_flight_never_overrun_the_limits(
     lanes: int, flying: int, most: int, done: int, money: float, spent: float, cost: float
 ) -> None:
@@ -191,3 +192,33 @@ def test_the_first_start_is_made_alone_where_nobody_knows_what_it_takes() -> Non
     assert room(Limits(), flying=[None]) == 3
     free = room_for(money, Totals(iterations=1), lanes=4, flying=[], dearest=Cost())
     assert free == 4  # of what names no price nobody can say what it costs
+
+
+MONEY, TOKENS = Limits(max_cost_usd=1.0), Limits(max_tokens=100)
+LEFT = {
+    "money": (MONEY, None, False, "$0.70", True),
+    "money that agents keep to": (MONEY, None, True, "$0.70", False),
+    "money, and what a start costs": (MONEY, Cost(usd=0.3), False, "$0.70, some 2 starts", False),
+    "tokens": (TOKENS, None, True, "90 tokens", True),
+    "tokens, and what a start takes": (
+        TOKENS,
+        Cost(tokens=30),
+        True,
+        "90 tokens, some 3 starts",
+        False,
+    ),
+    "iterations": (Limits(max_iterations=5), None, False, "4 iterations", False),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_what_is_left_for_all_lanes_together_is_said(case: str) -> None:
+    """And that the first start is made alone, exactly where it is."""
+    limits, dearest, capped, words, alone = LEFT[case]
+    totals = Totals(iterations=1, cost_usd=0.3, input_tokens=10)
+    said = pays_for(limits, totals, dearest, capped=capped)
+    assert said.removesuffix(".").split(": ")[1].split("; ")[0] == words
+    assert ("the first start is made alone" in said) is alone
+    room = room_for(limits, totals, lanes=4, flying=[], dearest=dearest, capped=capped)
+    assert not alone or room == 1
+    assert pays_for(Limits(), totals, dearest, capped=capped) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ralphloop.core.model import ExitDecision
 from ralphloop.core.policy import (
@@ -82,6 +83,13 @@ def test_a_limit_is_reached_when_it_is_used_up(totals: Totals, word: str | None)
     """Exactly the limit is the end; a little less is not."""
     decision = reached(LIMITS, totals)
     assert (decision.word if decision else None) == word
+
+
+@pytest.mark.parametrize("totals, ends", [(Totals(active_s=60.0), True), (Totals(), False)])
+def test_only_time_ends_an_agent_at_work(totals: Totals, ends: bool) -> None:
+    """What others spend beside it does not."""
+    much = {"cost_usd": 1e6, "input_tokens": 10**9, "iterations": 10**6}
+    assert (reached(LIMITS.of_time, replace(totals, **much)) is not None) is ends
 
 
 def test_a_limit_of_one_is_one() -> None:

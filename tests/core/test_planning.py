@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ralphloop.core.planning import choose, rungs_in_order, runnable_besides
+from ralphloop.core.model import Decision, ExitDecision
+from ralphloop.core.planning import choose, ending, facts_of, rungs_in_order, runnable_besides
 from ralphloop.core.story_state import Standing, StoryState
 from tests.stories.builders import story, story_list
 
@@ -54,6 +55,40 @@ def test_only_the_story_that_was_asked_for(
 def test_how_many_others_could_run(states: dict[str, StoryState], count: int) -> None:
     """Second chances count, the story itself and those that wait do not."""
     assert runnable_besides(STORIES, states, "a") == count
+
+
+@pytest.mark.parametrize(
+    "only, others, if_passed", [(None, 1, 2), ("a", 0, 0)], ids=["all", "one asked for"]
+)
+def test_what_a_decision_knows_of_the_list(only: str | None, others: int, if_passed: int) -> None:
+    """How many others can run, now and once this one has passed; none where one is asked for."""
+    stories = story_list(story("a"), story("b"), story("c", depends_on=("a",)))
+    facts = facts_of(stories, {}, stories.stories[0], only=only)
+    assert (facts.total, facts.passed, facts.current) == (3, 0, "a")
+    assert (facts.others, facts.others_if_passed) == (others, if_passed)
+
+
+def test_a_plain_loop_has_no_list_and_is_about_nothing_in_particular() -> None:
+    """Nothing is made up where there is none: no count, no story about tests, no permission."""
+    facts = facts_of(None, {}, None, only=None)
+    assert (facts.total, facts.current, facts.others) == (None, None, 0)
+    assert not facts.about_tests
+    assert not facts.exit_signal
+
+
+@pytest.mark.parametrize("word", ["blocked", "no_runnable_story", "max_iterations"])
+def test_the_end_of_a_plain_loop_is_what_was_decided(word: str) -> None:
+    """Without a list there are no stories to name."""
+    decision = Decision(word=ExitDecision(word), reasons=("why",))
+    assert ending(decision, None, {}) == decision
+
+
+def test_a_limit_met_with_the_last_story_is_no_end() -> None:
+    """What is done is complete; with a story open the limit stands."""
+    limit = Decision(word=ExitDecision.MAX_ITERATIONS, reasons=("why",))
+    done = STORIES.with_passes(dict.fromkeys("abc", True))
+    assert ending(limit, done, {}).word is ExitDecision.PROJECT_COMPLETE
+    assert ending(limit, STORIES, {}) == limit
 
 
 @pytest.mark.parametrize(

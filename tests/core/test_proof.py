@@ -52,6 +52,10 @@ FATES = {
         "gone",
     ),
     "not tried": (Runs(end=report()), "unclear"),
+    "not there when tried": (
+        Runs(end=report(), old_tests=report(), new_tests=report()),
+        "unclear",
+    ),
 }
 
 
@@ -87,6 +91,7 @@ def test_a_test_that_vanished_without_a_changed_test_file_is_challenged() -> Non
 PROOFS = {
     "fails without it": ("n!", {}, Trial(proven=("n",))),
     "passes without it": ("n", {}, Trial(vacuous=("n",))),
+    "fails in one of its rows": ("n n!", {}, Trial(proven=("n",))),
     "cannot be collected": ("n?", {}, Trial(unloadable=("n",))),
     "was not run": ("", {}, Trial(unseen=("n",))),
     "only imports": ("n!", {"n": "ImportError: cannot import name 'x'"}, Trial(unloadable=("n",))),

@@ -28,6 +28,14 @@ def test_the_newest_word_about_a_window_counts() -> None:
     assert set(updated((FULL, WEEK), [newer])) == {newer, WEEK}
 
 
+def test_a_window_of_nobody_is_the_agents_who_told_of_it() -> None:
+    """What names its agent keeps it, and each agent has windows of its own."""
+    told = Window(kind="five_hour", used=0.3)
+    known = updated((FULL,), [told], agent="codex")
+    assert [(one.agent, one.used) for one in known] == [("claude", 0.85), ("codex", 0.3)]
+    assert updated((), [FULL], agent="codex") == (FULL,)
+
+
 def test_the_last_reset_is_waited_for() -> None:
     """Both windows have to be free; one that names no time makes it unknown."""
     assert free_again((FULL, WEEK)) == NOW + 90_000

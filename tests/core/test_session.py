@@ -9,7 +9,7 @@ from ralphloop.core.breaker import BreakerState
 from ralphloop.core.interventions import Reopened
 from ralphloop.core.model import CheckResult, CheckStatus, Circuit
 from ralphloop.core.policy import Policy
-from ralphloop.core.run_state import Frozen, RunState, Session, first_state
+from ralphloop.core.run_state import Book, Desk, Frozen, LaneNote, RunState, Session, first_state
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, StoryState
 
@@ -72,3 +72,16 @@ def test_stories_are_counted_by_standing() -> None:
     assert [session.state.count(standing) for standing in Standing] == [1] * len(Standing)
     assert session.story("nobody's") == session.story(None) == StoryState()
     assert session.story("blocked") == msgspec.structs.replace(TIRED["blocked"])
+
+
+def test_the_lane_of_a_story_is_the_one_that_holds_its_work() -> None:
+    """None holds the work of a story nobody has begun."""
+    book = Book(lanes={1: LaneNote(story="US-1"), 2: LaneNote(), 3: LaneNote(story="US-3")})
+    assert [book.lane_of(story) for story in ("US-1", "US-3", "US-2", None)] == [1, 3, 0, 0]
+
+
+def test_a_note_is_for_one_story_or_for_all() -> None:
+    """Each prompt has those for all and its own, each once."""
+    desk = Desk().noted("all").noted("one", "US-1").noted("all").noted("two", "US-1")
+    assert desk.notes_for("US-1") == ("all", "one", "two")
+    assert desk.notes_for("US-2") == ("all",)

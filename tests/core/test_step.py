@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ralphloop.core.grading import UNCHANGED
 from ralphloop.core.interventions import Answered, CommitRefused, StoryMoved
 from ralphloop.core.iteration import (
     AddProgress,
@@ -21,19 +22,22 @@ from ralphloop.core.model import (
     Evidence,
     ExitDecision,
     Outcome,
+    ProcessEnd,
     Response,
+    Returned,
     StoryFacts,
     Usage,
 )
 from ralphloop.core.needs import Need, needs
 from ralphloop.core.policy import Limits, Policy, Share
-from ralphloop.core.progress import Memory
+from ralphloop.core.progress import Footprint, Memory
+from ralphloop.core.proof import Trial
 from ralphloop.core.run_state import RunState
 from ralphloop.core.step import Step, step
 from ralphloop.core.story import Story
 from ralphloop.core.story_state import Standing, StoryState
 from ralphloop.core.totals import Totals
-from ralphloop.text.status_block import Status, StatusBlock
+from ralphloop.text.status_block import Status, StatusBlock, WorkType
 
 STORY = Story(id="US-1", title="One", index=0)
 GREEN = (CheckResult(name="tests", status=CheckStatus.PASSED),)
@@ -60,10 +64,12 @@ def measured(others: int = 1, **more: object) -> Evidence:
     return msgspec.structs.replace(base, **more)
 
 
-def take(state: RunState, evidence: Evidence, result: Result | None = None) -> Step:
+def take(
+    state: RunState, evidence: Evidence, result: Result | None = None, policy: Policy = POLICY
+) -> Step:
     """One step on the story."""
     start = Start(number=state.starts + 1, story=STORY, state=state.story("US-1"), tree="t0")
-    return step(state, start, result or said(), evidence, POLICY)
+    return step(state, start, result or said(), evidence, policy)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +96,15 @@ def test_what_has_to_be_found_out_next(
     """Checks where something is claimed, then a look at tests and stories, then nothing."""
     start = Start(story=STORY, tree="t0")
     assert needs(RunState(), start, result, evidence, POLICY) is need
+
+
+@pytest.mark.parametrize(
+    "policy, need", [(Policy(), None), (Policy(doubts=True), Need.OPINIONS)], ids=["none", "some"]
+)
+def test_opinions_are_asked_for_where_somebody_has_one(policy: Policy, need: Need | None) -> None:
+    """Last of all, of what is green and stands."""
+    found = measured(checks=GREEN, doubts=(), trial=Trial())
+    assert needs(RunState(), Start(story=STORY, tree="t0"), said(), found, policy) is need
 
 
 ASKABLE = Result(response=UNSAID, can_be_asked=True)
@@ -223,6 +238,29 @@ def test_a_story_remembers_where_it_began() -> None:
 
 
 @pytest.mark.parametrize(
+    "began, found, after, passes",
+    [("", "t0", "t0", False), ("", "t0", "t1", True), ("t0", "t1", "t1", True)],
+    ids=["nothing done", "done now", "done before"],
+)
+def test_work_is_what_differs_from_where_the_story_began(
+    began: str, found: str, after: str, passes: bool
+) -> None:
+    """A claim without any is refused in words; what an earlier start did counts as its work."""
+    start = Start(number=1, story=STORY, state=StoryState(start_tree=began), tree=found)
+    evidence = measured(tree=after, checks=GREEN, doubts=())
+    taken = step(RunState(), start, said(), evidence, POLICY)
+    assert taken.verdict.passed is passes
+    told = [words for words in taken.state.story("US-1").findings if UNCHANGED in words]
+    assert len(told) == (not passes)
+
+
+def entry(taken: Step) -> AddProgress:
+    """What is written of it in progress.txt."""
+    [found] = [one for one in taken.effects if isinstance(one, AddProgress)]
+    return found
+
+
+@pytest.mark.parametrize(
     "result, evidence, word",
     [
         (said(), measured(checks=GREEN, doubts=()), "passed"),
@@ -238,8 +276,35 @@ def test_a_story_remembers_where_it_began() -> None:
 def test_the_word_for_how_it_went(result: Result, evidence: Evidence, word: str) -> None:
     """What progress.txt calls a start."""
     state = RunState(memory=Memory(trees=("t1",) if not evidence.files_changed else ()))
-    [entry] = [one for one in take(state, evidence, result).effects if isinstance(one, AddProgress)]
-    assert entry.outcome == word
+    assert entry(take(state, evidence, result)).outcome == word
+
+
+@pytest.mark.parametrize(
+    "result, evidence, words",
+    [
+        (said(), measured(checks=GREEN, doubts=()), "checked: Worked. next: Which colour?"),
+        (
+            said(),
+            measured(checks=RED, work_files=("a.py",)),
+            "Worked. (a.py) next: Which colour? (claimed, but tests failed)",
+        ),
+        (
+            said(Status.IN_PROGRESS, Outcome.TIMEOUT),
+            measured(),
+            "Worked. next: Which colour? [timeout]",
+        ),
+        (
+            Result(response=Response(reader="text", outcome=Outcome.COMPLETED)),
+            measured(),
+            "no summary was given",
+        ),
+    ],
+    ids=["passed", "claimed in vain", "cut off", "without words"],
+)
+def test_the_line_about_how_it_went(result: Result, evidence: Evidence, words: str) -> None:
+    """The grade, the agent's words, its files and advice, and what contradicts them; and when."""
+    written = entry(take(RunState(), msgspec.structs.replace(evidence, at=7.0), result))
+    assert (written.summary, written.at) == (words, 7.0)
 
 
 def test_nothing_is_counted_before_the_first_start() -> None:
@@ -297,6 +362,122 @@ def test_two_stories_in_a_row_that_cannot_be_committed_open_the_circuit() -> Non
     assert "could not be committed" in state.breaker.reason
 
 
+def test_a_commit_that_is_refused_is_one_failed_attempt() -> None:
+    """The story is open again, and the agent gets the message."""
+    state = RunState(stories={"US-1": StoryState(standing=Standing.PASSED, grade="checked")})
+    change = CommitRefused(story="US-1", failure="hook says no", others=True)
+    story = change.applied(state, POLICY).story("US-1")
+    assert (story.standing, story.attempts, story.failed) == (Standing.OPEN, 1, 1)
+    assert (story.grade, story.failure) == ("", "hook says no")
+
+
+def test_two_stories_in_a_row_set_aside_without_progress_open_the_circuit() -> None:
+    """A story that keeps its second chance was not set aside; work between them ends the row."""
+    once = Policy(limits=Limits(max_attempts=1))
+    idle = measured(files_changed=0, tree="t0", checks=RED, doubts=())
+    last = measured(others=0, files_changed=0, tree="t0", checks=RED, doubts=())
+    for evidence, circuit, count in ((idle, Circuit.OPEN, 2), (last, Circuit.CLOSED, 1)):
+        state = take(RunState(idle_set_asides=1), evidence, policy=once).state
+        assert (state.breaker.circuit, state.idle_set_asides) == (circuit, count)
+    assert take(RunState(), idle, policy=once).state.idle_set_asides == 1
+    worked = measured(checks=RED, doubts=())
+    assert take(RunState(idle_set_asides=1), worked, policy=once).state.idle_set_asides == 1
+
+
+def test_a_story_at_which_the_agent_never_says_a_word_is_set_aside_for_that() -> None:
+    """At the third time, with the setting that may be too short; the next one begins anew."""
+    response = Response(reader="text", outcome=Outcome.STALLED, model_output=False)
+    silent = Result(response=response, end=ProcessEnd(stalled=True))
+    taken = take(RunState(silent_stalls=2), measured(files_changed=0), silent)
+    story = taken.state.story("US-1")
+    assert story.standing is Standing.SET_ASIDE
+    assert "said nothing 3 times in a row until limits.stall_timeout" in story.reason
+    assert taken.state.silent_stalls == 0
+
+
+RETURNED = Returned(words="c.py collides", told="US-2 landed and changed c.py", others=("US-2",))
+
+
+def test_work_that_comes_back_from_landing_is_no_failed_attempt() -> None:
+    """It is counted apart, one by one, and the agent is told first what is in its way."""
+    state = RunState()
+    for number in (1, 2):
+        found = measured(tree=f"t{number}", checks=GREEN, doubts=(), returned=RETURNED)
+        taken = take(state, found)
+        story, state = taken.state.story("US-1"), taken.state
+        assert not taken.verdict.passed
+        assert (story.standing, story.returns) == (Standing.OPEN, number)
+        assert (story.attempts, story.failed) == (0, 0)
+        assert (story.findings[0], story.collided) == (RETURNED.told, ("US-2",))
+
+
+@pytest.mark.parametrize(
+    "outcome, named, after",
+    [
+        (Outcome.COMPLETED, "c-2", "c-2"),
+        (Outcome.COMPLETED, None, "c-1"),
+        (Outcome.TRANSIENT, None, "c-1"),
+        (Outcome.STARTUP_ERROR, None, ""),
+        (Outcome.STARTUP_ERROR, "c-1", ""),
+    ],
+)
+def test_the_conversation_to_go_on_with(outcome: Outcome, named: str | None, after: str) -> None:
+    """The one named last; one with which the agent could not be started is forgotten."""
+    state = RunState(stories={"US-1": StoryState(session_id="c-1")})
+    response = msgspec.structs.replace(said(outcome=outcome).response, session_id=named)
+    taken = take(state, measured(), Result(response=response))
+    assert taken.state.story("US-1").session_id == after
+
+
+def test_a_row_of_work_on_tests_alone_begins_anew_once_it_was_acted_on() -> None:
+    """It is complete at the third in a row, and a story that is opened again has three more."""
+    block, state, seen = StatusBlock(work_type=WorkType.TESTING), RunState(), []
+    result = Result(response=msgspec.structs.replace(UNSAID, status=block))
+    for number in range(4):
+        story = take(state, measured(tree=f"t{number}"), result).state.story("US-1")
+        seen.append((story.test_row, story.saturated))
+        state = RunState(stories={"US-1": msgspec.structs.replace(story, standing=Standing.OPEN)})
+    assert seen == [(1, False), (2, False), (0, True), (1, False)]
+
+
+def test_an_agent_that_its_own_program_stopped_is_told_so() -> None:
+    """It never heard of it; of an end that it saw itself nothing is said."""
+    for outcome, count in ((Outcome.LIMIT, 1), (Outcome.COMPLETED, 0)):
+        response = msgspec.structs.replace(
+            said(Status.IN_PROGRESS, outcome).response, reason="too many turns", model_output=True
+        )
+        story = take(RunState(), measured(), Result(response=response)).state.story("US-1")
+        told = [words for words in story.findings if "stopped before it was through" in words]
+        assert len(told) == count
+        assert all("too many turns" in words for words in told)
+
+
+TREADING = StoryState(trail=(Footprint(tree="t0", files=("a.py",)),) * 5)
+
+
+@pytest.mark.parametrize(
+    "outcome, treads", [(Outcome.COMPLETED, True), (Outcome.TRANSIENT, False)], ids=str
+)
+def test_treading_water_is_said_of_work_and_never_of_an_outage(
+    outcome: Outcome, treads: bool
+) -> None:
+    """What a cut off start left is progress or not like any other's."""
+    state = RunState(stories={"US-1": TREADING})
+    found = measured(work_files=("a.py",), net_lines=2)
+    taken = take(state, found, said(Status.IN_PROGRESS, outcome))
+    assert any("treading water" in words for words in taken.analysis.warnings) is treads
+    assert taken.analysis.progress is not treads
+
+
+def test_a_red_check_counts_as_an_error_while_a_story_treads_water() -> None:
+    """Then an interim look is more than a look at work in progress."""
+    red = (CheckResult(name="tests", status=CheckStatus.FAILED, output_tail="TypeError: x"),)
+    found = measured(checks=red, work_files=("a.py",), net_lines=2)
+    for story, count in ((StoryState(), 0), (TREADING, 1)):
+        taken = take(RunState(stories={"US-1": story}), found, said(Status.IN_PROGRESS))
+        assert taken.state.breaker.same_error == count
+
+
 @pytest.mark.parametrize("checks, how", [(GREEN, "all are green"), (RED, "tests failed")])
 def test_an_interim_look_is_told_to_an_agent_that_claims_nothing(
     checks: tuple[CheckResult, ...], how: str
@@ -305,8 +486,10 @@ def test_an_interim_look_is_told_to_an_agent_that_claims_nothing(
     quiet = take(RunState(), measured(checks=checks), said(Status.IN_PROGRESS))
     told = [words for words in quiet.state.story("US-1").findings if how in words]
     assert [words.split(" ")[1] for words in told] == ["1"]  # after so many runs
-    claimed = take(RunState(), measured(checks=RED))
-    assert not [words for words in claimed.state.story("US-1").findings if "were run" in words]
+    claimed, unchecked = measured(checks=RED), measured()
+    for found, status in ((claimed, Status.COMPLETE), (unchecked, Status.IN_PROGRESS)):
+        story = take(RunState(), found, said(status)).state.story("US-1")
+        assert not [words for words in story.findings if "were run" in words]
 
 
 def test_what_a_person_says_of_a_story_while_it_is_worked_on_is_kept() -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from ralphloop.core.model import CheckResult, CheckStatus, Evidence
+from ralphloop.core.policy import Policy
 from ralphloop.core.progress import (
+    Footprint,
+    Memory,
     WindowEntry,
+    assess,
     detect_stuck_loop,
     normalise_reply,
     output_decline,
+    remember,
     similar,
+    treading_water,
 )
 
 
@@ -86,6 +93,46 @@ def test_how_much_of_a_reply_may_differ(changed: tuple[int, ...], alike: bool) -
     """Of 24 sequences of three words a changed end spoils one, a changed word inside three."""
     other = ["other" if n in changed else word for n, word in enumerate(WORDS)]
     assert similar(" ".join(WORDS), " ".join(other)) is alike
+
+
+@pytest.mark.parametrize("more, alike", [(3, True), (4, False)])
+def test_how_much_may_be_added_to_a_reply(more: int, alike: bool) -> None:
+    """Of 17 sequences of three words as they were, three new ones make 85 % that are the same."""
+    assert similar(" ".join(WORDS[:19]), " ".join(WORDS[: 19 + more])) is alike
+
+
+@pytest.mark.parametrize(
+    "window, count, lines, treads",
+    [
+        (6, 6, 9, True),
+        (6, 6, 10, False),
+        (6, 5, 0, False),
+        (6, 6, None, False),
+        (1, 1, 0, True),
+        (0, 9, 0, False),
+    ],
+    ids=["fewer lines", "just enough", "too soon", "not measured", "one is enough", "switched off"],
+)
+def test_when_a_story_treads_water(
+    window: int, count: int, lines: int | None, treads: bool
+) -> None:
+    """So many iterations that together differ by fewer lines than they have to."""
+    trail = [Footprint(tree="t", files=("a.py",) if window > 1 else ())] * count
+    policy = Policy(treading_window=window, treading_lines=10)
+    assert bool(treading_water(trail, Evidence(net_lines=lines), policy)) is treads
+
+
+@pytest.mark.parametrize("tree, counts", [("t", [True, False]), (None, [True, True])])
+def test_a_check_turns_green_once_in_each_tree(tree: str | None, counts: list[bool]) -> None:
+    """Where nobody knows the tree, red and green again is taken for another one."""
+    memory, seen = Memory(), []
+    for status in (CheckStatus.FAILED, CheckStatus.PASSED) * 2:
+        evidence = Evidence(tree=tree, checks=(CheckResult(name="tests", status=status),))
+        moved = assess(evidence, None, memory)
+        memory = remember(memory, evidence, moved)
+        seen.append(bool(moved.turned_green))
+    assert seen[1::2] == counts
+    assert not any(seen[::2])
 
 
 def test_alternation_between_two_trees_is_seen_at_the_fourth() -> None:
