@@ -6,6 +6,7 @@ known moment of the run.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,12 +50,15 @@ def changes(done: Done) -> list[str]:
     return [words for event in done.events("stories_edited") for words in event["changes"]]
 
 
-def test_an_edit_between_two_parts_of_a_run_opens_nothing_that_landed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["--continue", "--lanes=1"])
+def test_an_edit_between_two_parts_of_a_run_opens_nothing_that_landed(
+    tmp_path: Path, how: str
+) -> None:
     """The marks in the checkout are as old as the run: what landed stays passed."""
     box = box_of(tmp_path, 'if STORY == "a": edited(lambda it: it[1].update(title="B!"))\n')
     assert box.run("--lanes", "1", "--max-iterations", "1").code == 3
     assert box.passes() == {"a": False, "b": False}
-    done = box.run("--continue", "--max-iterations", "9")
+    done = box.run(how, "--max-iterations", "9")
     assert done.code == 0, done.text
     assert starts(box, "a") == starts(box, "b") == 1
     assert box.git("log", "--format=%s", branch_of(box)).split("\n")[0] == "b: B!"
@@ -115,6 +119,21 @@ def test_other_work_that_is_committed_with_it_stays_outside(tmp_path: Path) -> N
     assert f"to have it: git merge {branch_of(box)}" in seen
     assert f"`git log --stat {branch_of(box)}`" in seen
     assert box.git("show", f"{branch_of(box)}:base.txt") == "base"
+
+
+def test_a_commit_of_something_else_is_no_edit_of_the_stories(tmp_path: Path) -> None:
+    """A story that an agent added meanwhile, and the checkout has not, is still worked on."""
+    agent = """
+if STORY == "a": edited(added, str(pathlib.Path("prd.json").resolve()))
+if STORY == "b":
+    (ROOT / "base.txt").write_text("mine")
+    committed("base.txt")
+"""
+    box = box_of(tmp_path, agent)
+    done = box.run("--lanes", "1", "--json")
+    assert done.code == 0, done.text
+    assert changes(done) == []
+    assert starts(box, "c") == 1
 
 
 def test_a_file_in_the_middle_of_an_edit_holds_nothing(tmp_path: Path) -> None:
@@ -242,3 +261,17 @@ if STORY == "a":
     assert done.code == 0, done.text
     assert changes(done) == []
     assert starts(box, "c") == 0
+
+
+def test_an_edit_is_taken_over_to_the_branch_of_the_stories(tmp_path: Path) -> None:
+    """Nobody is switched to it; the command that does puts the edit aside."""
+    box = box_of(tmp_path, ADDS)
+    data = json.loads((box.root / "prd.json").read_text())
+    (box.root / "prd.json").write_text(json.dumps({**data, "branchName": "feature/x"}, indent=2))
+    box.git("commit", "-qam", "named")
+    done = box.run("--lanes", "1")
+    assert done.code == 0, done.text
+    assert "to have it: git stash push prd.json && git switch feature/x (it has" in done.err
+    box.git("stash", "push", "-q", "prd.json")
+    box.git("switch", "-q", "feature/x")
+    assert box.passes() == {"a": True, "b": True, "c": True}

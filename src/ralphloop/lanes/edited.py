@@ -93,48 +93,47 @@ class Edits:
         if (now, head) == self._looked or (now == book.seen and head == book.origin_head):
             return
         self._looked = now, head
-        is_committed = blob_of(checkout, yard.listed, known.path) == blob_at(
-            checkout, "HEAD", yard.listed
-        )
-        try:
-            data = read(known.path)
-            stories = load(known.path, data=data).list
-        except InputError as error:
-            where = f"{known.path.name} in your checkout cannot be read"
-            self._say(f"{where} ({error.message}); the stories stay as they were")
+        text = self._edited(known.path) if now != book.seen else b""
+        if text is None:
             return
-        if now != book.seen and self._is_agents(is_committed):
-            self._say(
-                f"{known.path.name} in your checkout changed while an agent worked that names that"
-                " place; it is taken over once you commit it"
-            )
-            return
-        states = yard.runner.session.stories
-        passed = {
-            it.id: state_of(states, it.id).standing is Standing.PASSED for it in stories.stories
-        }
-        before = yard.runner.story_list()
-        if said := [*_changes(before, stories, states)] if before else []:
-            more = [f"and {len(said) - _MOST_SAID} more changes"] if len(said) > _MOST_SAID else []
-            self._say(*said[:_MOST_SAID], *more)
         joined = head if self._joins(head) else ""
-        self._bring(marked(known.path, data, passed), joined)
+        self._bring(text, joined)
         yard.keep(seen=now, origin_head=joined or book.origin_head)
+
+    def _edited(self, path: Path) -> bytes | None:
+        """The person's text with the marks of the journal; None where it is not to be used yet."""
+        runner = self.yard.runner
+        try:
+            data = read(path)
+            stories = load(path, data=data).list
+        except InputError as error:
+            where = f"{path.name} in your checkout cannot be read"
+            self._say([f"{where} ({error.message}); the stories stay as they were"])
+            return None
+        if self._is_agents(path):
+            where = f"{path.name} in your checkout changed while an agent worked that names that"
+            self._say([f"{where} place; it is taken over once you commit it"])
+            return None
+        before, states = runner.story_list(), runner.session.stories
+        self._say([*_changes(before, stories, states)] if before else [])
+        return marked(path, data, {it.id: _has_passed(states, it) for it in stories.stories})
 
     def _at_work(self) -> Iterator[int]:
         run = self.yard.runner.run
         return (it.n for it in self.yard.journal.unfinished_iterations(run))
 
-    def _say(self, *words: str) -> None:
-        self.yard.runner.emit(StoriesEdited(changes=words))
-        self.yard.keep(edited=words)
+    def _say(self, said: list[str]) -> None:
+        more = [f"and {len(said) - _MOST_SAID} more changes"] if len(said) > _MOST_SAID else []
+        if words := (*said[:_MOST_SAID], *more):
+            self.yard.runner.emit(StoriesEdited(changes=words))
+            self.yard.keep(edited=words)
 
-    def _is_agents(self, is_committed: bool) -> bool:
+    def _is_agents(self, file: Path) -> bool:
         """Whether an agent that has worked since may have written it."""
         yard, checkout, path = self.yard, self.yard.checkout, self.yard.listed
         if _SIGNED in checkout.git.line("log", "-1", "--format=%cn", "HEAD", "--", path):
             return True
-        if is_committed:
+        if blob_of(checkout, path, file) == blob_at(checkout, "HEAD", path):
             return False
         logs = yard.home.project.transcripts / yard.runner.run
         numbers = range(self._since, yard.runner.session.number + 1)
@@ -149,13 +148,14 @@ class Edits:
         return changed.decode("utf-8", "surrogateescape").split("\0") == [self.yard.listed, ""]
 
     def _bring(self, text: bytes, head: str) -> None:
-        """A commit with this text on the run's branch, after `head` as well where there is one."""
+        """A commit with this text, or the one it has, on the run's branch; after `head` as well."""
         yard, checkout, path, tip = self.yard, self.yard.checkout, self.yard.listed, self.yard.tip()
         with scratch_index(checkout, tip) as git:
-            args = ("hash-object", "-w", f"--path={path}", "--stdin")
-            blob = git.run(*args, stdin=text).decode().strip()
-            mode = git.line("ls-files", "--stage", "--", f":/{path}").partition(" ")[0] or "100644"
-            git.run("update-index", "--add", "--cacheinfo", f"{mode},{blob},{path}")
+            if text:
+                args = ("hash-object", "-w", f"--path={path}", "--stdin")
+                blob = git.run(*args, stdin=text).decode().strip()
+                mode = git.line("ls-files", "--stage", "--", f":/{path}").partition(" ")[0]
+                git.run("update-index", "--add", "--cacheinfo", f"{mode or '100644'},{blob},{path}")
             tree = git.line("write-tree")
             parents = [tip, head] if head and not git.contains(tip, head) else [tip]
             if len(parents) > 1 and git.contains(head, tip):
@@ -180,7 +180,7 @@ def _changes(before: StoryList, now: StoryList, states: States) -> Iterator[str]
     old = {story.id: story for story in before.stories}
     for story in now.stories:
         name, was = label(story.id), old.pop(story.id, None)
-        has_passed = state_of(states, story.id).standing is Standing.PASSED
+        has_passed = _has_passed(states, story)
         if was is None:
             yield f"{name} was added by you; it is worked on as well"
         elif _asks(was) != _asks(story):
@@ -190,6 +190,10 @@ def _changes(before: StoryList, now: StoryList, states: States) -> Iterator[str]
             yield f"{name} was marked as passed by you; while lanes work only what lands counts"
     for name in old:
         yield f"{label(name)} was removed by you; it is not started any more"
+
+
+def _has_passed(states: States, story: Story) -> bool:
+    return state_of(states, story.id).standing is Standing.PASSED
 
 
 def _asks(story: Story) -> Story:
