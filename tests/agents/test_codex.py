@@ -211,3 +211,14 @@ def test_usage_windows_are_read_wherever_they_come(inside: str | None) -> None:
         None,
         RateLimit(),
     )
+
+
+@pytest.mark.parametrize(
+    "minutes, kind", [(299, "five_hour"), (10_079, "seven_day"), (60, "60 minutes"), (0, "primary")]
+)
+def test_a_usage_window_is_named_by_its_length(minutes: int, kind: str) -> None:
+    """A minute short is the same window; another length is its own name, none that of its place."""
+    limits = {"primary": {"used_percent": 50, "window_minutes": minutes}}
+    got = codex({"type": "token_count", "rate_limits": limits}, COMPLETED)
+    assert got.rate_limit is not None
+    assert got.rate_limit.windows == (Window(kind=kind, used=0.5),)

@@ -77,6 +77,30 @@ def test_the_model_that_answers_is_known() -> None:
     assert run(*answer("ok"), SUCCESS).model == "gemini-2.5-pro"
 
 
+def test_the_model_that_did_the_work_is_the_one_that_is_priced() -> None:
+    """Asked for `auto` a small model chooses and another one works: the most tokens tell."""
+    counts = {"gemini-2.5-flash-lite": 40, "gemini-2.5-pro": 900}
+    streamed = {name: {"total_tokens": count} for name, count in counts.items()}
+    told = {**SUCCESS, "stats": {**SUCCESS["stats"], "models": streamed}}
+    assert run(*answer("ok"), told).model == "gemini-2.5-pro"
+    whole = {name: {"tokens": {"total": count}} for name, count in counts.items()}
+    done = {"session_id": "g-1", "response": "ok", "stats": {"models": whole}}
+    assert read(lines(done), agent="gemini", exit_code=0).model == "gemini-2.5-pro"
+
+
+@pytest.mark.parametrize(
+    "code, message, reason",
+    [
+        (145, '{"error": {"code": 401, "message": "bad key"}}', "bad key"),
+        (145, "", "HTTP 401"),
+        (52, "", "exit code 52"),
+    ],
+)
+def test_the_reason_is_the_sentence_inside(code: int, message: str, reason: str) -> None:
+    """Of a body in JSON its message; where nobody says anything, what the exit code means."""
+    assert run(failed(message), exit_code=code).reason == reason
+
+
 @pytest.mark.parametrize(
     "code, message, outcome",
     [

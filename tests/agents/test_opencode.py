@@ -131,6 +131,7 @@ def test_an_unavailable_tool_is_denied_only_if_it_exists() -> None:
             Outcome.FATAL,
         ),
         (error(message="Cannot connect to API", isRetryable=True), Outcome.TRANSIENT),
+        (error(message="Cannot parse", isRetryable=False), Outcome.ERROR),
         (error(message="bad request", statusCode=400, isRetryable=False), Outcome.ERROR),
         (error("ProviderModelNotFoundError", modelID="x"), Outcome.FATAL),
         (error("ProviderAuthError", message="no key"), Outcome.FATAL),
@@ -158,6 +159,17 @@ def test_an_answer_that_was_gone_on_from_is_not_final() -> None:
     cut = run(*answered, START, exit_code=-9)
     assert cut.final_text is None
     assert not cut.status_is_final
+
+
+@pytest.mark.parametrize(
+    "status, code, ok", [("completed", 0, True), ("completed", 2, False), ("error", None, False)]
+)
+def test_a_call_went_well_if_it_completed_with_code_0(
+    status: str, code: int | None, ok: bool
+) -> None:
+    """A tool that failed, or a command with another exit code, is a call that went wrong."""
+    got = run(START, call("bash", status, metadata={"exit": code}), said("ok"), finish())
+    assert [each.ok for each in got.tool_calls] == [ok]
 
 
 def test_an_error_that_was_overcome_is_forgotten() -> None:
