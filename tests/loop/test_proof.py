@@ -37,7 +37,7 @@ def replace(path, old, new):
     text = path.read_text()
     assert old in text or new in text, (path, old)
     path.write_text(text.replace(old, new))
-    os.utime(path, (time.time() + 2,) * 2)  # of the same size in the same second it is stale bytecode
+    os.utime(path, (time.time() + 2 * START,) * 2)  # same size, same second: stale bytecode
 def add(path, text):
     if text not in path.read_text(): path.write_text(path.read_text() + text)
 def broken(): replace(calc, "return 2 * x", "return 2 * x + (x > 1)")

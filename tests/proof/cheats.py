@@ -65,7 +65,7 @@ shop, tests = pathlib.Path("shop.py"), pathlib.Path("tests/test_shop.py")
 def replace(path, old, new):
     text = path.read_text()
     if new not in text: path.write_text(text.replace(old, new))
-    os.utime(path, (time.time() + 2,) * 2)  # of the same size in the same second it is stale bytecode
+    os.utime(path, (time.time() + 2 * START,) * 2)  # same size, same second: stale bytecode
 def add(path, text):
     path.touch()
     if text not in path.read_text(): path.write_text(path.read_text() + text)
