@@ -239,8 +239,13 @@ class Monitor(App[None]):
             page, panel = pages.story_pages(self.project, run, look)[0], self._panels["preview"]
         except RalphError:
             return  # the screen says why
-        panel.border_title = Content(one_line(look.story.id, 60))
-        self.call_later(panel.show, page.lines)
+
+        def show() -> None:
+            if look is self._previewed:  # a thread is not cancelled: another may be marked by now
+                panel.border_title = Content(one_line(look.story.id, 60))
+                panel.show(page.lines)
+
+        self.call_later(show)
 
     def on_mount(self) -> None:
         self._filter.display = False
