@@ -298,9 +298,12 @@ def _end_checks(died: Holder | None) -> tuple[str, ...]:
     """End what a holder that was killed ran itself; by name."""
     if died is None or not died.pid or died.host != os.uname().nodename:
         return ()
-    from ralphloop.proc.process_table import OF_CHECKS
+    from ralphloop.proc.process_table import OF_CHECKS, started_at
     from ralphloop.proc.tree import ASKED_ONCE, stop_tree
 
+    began = started_at(died.pid)
+    if began is not None and abs(began - died.pid_started) > _SAME_START_S:
+        return ()  # its number is another process's by now, and so is the mark
     return stop_tree(None, None, OF_CHECKS.format(died.pid), stages=ASKED_ONCE)
 
 

@@ -144,8 +144,8 @@ class Edits:
         book, git = self.yard.book, self.yard.checkout.git
         if not book.origin or head == book.origin_head or not git.contains(head, book.origin_head):
             return False
-        changed = git.run("diff", "--name-only", "--no-renames", "-z", book.origin_head, head)
-        return changed.decode("utf-8", "surrogateescape").split("\0") == [self.yard.listed, ""]
+        changed = git.names("diff", "--name-only", "--no-renames", "-z", book.origin_head, head)
+        return changed == [self.yard.listed]
 
     def _bring(self, text: bytes, head: str) -> None:
         """A commit with this text, or the one it has, on the run's branch; after `head` as well."""
